@@ -74,7 +74,7 @@ def tables_of(found, crossing):
         {"run_id": "run", "from_region": a, "to_region": b, "delay_ms": 35.0, "rate_bps": 1e8}
         for a, b in pairs
     ]
-    for at, one in zip(found.rates.to_dict("records"), crossing, strict=True):
+    for number, (at, one) in enumerate(zip(found.rates.to_dict("records"), crossing, strict=True)):
         key = {name: at[name] for name in ("run_id", "test_id", "attempt")}
         records = round(at["records_per_s"])
         for p in range(9):
@@ -91,7 +91,11 @@ def tables_of(found, crossing):
         rows["link_samples"] += [
             key
             | {"at_s": 999.5 + second, "link_from": a, "link_to": b, "rate_bps": 1e8, "bytes_lost": 0}
-            | {"bytes_delivered": round(total / 6 * second / 11), "bytes_backlog": 0, "packets_sent": second}
+            | {
+                "bytes_delivered": 10**9 * number + round(total / 6 * second / 11),
+                "bytes_backlog": 0,
+                "packets_sent": second,
+            }
             | {"packets_delivered": second, "packets_queue_dropped": 0}
             for a, b in pairs
             for second in range(12)

@@ -26,7 +26,7 @@ def audit(tmp_path):
     [
         (0.915, 0.915, 0.915, "comes out"),
         (0.9249, 0.7, 0.99, "comes out"),
-        (0.91, 0.88, 0.93, "inside the interval"),
+        (0.914, 0.88, 0.93, "inside the interval"),
         (0.88, 0.84, 0.91, "does not come out"),
         (0.88, math.nan, math.nan, "does not come out"),
     ],

@@ -94,18 +94,23 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
 def test_a_search_finds_what_a_link_carries(narrow_lab, tmp_path):
     """
     4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add: 24 are carried and 70 are not. A machine with other
-    work may end a search early, or turn its first step; the best of three shows the link.
+    work may end a search early, or turn its first step; the best of three shows the link, unless one ended early.
     """
     load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=3, warmup_s=1, drain_s=2)
     search = KafkaRateSearch(load, 1_500, 3, 200, steps=2)
+    decided = []
     for attempt in range(3):
         folder = tmp_path / f"{attempt}"
         search.run(narrow_lab.host("us"), narrow_lab.host("eu"), folder, "0001.1")
         steps = kafka_rate_search.read(folder / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
         assert not steps[steps.rate_records_per_s > 50].met.fillna(False).any()
-        if not steps.fell_behind.any() and steps.met.tolist() == [True, False]:
-            break
-    assert steps.fell_behind.any() or steps.met.tolist() == [True, False]
-    for row in steps.to_dict("records"):
-        found = kafka_open_loop.read(folder / f"kafka_open_loop/0001.1.step-{row['step']}.load.json")
-        assert found["open_loop_loads"].fell_behind.tolist() == [row["fell_behind"]]
+        for row in steps.to_dict("records"):
+            found = kafka_open_loop.read(folder / f"kafka_open_loop/0001.1.step-{row['step']}.load.json")
+            assert found["open_loop_loads"].fell_behind.tolist() == [row["fell_behind"]]
+        if not steps.fell_behind.any():
+            decided.append(steps.met.tolist())
+        if [True, False] in decided:
+            return
+    if len(decided) < 3:
+        pytest.skip(f"nothing is known: of three searches the generator fell behind in {3 - len(decided)}")
+    raise AssertionError(decided)

@@ -98,9 +98,11 @@ def test_every_column(tmp_path):
 
 def test_json_lines_and_parquet(tmp_path):
     rows = [{"a": A, "b": B, "rtt": 20.25}, {"a": B, "b": A, "rtt": None}, {"a": "aws:x y", "b": A, "rtt": 1}]
-    found = read(tmp_path, "\n".join(map(json.dumps, rows)), MAPPING, "mine.jsonl")
+    rows = [row | {"sd": 0.5} for row in rows]  # a spread alone is no measurement
+    mapping = MAPPING | {"columns": COLUMNS | {"sd_rtt": "sd"}}
+    found = read(tmp_path, "\n".join(map(json.dumps, rows)), mapping, "mine.jsonl")
     pd.DataFrame(rows).to_parquet(tmp_path / "mine.parquet")
-    same = importers.read_table(tmp_path / "mine.parquet", MAPPING)
+    same = importers.read_table(tmp_path / "mine.parquet", mapping)
     for each in (found, same):
         assert each["pings"].mean_rtt_ms.tolist() == [20.25] and each["unread"].line_number.tolist() == [3]
         assert each["tests"].outcome.tolist() == ["done", "failed"]

@@ -140,6 +140,16 @@ def test_a_stream_says_the_same_as_a_document():
     assert from_stream[1].omitted.sum() == 6 and set(from_stream[1].stream) == {0, 1, 2}
 
 
+def test_seconds_that_are_omitted_give_no_congestion_window():
+    document = json.loads((FOLDER / "v3.12_tcp_p3_omit1_cubic.json").read_text())
+    for stream in document["end"]["streams"]:  # as of old versions: intervals alone state windows
+        del stream["sender"]["max_snd_cwnd"]
+    document["intervals"][0]["streams"][0]["snd_cwnd"] = 10**9
+    transfers, intervals = read_iperf3(json.dumps(document).encode())
+    assert intervals.omitted[0] and intervals.cwnd_bytes[0] == 10**9
+    assert transfers.max_cwnd_bytes[0] == intervals.cwnd_bytes[~intervals.omitted].max() < 10**9
+
+
 def test_repeated_members_are_the_reverse_direction():
     new, old = (
         read_iperf3(FOLDER / f"{n}.json")[0] for n in ("v3.12_tcp_bidir", "handmade-3.7_repeated-members")

@@ -48,7 +48,7 @@ def write(folder, producing=None, consuming=None, **more):
         *(
             {
                 "second": n, "n_received": 4 - (n == 2), "n_duplicates": int(n == 1), "n_negative": 0,
-                "n_received_in": 3, "latency": [20_000, 4 - (n == 2)],
+                "n_received_in": 3 - (n == 2), "latency": [20_000, 4 - (n == 2)],
             }
             for n in range(3)
         ),
@@ -85,7 +85,7 @@ def test_processes_are_added_up_and_the_warm_up_is_marked(tmp_path):
     assert (row["n_intended"], row["n_sent"], row["n_acknowledged"], row["n_failed"]) == (12, 12, 12, 0)
     assert (row["n_received_per_group_min"], row["n_duplicates"], row["backlog_records"]) == (11, 1, 2)
     rates = [row[f"{name}_records_per_s"] for name in ("sent", "acknowledged", "received")]
-    assert rates == [4, 4, 3] and row["blocked_s"] == pytest.approx(0.003)
+    assert rates == [4, 4, 2.5] and row["blocked_s"] == pytest.approx(0.003)
     assert (row["clock_offset_ms"], row["clock_error_ms"], row["clock_method"]) == (-3, 0.25, "read")
     assert (row["client_errors"] == "_TRANSPORT 4" and row["error"] is None) or row["error"] != row["error"]
     seconds = found["open_loop_seconds"]
@@ -125,10 +125,17 @@ def test_a_load_that_never_started_is_a_row_without_seconds(tmp_path):
 
 
 def test_what_a_group_has_nothing_of_is_lost(tmp_path):
-    lines = [{"program": "open-loop consumer", "format": 1}]
-    found = kafka_open_loop.read(write(tmp_path, consuming=lines))
-    received = found["open_loop_histograms"].query("what == 'end to end'")
+    whole = json.loads(write(tmp_path).read_text())["consumers"][0]
+    (tmp_path / "s.consumer-0.jsonl.gz").rename(tmp_path / "whole.jsonl.gz")
+    whole["file"]["name"] = "whole.jsonl.gz"
+    path = write(tmp_path, consuming=[{"program": "open-loop consumer", "format": 1}])
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | {"consumers": [whole, *about["consumers"]]}))
+    found = kafka_open_loop.read(path)
+    received = found["open_loop_histograms"].query("what == 'end to end' and group == 1")
     assert received.n.tolist() == [0] * 3 and received.n_lost.tolist() == [4] * 3
+    [row] = found["open_loop_loads"].to_dict("records")
+    assert (row["n_received_per_group_min"], row["received_records_per_s"]) == (0, 1.25)
 
 
 PROGRAM = {"program": "open-loop producer", "format": 1}

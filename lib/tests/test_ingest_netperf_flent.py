@@ -64,6 +64,13 @@ def test_files_are_read_by_name_and_what_cannot_be_is_unread(tool):
     assert len(found["unread"]) == n_refused and found["pings"].source_file.str.contains(tool).all()
 
 
+def test_the_rate_is_the_receivers():
+    text = (SAMPLES / "netperf" / "v2.7.0_tcp_stream_keyval.txt").read_text()
+    found = netperf.read(text.replace("RECV_THROUGHPUT=14247.35", "RECV_THROUGHPUT=14000.00").encode())
+    [row] = found["transfers"].to_dict("records")
+    assert (row["throughput_bps"], row["sent_throughput_bps"]) == (14_000e6, 14_247.25e6)
+
+
 def test_a_receiver_that_does_not_know_what_arrived_leaves_the_loss_unknown():
     text = (SAMPLES / "netperf" / "v2.7.0_udp_stream.txt").read_text()
     *head, last = text.rstrip("\n").split("\n")

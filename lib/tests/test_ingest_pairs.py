@@ -57,9 +57,21 @@ def test_echoes_and_pings_of_one_pair():
         test | {"source_file": "ping/x.txt", "sequence": n, "rtt_ms": rtt, "lost": False, "duplicate": False}
         for n, rtt in enumerate((20.0, 24.0))
     ]
-    found["echoes"] = tables.from_rows("echoes", echoes)
+    cut = [echoes[0] | {"source_file": f"{folder}/x.txt", "rtt_ms": 1.0} for folder in ("cut", "shorten")]
+    found["echoes"] = tables.from_rows("echoes", echoes + cut)
     [pair] = ingest.summarise_pairs(found).to_dict("records")
     assert (pair["rtt_ms"], pair["n_echoes"], pair["n_lost"]) == (15.0, 5, 0)
+
+
+def test_a_test_counts_once_however_many_transfers_it_has():
+    found = imported(*((A, B, None, None, rate) for rate in (1e6, 6e6, 100e6, 2e6)))
+    frame = found["transfers"]
+    more = [frame.iloc[[1]].assign(throughput_bps=rate) for rate in (5e6, 7e6)]
+    found["transfers"] = pd.concat([frame, *more], ignore_index=True)
+    found["tests"] = pd.concat([found["tests"], found["tests"].head(1).assign(attempt=2)], ignore_index=True)
+    [pair] = ingest.summarise_pairs(found | {"pings": tables.from_rows("pings", [])}).to_dict("records")
+    assert pair["throughput_bps"] == 4e6 and pair["n_tests"] == 4, "the median of 1, 2, 6 and 100"
+    assert pair["n_transfers"] == 6 and pd.isna(pair["retransmits"]), "of no transfer they are known"
 
 
 def test_own_coordinates_replace_the_catalogues():

@@ -165,14 +165,14 @@ def test_single_packets_are_lost_at_the_probability_asked_for(lab):
 
 
 def test_segments_of_super_packets_are_lost_at_the_probability_asked_for(lab):
-    lab.set_link("centre", "lossy", loss=0.002)
+    lab.set_link("centre", "lossy", loss=0.008)  # of more than 30,000: off by 15 % is outside the interval
     before = counts(lab, "centre", "lossy")
-    end = iperf3(lab, "lossy", "-n", "60M")["end"]
+    end = iperf3(lab, "lossy", "-n", "45M")["end"]
     after = counts(lab, "centre", "lossy")
     lab.set_link("centre", "lossy", loss=0.02)
     sent, lost = (after[name] - before[name] for name in ("packets_sent", "packets_lost"))
     assert sent >= end["sum_received"]["bytes"] / 1448 > 30_000
-    low, high = stats.binom.interval(0.99, sent, 0.002)
+    low, high = stats.binom.interval(0.99, sent, 0.008)
     assert low <= lost <= high
     assert end["sum_sent"]["retransmits"] >= lost * 0.9
 

@@ -212,16 +212,17 @@ def test_counters_of_each_sitting_have_their_own_file(tmp_path):
     assert device_drops([counted.assign(packets_dropped_receiving=0)]).rows.verdict.tolist() == ["within"]
 
 
-def test_a_lost_raw_file_stops_the_run_from_being_finished(tmp_path):
-    plan = plan_of()
-
+@pytest.mark.parametrize(("spoil", "found"), [(Path.unlink, "no file"), (Path.touch, "[0-9a-f]{64}")])
+def test_a_raw_file_that_is_lost_or_changed_stops_the_run_from_being_finished(tmp_path, spoil, found):
     class Losing(ScriptedLab):
         def __exit__(self, *exception):
-            next(Path(tmp_path).rglob("ping/*.txt")).unlink()
+            file = next(Path(tmp_path).rglob("ping/*.txt"))
+            file.write_bytes(b"")
+            spoil(file)
             super().__exit__(*exception)
 
-    with pytest.raises(RawDataError, match="no file"):
-        go(tmp_path, Losing(REGIONS), plan)
+    with pytest.raises(RawDataError, match=f"expected SHA-256 [0-9a-f]{{64}}, found '{found}'"):
+        go(tmp_path, Losing(REGIONS))
     assert not newest(tmp_path).finished
 
 

@@ -44,7 +44,7 @@ def test_a_signal_stops_keeps_and_resumes(tmp_path, number, exception):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     lab = ScriptedLab(REGIONS, stopping_after(7, lambda: os.kill(os.getpid(), number)))
     with pytest.raises(exception):
-        go(tmp_path, lab)
+        go(tmp_path, lab, retries=0)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     assert lab.closed == 1 and not threads_of_tests()
     run = newest(tmp_path)
@@ -52,8 +52,10 @@ def test_a_signal_stops_keeps_and_resumes(tmp_path, number, exception):
     before = run.tests()
     done = before.loc[before["outcome"] == "done", "test_id"]
     assert 6 <= len(done) <= 7 and set(before["outcome"]) == {"done", "interrupted"}
-    second = ScriptedLab(REGIONS)
-    run = go(tmp_path, second)
+    second, agreed = ScriptedLab(REGIONS), []
+    second.agree_to = lambda plan, *_: agreed.extend(test.id for test in plan.tests)
+    run = go(tmp_path, second, retries=0)  # an interruption is no failure
+    assert sorted([*agreed, *done]) == sorted(outcomes(run)), "what is done is not paid for again"
     assert run.finished and run.folder == newest(tmp_path).folder
     found = outcomes(run)
     assert len(found) == 12 and all(o.count("done") == 1 for o in found.values())
@@ -69,7 +71,8 @@ def test_failures_are_counted_on_after_an_interruption(tmp_path):
     def stop():
         os.kill(os.getpid(), signal.SIGINT)
 
-    bad, good = failing("aws:r-1", "iperf3", 10**9), stopping_after(12, stop)
+    # the first of three extra rounds is done when the second is stopped
+    bad, good = failing("aws:r-1", "iperf3", 10**9), stopping_after(14, stop)
 
     def script(host, command):
         reply = good(host, command)
@@ -77,7 +80,12 @@ def test_failures_are_counted_on_after_an_interruption(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path, ScriptedLab(REGIONS, script), retries=1)
+    assert newest(tmp_path).tests().attempt.value_counts().to_dict() == {1: 12, 2: 2}
     run = go(tmp_path, ScriptedLab(REGIONS, bad), retries=1)
+    again = run.tests().query("attempt > 1")
+    assert len(again) == 4 and again["round"].tolist() == list(range(7, 11)), (
+        "each in an extra round of its own"
+    )
     for test_id, tests in run.tests().groupby("test_id"):
         kinds = list(tests["outcome"])
         expected = 2 if tests["from_region"].iloc[0] == "aws:r-1" else 0

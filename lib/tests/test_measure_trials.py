@@ -36,13 +36,14 @@ def test_trials_of_one_pair_are_measured_in_order_and_resumed(tmp_path):
         plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
     )
     assert again.run_id == run.run_id
-    other = [Trial("C", trial.experiments, trial.block) for trial in trials]
-    assert (
-        measure(
-            plan_of(other), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
-        ).run_id
-        != run.run_id
-    )
+    renamed = [Trial("C", trial.experiments, trial.block) for trial in trials]
+    longer = [Trial(trial.setting, (Ping(count=3),), trial.block) for trial in trials]
+    later = [Trial(trial.setting, trial.experiments, trial.block + 1) for trial in trials]
+    for others in (renamed, longer, later):
+        other = measure(
+            plan_of(others), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
+        )
+        assert other.run_id != run.run_id
 
 
 def test_a_trial_that_fails_is_tried_again_at_the_end(tmp_path):

@@ -112,6 +112,7 @@ def transfer(**columns):
 def test_a_rate_above_two_windows_per_round_trip():
     rate = 2 * 8 * 65_536 / 0.080
     rows = [transfer(throughput_bps=rate * factor, window_bytes=65_536) for factor in (0.99, 1.01)]
+    rows += [rows[1] | {"streams": 2}, rows[1] | {"protocol": "UDP"}]
     tested = pings(ping("aws:us-east-1", "aws:eu-west-1", 80.0)) | {
         "transfers": tables.from_rows("transfers", rows)
     }
@@ -255,29 +256,32 @@ def test_copied_echoes_are_found():
 def test_an_asymmetric_pair_is_suspect():
     made = clean_tables.clean(8, form="grid", n_regions=14)
     frame = made["pings"].copy()
-    far = frame[frame.min_rtt_ms > 100]
-    a, b = far.from_region.iloc[0], far.to_region.iloc[0]
+    a, b = frame.loc[frame.min_rtt_ms.idxmax(), ["from_region", "to_region"]]
     rows = (frame.from_region == a) & (frame.to_region == b)
-    columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"]
-    frame.loc[rows, columns] = frame.loc[rows, columns] + 2000.0
-    back = (frame.from_region == b) & (frame.to_region == a)
+    frame.loc[rows, ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"]] *= 2.5
     flags = plausibility.check(made | {"pings": frame})
-    assert set(flags.rule) == ({"asymmetry"} if back.any() else {"triangle"})
-    assert set(flags.from_region) == {a}
+    assert set(flags.rule) == {"asymmetry"} and set(flags.from_region) == {a}
 
 
-def test_a_pair_far_above_its_detour_is_suspect():
-    made = clean_tables.clean(9, form="grid", n_regions=14)
-    frame = made["pings"].copy()
-    a, b = frame.from_region.iloc[0], frame.to_region.iloc[0]
-    rows = frame.from_region.isin([a, b]) & frame.to_region.isin([a, b])
-    columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"]
-    frame.loc[rows, columns] = frame.loc[rows, columns] + 3000.0
-    flags = plausibility.check(made | {"pings": frame})
-    assert "triangle" in set(flags.rule)
-    assert {tuple(sorted(pair)) for pair in zip(flags.from_region, flags.to_region, strict=True)} == {
-        tuple(sorted((a, b)))
-    }
+def test_directions_may_differ_by_a_factor_2_or_by_10_ms():
+    steady = [
+        ping(*ends, 100.0 + k / 100 * (ends[0] < ends[1]))
+        for k in range(1, 25)
+        for ends in ((f"x:{k}", f"y:{k}"), (f"y:{k}", f"x:{k}"))
+    ]
+    for there, back, n in ((100.0, 198.0, 0), (100.0, 202.0, 1), (3.0, 12.8, 0), (3.0, 13.2, 1)):
+        flags = plausibility.check(pings(*steady, ping("x:a", "x:b", there), ping("x:b", "x:a", back)))
+        assert list(flags.rule) == ["asymmetry"] * n and list(flags.from_region) == ["x:b"] * n
+
+
+@pytest.mark.parametrize(("leg_ms", "allowed_ms", "flagged_ms"), [(50.0, 335.0, 345.0), (5.0, 108.0, 112.0)])
+def test_a_pair_far_above_its_detour_is_suspect(leg_ms, allowed_ms, flagged_ms):
+    """More than 3 times as long, with 20 ms on both sides, and 100 ms longer; without places no other rule applies."""
+    legs = [ping("x:a", "x:c", leg_ms), ping("x:c", "x:b", leg_ms), ping("x:c", "x:d", leg_ms)]
+    assert plausibility.check(pings(*legs, ping("x:b", "x:a", allowed_ms))).empty
+    flags = plausibility.check(pings(*legs, ping("x:b", "x:a", flagged_ms)))
+    assert list(flags.rule) == ["triangle"] and flags.bound[0] == 2 * leg_ms
+    assert (flags.from_region[0], flags.to_region[0]) == ("x:b", "x:a")
 
 
 def test_a_satellite_or_detour_within_a_city_is_no_unit():
@@ -373,7 +377,7 @@ def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_rules():
     known = wanbench.regions.catalogue().set_index("name", drop=False)
     name, other = tables["pings"][["from_region", "to_region"]].iloc[0]
     exchanged = known.loc[[name]].assign(latitude_deg=139.7, longitude_deg=35.7)
-    wild = known.loc[[other]].assign(latitude_deg=5e5)
+    wild = known.loc[[other]].assign(longitude_deg=5e5)
     found = plausibility.check(dict(tables, regions=pd.concat([exchanged, wild])))
     causes = found.set_index("region").cause
     assert causes[name] == "latitude and longitude are exchanged"

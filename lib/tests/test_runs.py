@@ -1,5 +1,6 @@
 """The run folder: what is written can be read, what was changed is found, paths stay inside."""
 
+import hashlib
 import json
 
 import pytest
@@ -112,9 +113,12 @@ def test_verify_names_the_changed_file(tmp_path):
     file.write_bytes(b"65 bytes")
     with pytest.raises(RawDataError, match=r"0001-a-b.1.txt: expected SHA-256"):
         run.verify()
+    run.manifest["files"]["ping/0001-a-b.1.txt"] = hashlib.sha256(b"65 bytes").hexdigest()
+    with pytest.raises(RawDataError, match=r"manifest.json: expected ping/0001-a-b.1.txt with SHA-256"):
+        run.verify()
     file.unlink()
     with pytest.raises(RawDataError, match=r"0001-a-b.1.txt.*'no file'"):
-        run.verify()
+        Run.open(run.folder).verify()
 
 
 def test_verify_sees_a_changed_journal(tmp_path):

@@ -1,9 +1,10 @@
 """Which run a call gets: the finished one, the interrupted one, or a new one; and one holder at a time."""
 
+import json
 import shutil
 
 import pytest
-from run_folders import PLAN, TEST, claimed, measured
+from run_folders import PLAN, TEST, claimed, lines, measured, rewrite
 
 from wanbench import runs
 from wanbench.errors import ParameterError, RawDataError
@@ -30,6 +31,15 @@ def test_the_same_parameters_find_the_finished_run(tmp_path):
 def test_anything_else_is_a_new_run(tmp_path, changes):
     run = measured(tmp_path)
     with claimed(tmp_path, **changes) as writer:
+        assert writer.before is None and writer.folder != run.folder
+
+
+def test_the_whole_hash_decides_not_the_part_in_the_name(tmp_path):
+    run = measured(tmp_path)
+    first = json.loads(lines(run)[0])
+    other = first["identity_sha256"][:8] + "0" * 56
+    rewrite(run, [json.dumps({**first, "identity_sha256": other}), *lines(run)[1:]], keep_manifest=True)
+    with claimed(tmp_path) as writer:
         assert writer.before is None and writer.folder != run.folder
 
 

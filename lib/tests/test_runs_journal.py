@@ -141,9 +141,9 @@ def at(second):
     return f"2026-01-01T00:00:{second:02d}.000000+00:00"
 
 
-def journal_of(folder, spans) -> Run:
+def journal_of(folder, spans, resumed=()) -> Run:
     """A run whose tests have these (from, to, start, end); an end of None is an interruption."""
-    events = []
+    events = [{"event": "resumed", "lab": {}, "at_utc": at(second)} for second in resumed]
     for number, (a, b, begin, end) in enumerate(spans):
         about = {"test_id": f"t{number}", "attempt": 1}
         events.append({**start(f"t{number}", ends=(a, b)), "at_utc": at(begin)})
@@ -159,7 +159,8 @@ def journal_of(folder, spans) -> Run:
 
 def test_overlaps_are_found(tmp_path):
     clean = [(A, B, 1, 5), (B, A, 5, 9), (C, "aws:x", 1, 9)]
-    assert len(overlaps(journal_of(tmp_path / "clean", clean))) == 0
+    run = journal_of(tmp_path / "clean", clean)
+    assert len(overlaps(run)) == 0 and run.measured_s == 8
     found = overlaps(journal_of(tmp_path / "dirty", [(A, B, 1, 5), (B, C, 4, 9), (C, A, 8, 10)]))
     assert found[["region", "test_id", "other_test_id", "overlap_s"]].to_numpy().tolist() == [
         [C, "t1", "t2", 1.0],
@@ -170,5 +171,5 @@ def test_overlaps_are_found(tmp_path):
 
 
 def test_an_interrupted_test_lasts_as_long_as_its_session(tmp_path):
-    found = overlaps(journal_of(tmp_path, [(A, B, 1, None), (A, C, 3, 5)]))
-    assert found["overlap_s"].tolist() == [2.0]
+    run = journal_of(tmp_path, [(A, B, 1, None), (A, C, 3, 5), (A, B, 7, 9)], resumed=[6])
+    assert overlaps(run)["overlap_s"].tolist() == [2.0] and run.measured_s is None

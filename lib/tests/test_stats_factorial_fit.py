@@ -36,6 +36,8 @@ def test_known_elasticities_are_recovered():
         each = found.elasticities[name]
         assert each.low < truth < each.high and abs(each.estimate - truth) < 0.06
         assert found.doublings[name].estimate == pytest.approx(2**each.estimate)
+    both = found.elasticities["delay_ms"].estimate + found.elasticities["rate_bps"].estimate
+    assert found.thesis.estimate == pytest.approx(2**-both)
     crossed = found.interactions["delay_ms", "rate_bps"]
     assert crossed.low < CROSSED < crossed.high and crossed.low > 0
     assert found.interactions["delay_ms", "loss"].low < 0 < found.interactions["delay_ms", "loss"].high

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from wanbench.stats.regions import dyadic, line, simulated_surveys
 from wanbench.stats.regions.unordered_pairs import unordered
@@ -32,6 +33,19 @@ def test_sandwich_equals_the_double_loop_over_pairs():
     np.testing.assert_allclose(dyadic.sandwich(design, residual, first, second, 9), expected, rtol=1e-10)
 
 
+def test_a_ratio_has_the_jackknifes_of_regions_and_of_pairs():
+    first, second, x, y = loose_pairs()
+    value, half = dyadic.ratio(y, x, first, second, 9, 0.9)
+    keeps = [(first != g) & (second != g) for g in range(9)]
+    by_region = np.array([y[keep].sum() / x[keep].sum() for keep in keeps])
+    by_pair = np.array([np.delete(y, p).sum() / np.delete(x, p).sum() for p in range(len(x))])
+    region_part, pair_part = (
+        (len(left) - 1) * np.mean((left - left.mean()) ** 2) for left in (by_region, by_pair)
+    )
+    assert value == pytest.approx(y.sum() / x.sum())
+    assert half == pytest.approx(stats.t.ppf(0.95, 8) * np.sqrt(max(region_part - pair_part, pair_part)))
+
+
 def test_resampled_sums_equal_the_loop_over_drawn_regions():
     first, second, x, _ = loose_pairs()
     weights = dyadic.region_weights(9, 5, seed=1)
@@ -52,8 +66,6 @@ def test_strata_keep_their_number_of_regions():
 
 
 def test_the_jackknife_beside_the_interval_equals_refitting_without_each_region_and_pair():
-    from scipy import stats
-
     sample = unordered(simulated_surveys.survey(9, seed=4, region_ms=6), "rtt_ms")
     x, y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
     first, second, fitted = sample.first, sample.second, line.straight_line(sample, x, y, resamples=10)
@@ -75,8 +87,6 @@ def test_the_jackknife_beside_the_interval_equals_refitting_without_each_region_
 
 
 def test_numbers_equal_scipy():
-    from scipy import stats
-
     sample = unordered(simulated_surveys.survey(12, seed=5, region_ms=6), "rtt_ms")
     x, y = sample.frame.distance_km.to_numpy() / 1000, np.round(sample.frame.value.to_numpy(), -1)
     fitted = line.straight_line(sample, x, y, resamples=50)
@@ -93,8 +103,6 @@ def test_numbers_equal_scipy():
 
 
 def test_the_bootstrap_equals_fitting_each_resample():
-    from scipy import stats
-
     sample = unordered(simulated_surveys.survey(8, seed=6, region_ms=6), "rtt_ms")
     x, y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
     fitted = line.straight_line(sample, x, y, resamples=40, seed=3)

@@ -70,23 +70,17 @@ def test_a_planted_cause_is_found_and_named():
         assert none.p == 1 and not none.beyond_chance and "no pause of at least 20 ms" in str(none)
 
 
-def test_without_a_cause_false_alarms_are_few():
-    alarms = 0
+def test_without_a_cause_false_alarms_are_few_and_intervals_hold_none():
+    """Two minutes each: where few seconds are slow, most excesses are ties, and any p-value gives few alarms."""
+    p, within = [], 0
     for seed in range(100):
-        seconds, pauses = made(1_000 + seed, cause=False, trials=2, n=40)
-        alarms += tails.causes(seconds, pauses, shifts=99, kinds=("gc",), seed=seed).beyond_chance
-    # a right test at 5 % gives 5 of 100, and more than 10 in one of ninety simulations; one at 15 % does in nine of ten
-    assert alarms <= 10
-
-
-def test_intervals_of_the_excess_hold_what_was_planted():
-    within = 0
-    for seed in range(30):
-        seconds, pauses = made(5_000 + seed, cause=False, trials=3)
-        found = tails.causes(seconds, pauses, shifts=99, kinds=("gc",))
+        seconds, pauses = made(1_000 + seed, cause=False, trials=2, n=120)
+        found = tails.causes(seconds, pauses, shifts=99, kinds=("gc",), seed=seed)
+        p.append(found.p)
         within += found.excess.low <= 0 <= found.excess.high
-    # 95 % intervals hold fewer than 25 of 30 in one of 300 simulations
-    assert within >= 25
+    # each band leaves out a right test or interval in one of a hundred simulations
+    assert np.sum(np.array(p) <= 0.05) <= 10 and 10 <= np.sum(np.array(p) <= 0.2) <= 31
+    assert within >= 89
 
 
 def test_shifted_pauses_keep_their_distances_and_come_back_at_the_start():

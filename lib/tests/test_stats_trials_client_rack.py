@@ -1,10 +1,13 @@
 """Bytes across regions that consumers cause: against simulated tables with a known answer."""
 
+import numpy as np
 import pytest
 from geo_trials import READING, reading
+from scipy.stats import t
 
 from wanbench import stats
 from wanbench.errors import MissingDataError
+from wanbench.stats.trials.means import ratio_of_differences
 from wanbench.studies.geo_kafka import curves
 
 
@@ -20,14 +23,16 @@ def test_what_producers_and_replicas_cause_is_taken_off(far):
     assert len(found.figure().data) == 4 and len(found.shown()) == 3
 
 
-def test_fiellers_interval_holds_the_ratio_as_often_as_it_says():
-    inside = []
-    for seed in range(16):
-        made_rates, tables = reading(3, far=0.3, noise=0.01, seed=seed)
-        one = client_rack(made_rates, tables).ratio
-        inside.append(one.low < 0.3 < one.high)
-    # 95 % intervals hold fewer than 13 of 16 in one of 140 simulations
-    assert sum(inside) >= 13
+def test_fiellers_ends_are_where_the_contrast_reaches_its_t_quantile():
+    a, b, base = [3.0, 3.4, 2.9], [5.0, 5.3], [1.0, 1.1, 0.7, 1.4]
+    value, *ends = ratio_of_differences(a, b, base, 0.9)
+    sides = [np.array(side) for side in (a, b, base)]
+    spread = sum(((side - side.mean()) ** 2).sum() for side in sides) / 6
+    assert ends[0] < value < ends[1]
+    for end in ends:
+        weights = np.array([1.0, -end, end - 1.0])  # of a - base less `end` times b - base
+        error = np.sqrt(spread * (weights**2 / [3, 2, 4]).sum())
+        assert abs(weights @ [side.mean() for side in sides]) / error == pytest.approx(t.ppf(0.95, 6))
 
 
 def test_consumers_that_cause_nothing_measurable_leave_the_ratio_open():

@@ -100,6 +100,12 @@ def test_each_limit_is_found_where_it_is_the_lowest():
     np.testing.assert_allclose(trials.predicted, [window, lossy, rate], rtol=1e-3)
     assert set(found.reached) == {"window", "rate", "loss"}
     assert found.reached["window"].estimate == pytest.approx(0.9, abs=0.01)
+    # without pings and a measured background, what was asked for
+    asked = by("asked", 12, 1, rtt_ms=132.9, rate_bps=1e7, loss=0.01, background_bps=8e6)
+    asked |= {"echoes": [], "transfers": []}
+    row = limits(trial_rates(together([asked])), brokers=2, connection_window_bytes=np.inf).trials.iloc[0]
+    assert (row.rtt_ms, row.by_window, row.by_loss) == pytest.approx((132.9, window, 2 * lossy))
+    assert row.by_rate == pytest.approx((1e7 - 8e6 * 1500 / 1448) / (8 * BATCH * 1500 / 1448))
     assert "a single trial" in str(found.reached["loss"].warnings)
     assert "loses some" in str(found) and trials.losses["by loss"] < 10 and trials.losses["by rate"] == 0
 

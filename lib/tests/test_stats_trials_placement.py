@@ -19,6 +19,12 @@ def test_placement_is_judged_over_all_topics():
     one = placed.assign(leads=placed.leads & ~first | (first & (placed.broker == 1)), region="gcp:a")
     moved = stats.placement(made_rates, {"placements": one})
     assert moved.balanced.estimate == pytest.approx(11 / 12) and moved.topics.moved.tolist() == [6] + [0] * 11
+    few = placed[~first | (placed.partition < 8)]  # leaders of 3, 3 and 2
+    assert stats.placement(made_rates, {"placements": few}).balanced.estimate == 1
+    other = first & (placed.partition == 1)  # of 4, 2 and 3
+    leads = placed.leads & ~other | (other & (placed.replica == 2))
+    off = stats.placement(made_rates, {"placements": placed.assign(leads=leads)})
+    assert off.balanced.estimate == pytest.approx(11 / 12) and off.topics.moved.tolist() == [1] + [0] * 11
     with pytest.raises(MissingDataError):
         stats.placement(made_rates, {"placements": pd.DataFrame()})
 

@@ -78,7 +78,8 @@ def test_replicas_are_not_counted_twice():
 def test_without_lines_the_log_says_when():
     found = rates_of(trial(1, "internet", 100, lines=False), warmup_s=4)
     row = found.rates.iloc[0]
-    assert row.window_rule == counted_seconds.RULE_LOG and row.start_s == START_S + 104
+    assert row.window_rule == counted_seconds.RULE_LOG
+    assert (row.start_s, row.end_s) == (START_S + 104, START_S + 116), "its last second is not whole"
     assert row.batches_per_s == pytest.approx(100) and "no producer reported when it ran" in str(found)
 
 
@@ -121,8 +122,10 @@ def test_what_gave_no_rate_is_counted():
 def test_the_last_done_attempt_counts():
     failed, again = trial(1, "internet", 50, outcome="failed"), trial(1, "internet", 100, attempt=2)
     again["trials"] = []
-    found = rates_of(failed, again)
-    assert found.rates.attempt.tolist() == [2] and found.left_out.empty
+    again["tests"][0]["started_at_utc"] += pd.Timedelta(300, "s")
+    found = rates_of(failed, again, trial(2, "private", 225))
+    assert found.rates.attempt.tolist() == [1, 2] and found.left_out.empty
+    assert found.rates.setting.tolist() == ["private", "internet"], "in the order measured"
     twice = trial(1, "internet", 80, attempt=2)
     twice["trials"] = []
     found = rates_of(trial(1, "internet", 100), twice)

@@ -289,6 +289,26 @@ def test_what_the_article_says_becomes_estimates(found, lost, recovered, disaste
     assert [killed[name].estimate for name in open_ones] == [1, 1]
 
 
+def test_errors_count_of_any_producer_that_remains_and_from_the_fault_on():
+    made = together([episode(ordinal) for ordinal in (1, 2)])
+    [first, second] = made["faults"].fault_at_s
+    # of the region that is hit and of one that remains; of the former, of the latter too early, and of a consumer
+    errors = made["fault_errors"].iloc[[0, 2, 3, 4, 4]]
+    made["fault_errors"] = errors.assign(
+        role=["producer"] * 4 + ["consumer"], at_s=[first, first, second, second - 0.1, second]
+    )
+    records = made["fault_records"].astype({"error": object})
+    given_up, late = records.iloc[[200, 800, 1300]], records.iloc[[1800]]
+    assert given_up.producer.tolist() == [0, 1, 0] and late.producer.tolist() == [1]
+    records.loc[[*given_up.index, *late.index], "error"] = "_MSG_TIMED_OUT"
+    records.loc[given_up.index, "acknowledged_at_s"] = None
+    made["fault_records"] = records
+    found = outages.episodes(made)
+    losses, recovered, healed = outages.losses(found), outages.recovery(found), region_loss.healing(found)
+    said = region_loss.article(found, "cut", losses, recovered, healed)
+    assert (said["producer_errors"].estimate, said["producers_failed"].estimate) == (0.5, 0.5)
+
+
 def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
     elsewhere = region_loss.lost_when(disasters)
     assert elsewhere.rows[["lost", "episodes", "to_hit_region", "of_replaced_leaders"]].values.tolist() == [

@@ -94,6 +94,7 @@ def test_a_bad_row_is_refused(change, message):
         ("sequence", np.array([True, False]), "row 0 .*whole numbers"),
         ("sequence", np.array([1.0, 2.0**60]), "row 1 .*whole numbers"),
         ("sequence", np.array([1.0, np.nan]), "row 1 .*whole numbers"),
+        ("sequence", np.array([1.0, 1.25]), "row 1 .*whole numbers"),
         ("sequence", np.array(["1", "2"]), "row 0 .*whole numbers"),
         ("rtt_ms", np.array(["1", "2"]), "row 0 .*finite numbers"),
         ("rtt_ms", np.array([True, False]), "row 0 .*finite numbers"),

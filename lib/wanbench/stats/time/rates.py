@@ -35,7 +35,7 @@ def rates(metrics: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> from wanbench import tables
     >>> shared = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
-    >>> samples = [("00:00:00", 100.0), ("00:00:05", 150.0), ("00:00:10", 20.0)]
+    >>> samples = [("00:00:05", 150.0), ("00:00:00", 100.0), ("00:00:10", 20.0)]
     >>> rows = [{**shared, "source_file": "a", "at_utc": f"2026-01-01T{at}Z", "value": value} for at, value in samples]
     >>> rates(tables.from_rows("metrics", rows))[["increase", "rate", "restarted"]].values.tolist()
     [[50.0, 10.0, False], [20.0, 4.0, True]]

@@ -26,7 +26,12 @@ def half_width(values, level: float) -> float:
 
 
 def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
-    """Half the width of Welch's interval (1947) of a difference of means; NaN if a side has fewer than two values."""
+    """
+    Half the width of Welch's interval (1947) of a difference of means; NaN if a side has fewer than two values.
+
+    >>> print(round(welch_half_width([np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 9.0])], 0.95), 3))
+    8.208
+    """
     sizes = [len(side) for side in sides]
     if min(sizes) < 2:
         return nan
