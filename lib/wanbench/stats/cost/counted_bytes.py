@@ -63,14 +63,14 @@ def count_region_bytes(
     rates : TrialRates
         Trials of one setting: `rates.of("baseline")`.
     tables : mapping
-        Of the run: links, link_samples of `LinkSamples(which="all")`, batches.
+        Tables of the run: links, link_samples of `LinkSamples(which="all")`, batches.
 
     Raises
     ------
     ParameterError
         No trial, or trials of several settings.
     MissingDataError
-        None has the counters of all links.
+        No trial has the counters of all links.
     """
     level = check_level(level)
     trials = rates.rates

@@ -36,11 +36,11 @@ class Tornado(RowsResult):
     ----------
     rows : DataFrame
         Per input, widest first: input, kind ("range" or "measured"), unit, low, value, high, usd_at_low, usd_at_high,
-        swing_usd (their distance), source.
+        swing_usd (their difference), source.
     usd : float
         The price with every input at its value.
     part, per : str
-        Which price.
+        The price shown, as in `tornado`.
     fixed : tuple of str
         Inputs without a range.
     """

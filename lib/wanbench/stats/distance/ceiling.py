@@ -1,4 +1,4 @@
-"""Throughput against distance where near pairs reach a ceiling: the NIC's rate or a policer's."""
+"""Throughput against distance if near pairs reach a ceiling: the rate of the NIC or of a policer."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ class CeilingFit(Result):
     Attributes
     ----------
     slope, half_distance, intercept : Estimate
-        Per 1,000 km; km that halve throughput; throughput at no distance, in bit/s, were there no ceiling.
+        Change per 1,000 km; distance that halves throughput, in km; throughput at distance 0 without a ceiling, in
+        bit/s.
     spread : Estimate
         The factor by which throughput scatters about the line: 10 to the standard deviation.
     plain_slope, plain_half_distance : Estimate
-        The same by least squares on the values as they stand.
+        The same by least squares on the unchanged values.
     effect : Estimate
         Half-distance with the ceiling over that without.
     ceilings : DataFrame
@@ -132,8 +133,8 @@ def fit_with_ceiling(
         Table `pairs`.
     ceiling : optional
         A number in bit/s for all; a mapping from sending clouds or regions to bit/s (a region's own ceiling replaces
-        that of its cloud; sources that are not named have none); or the name of a column with the ceiling of each row,
-        NaN for none. By default `find_ceiling` looks for one per sending cloud.
+        that of its cloud; other sources have none); or the name of a column with the ceiling of each row, NaN for none.
+        By default `find_ceiling` looks for one per sending cloud.
     within : float
         Between 0 and 0.5.
     cluster

@@ -1,4 +1,4 @@
-"""Throughput against distance where near pairs reach a ceiling."""
+"""Throughput against distance if near pairs reach a ceiling."""
 
 from __future__ import annotations
 

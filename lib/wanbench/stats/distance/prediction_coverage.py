@@ -21,7 +21,7 @@ from .prediction import LEFT_OUT, UNITS, observe
 from .prediction_fits import SITUATIONS
 
 FOLDS = 10
-"""Groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has."""
+"""Number of groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has."""
 REPEATS = 2
 """How many times regions are regrouped, as a group predicts only the few pairs inside it."""
 NAMES = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
@@ -103,14 +103,14 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
     """
     Leave out regions and pairs, predict them as `what_if` would, and compare with the measured values.
 
-    Each prediction and its interval rest on the other pairs alone; only whether throughput rests on the window model or
-    on distance is decided once, on all pairs. The RTT of a pair is the median of both directions; the throughput of
-    each direction is compared with the one range of the pair.
+    Each prediction and its interval use only the other pairs. Only the choice between window model and distance for
+    throughput is made once, on all pairs. The RTT of a pair is the median of both directions; the throughput of each
+    direction is compared with the one range of the pair.
 
     Parameters
     ----------
     seed : int
-        Of the groups in which pairs and regions are left out.
+        Seed of the groups in which pairs and regions are left out.
     """
     level = check_level(level)
     observed, sample = observe(pairs)
@@ -246,7 +246,7 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
     ends : DataFrame (pairs, 2)
         The two regions of each pair.
 
-    The jackknife has no width at 0 and 1; there the interval is that of Clopper and Pearson for as many regions.
+    At 0 and 1 the jackknife has no width: the interval is then that of Clopper and Pearson with the regions as n.
     """
     hits, tries = np.asarray(hits, dtype=float), np.asarray(tries, dtype=float)
     codes, regions = pd.factorize(ends.to_numpy().ravel(), sort=True)

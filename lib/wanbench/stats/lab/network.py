@@ -10,7 +10,7 @@ from ...formatting import count, number
 
 def network(lab: Mapping) -> Finding:
     """
-    Say which network a run measured, and what that makes of RTTs.
+    State which network a run measured, and what its RTTs mean therefore.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 Upper bounds of each trial from settings, placement and metrics, and the share it reached.
 
 Link, window and replication are those of `stats.trials.region_limits`. The machine's bound is measured: the throughput
-at the same cost per byte with no processor idle. The share reached of that bound is simply the utilisation, so trials
-where it is the lowest are left out of the shares.
+at the same processor time per byte with no processor idle. The share of that bound that a trial reaches is simply the
+utilisation, so trials whose lowest bound it is are left out of the shares.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from .factor_columns import BROKER
 
 NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
-"""The lowest bound over another from which the two are named together: bounds are not more exact than ten per cent."""
+"""
+The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10 %.
+"""
 EXPLAINED = 0.5
-"""Below this share of the lowest bound something else limits: more waiting than work."""
+"""Below this share of the lowest bound something else limits the trial: it waits more than it works."""
 MACHINE = NAMES[-1]
 METHOD = "geometric mean over {0}s; Student's t on logarithms, with the {0} as the unit"
 ASSUMPTION = "Records go evenly to all partitions; links keep the rate and delay that were requested"
@@ -45,14 +47,14 @@ class Bounds(Result):
     Attributes
     ----------
     trials : DataFrame
-        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (what each would
-        allow, bit/s; infinite where it does not bind or is not known), allowed (the lowest), limit (which that is),
-        limits (it and those close above), reached (measured over allowed; NaN where that is the machine), reached_link;
+        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four bounds,
+        bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its name and
+        those of bounds close above it), reached (measured over allowed; NaN if limit is the machine), reached_link;
         busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link), in the
         counted seconds.
     reached : Estimate
-        Measured over allowed, over the settings whose lowest bound is not the machine. What a bound lacks is common to
-        the trials of a setting, so the setting is the unit.
+        Measured over allowed: mean over the settings whose lowest bound is not the machine. The trials of a setting
+        share the errors of their bounds, so the setting is the unit.
     """
 
     trials: pd.DataFrame
@@ -64,7 +66,7 @@ class Bounds(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Over all settings."""
+        """The share reached, over all settings."""
         return (self.reached,)
 
     @property
@@ -147,7 +149,7 @@ class Share(Result):
     """
     Shares that one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`.
 
-    `lowest` is None where the machine is the lowest bound of all trials.
+    `lowest` is None if the machine is the lowest bound of all trials.
     """
 
     setting: str
@@ -159,7 +161,7 @@ class Share(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Of the links' bound, of the lowest."""
+        """The shares of the links' bound and of the lowest bound."""
         return (self.link, *((self.lowest,) if self.lowest else ()))
 
     @property
@@ -193,12 +195,12 @@ def bounds(
     Parameters
     ----------
     tables : mapping
-        Of the run: links and placements; metrics (of sysstat) and link_samples where they were taken.
+        Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
 
     Raises
     ------
     MissingDataError
-        If the run says nothing about where replicas lay, or its lab has no emulated links.
+        If the run has no placement of replicas, or its lab has no emulated links.
     """
     for name in ("placements", "links"):
         if name not in tables or tables[name].empty:

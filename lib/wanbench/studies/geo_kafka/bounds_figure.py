@@ -1,4 +1,4 @@
-"""Measured throughput against the lowest of the bounds, by which bound that is."""
+"""Measured throughput against the lowest bound, coloured by the name of that bound."""
 
 from __future__ import annotations
 

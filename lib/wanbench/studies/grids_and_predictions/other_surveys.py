@@ -1,4 +1,4 @@
-"""Check predictions from one survey against another's measurements of pairs that the first lacks."""
+"""Check predictions from one survey against another survey's measurements of pairs that the first lacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CheckedPredictions(Result):
     coverage : Estimate
         The share of the other survey's RTTs that lie in the prediction intervals.
     ratio : Estimate
-        Measured by the other survey over predicted: the median over pairs.
+        RTT measured by the other survey over the predicted RTT: the median over pairs.
     pairs : DataFrame
         Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
     """
@@ -52,7 +52,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     Parameters
     ----------
     pairs, others : DataFrame
-        Tables `pairs`: the survey that predicts, and the one that checks.
+        Tables `pairs`: of the survey that predicts, and of the survey that checks.
     level : float
         Of the prediction intervals.
 

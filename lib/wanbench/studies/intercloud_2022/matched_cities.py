@@ -37,7 +37,7 @@ class MatchedCities(Result):
     difference : Estimate
         Between clouds less within one: ms, or for throughput a ratio (between over within).
     cities : DataFrame
-        The regions taken as one place: one, other, apart_km.
+        The pairs of regions matched as one city: one, other, apart_km.
     pairs : DataFrame
         Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
     """
@@ -63,7 +63,7 @@ def matched_cities(
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`; pairs of the cities themselves give their distances.
+        Table `pairs`; the distance of two matched regions is that of their pair.
     column : str
         "rtt_ms", or "throughput_bps", which is compared as a ratio.
 

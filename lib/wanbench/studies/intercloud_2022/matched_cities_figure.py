@@ -1,4 +1,4 @@
-"""The same cities, within and between clouds."""
+"""Matched cities: pairs between clouds against pairs within them."""
 
 from __future__ import annotations
 

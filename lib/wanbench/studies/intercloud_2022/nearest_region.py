@@ -17,9 +17,14 @@ from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL
 from ...stats.result import Estimate, Result
 
 NEARLY = 0.9
-"""Share of the best throughput that counts as about the best: 10 % is five times what repeated tests differ by."""
+"""
+From this share of the best throughput on, a target counts as about the best: 10 % is five times the typical difference
+of repeated tests.
+"""
 MIN_TARGETS = 3
-"""Sources with fewer tested targets in a cloud are left out: of one or two, the nearest is easily the best."""
+"""
+Sources with fewer tested targets in a cloud are left out: among one or two, the nearest is often the best by chance.
+"""
 COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
 METHOD = "percentile interval of a bootstrap over source regions"
 ASSUMPTION = (
@@ -36,9 +41,9 @@ class NearestRegion(Result):
     Attributes
     ----------
     share : Estimate
-        The share of sources to whose nearest target throughput is at least 90 % of the best.
+        The share of sources whose throughput to the nearest target is at least 90 % of the best.
     relative : Estimate
-        Throughput to the nearest target over that to the best one: the median over sources.
+        Throughput to the nearest target over throughput to the best one: the median over sources.
     sources : DataFrame
         Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best,
         best_km, relative.
@@ -60,7 +65,8 @@ def nearest_region(
     pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0
 ) -> NearestRegion:
     """
-    For each source region and each other cloud: throughput to its nearest region against the best there.
+    For each source region and each other cloud: throughput to that cloud's nearest region against throughput to its
+    best one.
 
     Parameters
     ----------

@@ -31,10 +31,10 @@ class Repeats(Result):
     Attributes
     ----------
     factor : Estimate
-        The largest over the smallest test of one ordered pair: the median over pairs.
+        The largest over the smallest value of one ordered pair: the median over pairs.
     share : Estimate
-        The share of the variance of the logarithm that lies between pairs rather than between the tests of
-        one: the intraclass correlation of a one-way analysis of variance.
+        The share of the variance of the logarithm that lies between pairs rather than between tests of the same pair:
+        the intraclass correlation of a one-way analysis of variance.
     pairs : DataFrame
         The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor. Ordered pairs with one
         test are left out.

@@ -18,17 +18,17 @@ from .trials import SizeTrials, quotas_of
 @dataclass(frozen=True, repr=False)
 class Machine(RowsResult):
     """
-    Processors that settings need, against those available.
+    The processors that settings need, compared with those of the machine.
 
     Attributes
     ----------
     rows : DataFrame
-        Per setting: `quotas`, the sum of its brokers' quotas; `others`, processors that all else kept busy (clients,
-        relay, other work on the machine), mean over trials; `used` of the quotas; `needed`, quotas and others
-        together (quotas alone where others are unknown); `enough`, None where no trial of the setting has samples of
+        Per setting, in processors: `quotas`, the sum of its brokers' quotas; `others`, those kept busy by clients, the
+        relay and other work on the machine, mean over trials; `used`, the used part of the quotas; `needed`, the sum of
+        quotas and others (quotas alone if others are unknown); `enough`, None if no trial of the setting has samples of
         processors.
     processors : int
-        Of the machine.
+        The number of processors of the machine.
     """
 
     processors: int
@@ -64,7 +64,7 @@ class Machine(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Settings about which nothing is known."""
+        """Settings without samples of processors."""
         names = ", ".join(self.rows.setting[self.rows.enough.isna()])
         text = f"no samples of processors for {names}: whether the machine suffices there is unknown"
         return (text,) if names else ()
@@ -72,9 +72,10 @@ class Machine(RowsResult):
 
 def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *, brokers: int) -> Machine:
     """
-    The brokers' quotas and all other use, against the processors of the machine.
+    Compare the brokers' quotas and all other use with the processors of the machine.
 
-    If processors were short, `others` is too low, and more are needed. MissingDataError without samples or quotas.
+    If processors were short, `others` is an underestimate, and more are needed. MissingDataError without samples or
+    quotas.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()

@@ -27,11 +27,13 @@ METHOD = "difference of mean log ratios of pairs between two scales, {} with the
 WELCH = "t by Welch (1947)"
 POOLED = "t with the pooled variance of both scales"
 MIN_PAIRS = 4
-"""With fewer pairs at a scale, Welch's degrees of freedom leave hardly an interval; the variances are pooled."""
+"""
+With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
+"""
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
 ALIKE = "; they scatter alike at both scales"
 FILL_TOLERANCE = 0.05
-"""Batches may differ by this share of batch.size in fill before Kafka's share of the link differs."""
+"""Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,9 +44,9 @@ class Scales(Result):
     Attributes
     ----------
     comparisons : dict
-        The link's rate in bit/s to the comparison there, the highest rate first.
+        Rate of the link in bit/s to the comparison at that rate, the highest rate first.
     changes : dict
-        Rate to Estimate: the ratio there over the ratio at the highest rate; empty where there is one rate only.
+        Rate to Estimate: the ratio at that rate over the ratio at the highest rate; empty if there is only one rate.
     utilisation : DataFrame
         Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the brokers,
         headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the
@@ -143,7 +145,7 @@ def compare_scales(
     Raises
     ------
     ParameterError
-        For no rate at which both links were measured.
+        If both links were measured at no common rate.
     """
     level = check_level(level)
     links = {}

@@ -31,16 +31,16 @@ def traffic(
     Parameters
     ----------
     rates : TrialRates
-        Trials of one link rate or several; each is scaled by its own.
+        Trials at one or several link rates; each is scaled by its own rate.
     setting : str
         Pattern of the trials to take.
     full_rate_bps : float
-        The full rate, which the link was scaled down from.
+        The full rate, before scaling down.
 
     Returns
     -------
     dict
-        "background", "kafka-traffic" and "total", as far as they were measured.
+        "background", "kafka-traffic" and "total", if they were measured.
 
     Raises
     ------

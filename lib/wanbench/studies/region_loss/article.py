@@ -20,13 +20,13 @@ def article(
     Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
     replicas_back, leaders_back, healing, producer_errors, producers_failed.
 
-    Except for records and times, each is a share of episodes: brokers, partitions and producers of one episode share
-    its fault.
+    Except for records and times, each is a share of episodes, because brokers, partitions and producers of one episode
+    share its fault.
 
     Parameters
     ----------
     setting : str
-        The article's: one region cut off, acks=all.
+        The setting that repeats the article's: one region cut off, acks=all.
     """
     own = found.of(setting).with_fault().items
     rows, sums = healed.rows[healed.rows.setting == setting], lost.sums(setting)

@@ -21,9 +21,9 @@ QUANTITIES = {
     "partition": ("worst partition", "writes_partition"),
     "reads": ("worst partition's reads", "reads_partition"),
 }
-"""What is implied: its title, and the quantity of `Recovery` that measures it."""
+"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
 PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
-"""Where the active controller was; if unknown, each end assumes the case that moves it outward."""
+"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,8 +31,8 @@ class Planned(RowsResult):
     """
     One row per setting, place of the active controller, and quantity.
 
-    Columns: implied low_s and high_s; n outages measured, of an episode each, min_s and max_s of them, how many lie
-    inside, how many are longer; healed: those that healing ended, which cannot be compared.
+    Columns: implied low_s and high_s; n (measured outages, one per episode) with their min_s and max_s; how many lie
+    inside and how many are longer; healed: outages that healing ended, which cannot be compared.
     """
 
     TITLE = "The outage that settings imply, and those measured"
@@ -53,7 +53,7 @@ class Planned(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Outages of one episode are dependent."""
+        """A caution that outages of one episode are dependent."""
         return ("each episode gives up to three outages, which share its fault",)
 
     def shown(self) -> pd.DataFrame:
@@ -81,12 +81,12 @@ def planned(
     cluster_settings: Mapping[str, object] | None = None,
 ) -> Planned:
     """
-    Implied next to measured outages, for faults that take a whole region away: "cut", "kill", "freeze".
+    Implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
 
     Parameters
     ----------
     cluster_settings : mapping, optional
-        Of the brokers, where an episode has none of its own.
+        Settings of the brokers, for episodes that record none.
     """
     rows, measured = [], recovered.rows.set_index(KEY)
     for name, own in found.with_fault().by_setting().items():
@@ -131,8 +131,8 @@ def controller_lost(episode: Episode) -> bool | None:
     """
     Whether the active controller was in the affected region; None if unknown.
 
-    It was if the fault targeted it, or if a node of another region became controller during the fault; it was not if
-    such a node fenced brokers without becoming controller.
+    True if the fault targeted the controller, or if a node of another region became controller during the fault. False
+    if such a node fenced brokers without becoming controller.
     """
     events = episode.events
     if episode.about["at"] == "controller" or ((events.kind == "elected") & events.partition.isna()).any():

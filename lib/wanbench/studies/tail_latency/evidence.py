@@ -32,7 +32,7 @@ def evidence(
     Every measured estimate that a claim refers to.
 
     The first system stands for the source's Apache Kafka and is the numerator of ratios. "Highest" throughput is the
-    last step at which both have trials that count, whether or not they kept up.
+    last step at which both systems have trials that count, whether or not they kept up.
     """
     found = {"on_schedule": _on_schedule(trials)}
     for name, table in (("throughput", by_rate), ("partitions", by_partitions)):
