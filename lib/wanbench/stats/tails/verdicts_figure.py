@@ -13,7 +13,7 @@ SYMBOLS = dict(zip(VERDICTS, ("triangle-left", "triangle-right", "circle", "circ
 
 
 def verdicts(result: Verdicts, *, note: str = "") -> go.Figure:
-    """A row per row of the table: the ratio of b over a with its interval, and the margin within which it is tied."""
+    """The ratio of b over a in each row of the table, with its interval, and the margin within which it is tied."""
     rows = result.rows.reset_index(drop=True)
     figure = go.Figure()
     figure.add_vrect(
