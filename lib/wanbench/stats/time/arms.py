@@ -21,13 +21,13 @@ OF_MEANS = ("means", "difference")
 OF_MEDIANS = ("medians", "median_difference")
 RATIOS = ("means", "medians")
 MIN_UNITS = 2
-"""A variance between units takes two of them."""
+"""A variance between units needs two units."""
 MIN_UNITS_FOR_MEDIAN = 4
 """Resamples of fewer units repeat the same few medians, so their percentiles are not an interval."""
 MIN_EFFECTIVE = 5.0
-"""Below so many independent values the interval rests on the autoregression, which so short a series cannot check."""
+"""With fewer effective values the interval depends on the autoregression, which such a short series cannot verify."""
 MAX_RESAMPLE = 400
-"""Values of a group in a resample. More do not change the spread between groups, and cost time."""
+"""Maximum number of values of a group in a resample: more do not change the spread between groups, and cost time."""
 SERIES = (
     "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White 2004; Davison "
     "& Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values"
@@ -69,7 +69,7 @@ class Arm:
 
 
 class Contrast(NamedTuple):
-    """A number with its interval; NaN where there is none."""
+    """A number with its interval; NaN if there is none."""
 
     number: float
     low: float = nan

@@ -1,4 +1,4 @@
-"""Measured against what window, rate and loss allow."""
+"""Measured rates against the limits by window, rate and loss."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ class ProcessorEffect(Result):
     Attributes
     ----------
     slope : Estimate
-        The factor on what a trial reaches where the processors are busier by 10 per cent of their time, at the same
-        setting; NaN where no setting has two trials.
+        The factor on the share of its limit that a trial reaches if the processors are busy for a further 10 % of their
+        time, at the same setting; NaN if no setting has two trials.
     trials : DataFrame
-        Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured over what the limit allows),
+        Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured rate over limit),
         `busy_percent` (of the busiest machine, mean over the counted seconds).
     """
 
@@ -52,7 +52,7 @@ class ProcessorEffect(Result):
 
     @property
     def sentence(self) -> str:
-        """The slope, and the shares that the trials with the least and the most busy processors reached."""
+        """The slope, and the shares reached by the trials with the least and the most busy processors."""
         busy = self.trials.busy_percent
         calm, full = self.trials.loc[busy.idxmin()], self.trials.loc[busy.idxmax()]
         return (
@@ -104,7 +104,7 @@ def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     """
-    Test whether trials reach less of their limit where processors are busier.
+    Test whether trials reach less of their limit if processors are busier.
 
     A fixed threshold would not do: at a mean of 75 % over a second, threads already wait. So the share reached is
     regressed on utilisation, among trials of one setting and link rate.
@@ -112,14 +112,14 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     Parameters
     ----------
     limits : Limits
-        Of the trials.
+        The limits of the trials.
     use : DataFrame
-        As `processor_use` returns it, of the seconds that count (`TrialRates.marked`).
+        The result of `processor_use` for the counted seconds (`TrialRates.marked`).
 
     Raises
     ------
     ParameterError
-        No trial has both.
+        No trial has both a limit and processor metrics.
     """
     busy = use.groupby(KEY, dropna=False).busy_percent.max().rename("busy_percent").reset_index()
     trials = limits.trials.drop(columns="busy_percent", errors="ignore").merge(busy, on=KEY)

@@ -11,7 +11,7 @@ from .rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 
 
 def processor_effect(result: ProcessorEffect, *, note: str = "") -> go.Figure:
-    """A point per trial; dashed: all that the limit allows."""
+    """A point per trial; dashed: the limit."""
     figure = go.Figure()
     for k, (name, part) in enumerate(result.trials.groupby("setting", sort=False)):
         figure.add_scatter(
