@@ -35,7 +35,7 @@ def check_trials(
     lab : Lab
         Not yet entered.
     brokers : sequence of str
-        The region of each.
+        The region of each broker.
     cluster : mapping
         Further parameters of `wanbench.kafka.Cluster`.
     external : collection of str
