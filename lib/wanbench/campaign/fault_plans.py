@@ -32,7 +32,7 @@ def fault_trials(
     baseline : KafkaFault
         The experiment whose fault and place are replaced.
     faults : sequence of (fault, at)
-        Such as [("cut", "eu"), ("kill", "controller")].
+        For example [("cut", "eu"), ("kill", "controller")].
     factors : sequence of mappings
         Changes to the baseline, each mapping for a separate setting: fields of the experiment, or Kafka's settings as
         "topic_settings.min.insync.replicas". "" removes a setting.

@@ -59,11 +59,11 @@ def one_at_a_time(
         list with a value for each. The baseline's own level is left out.
     replicates : int
     links : mapping of (from, to) to LinkSettings, optional
-        Of the lab; `buffers` needs them.
+        The links of the lab; `buffers` needs them.
     others : mapping of str to KafkaTrial, optional
         Further settings by name, which differ from the baseline in several factors.
     seed : int
-        Of the order.
+        Seed of the order.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
         Kafka's defaults; "bdp", the bandwidth-delay product of the longest RTT and the lowest rate among the links; "2
         bdp", twice that; "kernel", autotuning by the kernel.
     links : mapping of (from, to) to LinkSettings, optional
-        Of the lab.
+        The links of the lab.
     """
     names = [name.strip() for name in factor.split(",")]
     if len(names) > 1:

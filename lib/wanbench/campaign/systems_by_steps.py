@@ -48,7 +48,7 @@ def systems_by_steps(
         fields is measured once, under the first one's name.
     replicates : int
     seed : int
-        Of the order.
+        Seed of the order.
     beside : tuple
         As in `KafkaTrial`; without `BrokerMetrics` on external clusters, whose brokers' hosts cannot be reached.
     link : LinkSettings or mapping of its fields, optional
@@ -80,8 +80,9 @@ def systems_by_steps(
     systems, link = read(systems), link_of("link", link)
     if link is None and 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
         raise ParameterError(
-            f"{having} of {len(systems)} systems have a link of their own, and the others would get that of the trial "
-            "before; allowed: a link for every system, or `link` for those that have none."
+            f"{having} of {len(systems)} systems have a link of their own, and the others would "
+            "keep that of the previous trial; allowed: a link for every system, or `link` for "
+            "those that have none."
         )
     _check_fields(systems, load, steps)
     options = {"client_regions": client_regions, "gateway_bps": gateway_bps}

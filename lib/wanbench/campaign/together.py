@@ -33,7 +33,7 @@ def together(
     runs : int
         Number of trials, in addition to those at the centre of all ranges; 0: no trials at all.
     links : mapping of (from, to) to LinkSettings, optional
-        Of the lab; `buffers` needs them.
+        The links of the lab; `buffers` needs them.
 
     Examples
     --------

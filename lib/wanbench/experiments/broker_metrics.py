@@ -100,5 +100,5 @@ class BrokerMetrics(Sampling):
                 done, extension = replace(done, stdout=gzip.compress(done.stdout, mtime=0)), "prom.txt.gz"
             files += keep(folder, self.name, f"{stem}.{node_id}", extension, done)
             if done.returncode != 0:
-                faults.append(f"{ended_with(f'the program that asks broker {node_id}', done)}.")
+                faults.append(f"{ended_with(f'the program that scrapes broker {node_id}', done)}.")
         return faults

@@ -67,7 +67,7 @@ def exchange(
         done, reason = run_to_end(source, asking, EXCHANGES * INTERVAL_S + _MARGIN_S)
     except CommandError as error:
         raise ExperimentError(
-            f"the clock of {target.name} cannot be asked: {error}",
+            f"the clock of {target.name} cannot be read: {error}",
             keep(folder, experiment, stem, "clock.txt", server.stop()),
         ) from error
     finally:

@@ -67,7 +67,7 @@ class KafkaFault:
         Number of partitions of the topic, and of replicas of each.
     acks : "0", "1" or "all"
     topic_settings : mapping of str
-        Such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
+        Settings of the topic, such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
     client_settings : mapping of str
         librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; those of producers
         reach producers only, those of consumers consumers only.

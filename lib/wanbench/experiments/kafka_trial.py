@@ -229,7 +229,7 @@ class KafkaTrial:
             try:
                 reconfigure(dict(self.broker_settings or ()), self.security)
             except LabError as error:
-                raise ExperimentError(f"the cluster cannot be given its settings: {error}") from error
+                raise ExperimentError(f"the settings of the cluster cannot be changed: {error}") from error
         elif asked := self.restarts:
             raise ExperimentError(
                 f"{cluster_of(source)!r} cannot be restarted with other settings, as {' and '.join(asked)} asks"

@@ -35,9 +35,9 @@ class OpenMessaging:
     the workload, and the driver with the cluster's address and a reference to its security. Its durations are whole
     minutes: a run without warm-up takes at least one.
 
-    What it measures differs from `KafkaOpenLoop`: publish latency counts from the actual send, and "publish delay" is
-    its lateness; end-to-end latency counts from the producer's time stamp in whole milliseconds of both hosts' wall
-    clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
+    Its measurements differ from those of `KafkaOpenLoop`: publish latency counts from the actual send, and "publish
+    delay" is the lateness of that send; end-to-end latency counts from the producer's time stamp in whole milliseconds
+    of both hosts' wall clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
 
     It uses Kafka's Java clients, KafkaOpenLoop uses librdkafka, and their latencies differ: at 200 records/s of 1 kB
     over 20, 40 and 60 ms, acks "all" and equal settings, both sending to the partitions in turn, the median end to end

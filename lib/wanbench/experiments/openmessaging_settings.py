@@ -142,7 +142,7 @@ def java_names(kind: str, load) -> dict[str, str]:
             found[name] = text
         else:
             raise ParameterError(
-                f"KafkaOpenLoop {kind} has {name!r}, which Kafka's Java clients do not have; leave it out, or set what "
-                "Java has in the driver."
+                f"KafkaOpenLoop {kind} has {name!r}, which Kafka's Java clients do not have; leave it "
+                "out, or set Java's equivalent in the driver."
             )
     return found

@@ -40,7 +40,7 @@ class MskCluster:
     Parameters
     ----------
     region : str
-        Of the catalogue, such as "aws:eu-west-1".
+        A region of the catalogue, such as "aws:eu-west-1".
     client_networks : sequence of str
         Private IPv4 networks of at most 65,536 addresses, in CIDR form.
     instance_type, brokers, volume_gb, kafka_version : str, int, int, str
@@ -57,7 +57,7 @@ class MskCluster:
     external : dict
         Once entered: the parameters of `wanbench.kafka.ExternalCluster`, for `external` of `campaign.carry_out`.
     settings : dict
-        What a manifest may hold of it: no address, no ARN.
+        Settings that a manifest may hold: no address, no ARN.
 
     Raises
     ------

@@ -115,7 +115,7 @@ def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million
             ),
             inputs,
             quantity=f"price with {change.name} over that without",
-            claim=f"With {change.name} the price per {per} is {{}} what it is",
+            claim=f"With {change.name} the price per {per} is {{}} the present one",
             unit="times",
         )
         ratios[change.name] = (

@@ -174,7 +174,10 @@ def compare_clouds(
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
         listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
-        notes += (f"too few pairs to tell the level of {listed} from what crossing costs: it counts as such",)
+        notes += (
+            f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
+            "as part of that cost",
+        )
     common = {
         "n": sample.n_pairs,
         "n_regions": n_regions,

@@ -122,7 +122,7 @@ def lower_envelope(
     share = percent(tau)
     notes = (*sample.warnings(), *grouped.warnings())
     if tau * n < FEW_BELOW:
-        notes += (f"{share} of {count(n, 'pair')} are {tau * n:.1f}: the envelope rests on very few",)
+        notes += (f"{share} of {count(n, 'pair')} are {tau * n:.1f}: the envelope depends on very few",)
     by_pair = _lines(
         x, y, np.random.default_rng([seed, 1]).multinomial(n, np.full(n, 1 / n), resamples).astype(float), tau
     )

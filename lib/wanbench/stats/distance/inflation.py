@@ -120,7 +120,7 @@ def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
     low = high = nan
     if grouped.n < FEWEST_FOR_INTERVAL or smallest < MIN_PLACES_PER_CLOUD:
         needed = f"{FEWEST_FOR_INTERVAL} places, {MIN_PLACES_PER_CLOUD} of each cloud"
-        notes = (*notes, f"no interval for {name}: it takes {needed}")
+        notes = (*notes, f"no interval for {name}: it needs {needed}")
     else:
         weights = dyadic.region_weights(grouped.n, resamples, seed, _strata(clouds_of_place))
         drawn = dyadic.weighted_median(values, weights, grouped.first, grouped.second)

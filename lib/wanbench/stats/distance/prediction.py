@@ -42,8 +42,9 @@ CONFORMAL = (
 )
 LEFT_OUT = {"both": "pairs", "one": "regions", "none": "both regions of a pair"}
 ASSUMPTION = (
-    "The pair resembles the measured ones: regions without measurements are drawn like those with, and the pairs "
-    "not measured are not the odd ones. Hosts, tool and load are as in the measurements"
+    "The pair resembles the measured ones: regions without measurements are drawn like "
+    "those with, and unmeasured pairs are not exceptional. Hosts, tool and load are as in "
+    "the measurements"
 )
 
 
@@ -84,7 +85,7 @@ class Prediction(Result):
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            use = "part of what the prediction rests on" if self.in_use else "left out of the prediction"
+            use = "used for the prediction" if self.in_use else "left out of the prediction"
             sentences.append(f"Measured were {values}, {use}.")
         return " ".join(sentences)
 
@@ -108,7 +109,7 @@ class Predictor:
     names : tuple of str
         The regions with measured pairs.
     level : float
-        Of the prediction intervals.
+        Level of the prediction intervals.
     fits : Fits
     pairs : DataFrame
         Table `pairs`, in which distances and measured values are looked up.
@@ -178,7 +179,7 @@ class Predictor:
             needed = ceil(self.level / (1 - self.level) - 1e-9)
             units = "pairs" if situation == "both" else "regions"
             notes += (
-                f"open interval: {percent(self.level)} takes {needed} {units}, here are {predicted.n_units}",
+                f"open interval: {percent(self.level)} needs {needed} {units}, there are {predicted.n_units}",
             )
         if name == "rtt_ms":
             what, model, fit = "RTT", self.fits.rtt, "robust line over distance"
@@ -262,7 +263,7 @@ def what_if(
     from_region, to_region : str
         Regions of the pairs, of `regions` or of the catalogue.
     level : float
-        Of the prediction intervals. 90 % requires 9 regions if one of the pair's regions was not measured.
+        Level of the prediction intervals. 90 % requires 9 regions if one of the pair's regions was not measured.
     regions : DataFrame
         Table `regions` with coordinates that replace those of the catalogue.
     distance_km : float

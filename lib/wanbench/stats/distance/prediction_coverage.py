@@ -23,7 +23,7 @@ from .prediction_fits import SITUATIONS
 FOLDS = 10
 """Number of groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has."""
 REPEATS = 2
-"""How many times regions are regrouped, as a group predicts only the few pairs inside it."""
+"""Number of regroupings of regions: one grouping predicts only the few pairs inside each group."""
 NAMES = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
 HOW = {
     "both": f"pairs left out, a {FOLDS}th at a time",
@@ -220,8 +220,8 @@ def _coverage(
     share, low, high, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
     return Estimate(
         quantity=f"coverage of {NAMES[name]}, {situation}",
-        claim=f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, hold {{}} of what "
-        "was measured",
+        claim=f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, contain {{}} of the "
+        "measured values",
         estimate=share,
         low=low,
         high=high,
@@ -229,7 +229,7 @@ def _coverage(
         n=len(pairs),
         n_regions=n_regions,
         method=f"{HOW[situation]}; interval by leaving out regions (dyadic jackknife)",
-        assumption="The measured pairs stand for those one wants to predict",
+        assumption="The measured pairs represent those to be predicted",
         level=0.95,
         warnings=notes,
     )

@@ -297,7 +297,7 @@ def _estimate(
         n=n,
         n_regions=n_regions,
         method=METHOD,
-        assumption=f"The lines themselves are taken as fitted. {ASSUMPTION}",
+        assumption=f"The uncertainty of the fitted lines is not included. {ASSUMPTION}",
         level=level,
         naive=Interval(PAIRS_INDEPENDENT, ends[3], ends[4]),
         warnings=notes,

@@ -278,9 +278,9 @@ def _cautions(
     if isfinite(lack_p) and lack_p < LACK_P:
         p = number(lack_p) if lack_p >= 0.001 else "below 0.001"
         cautions.append(
-            f"the model does not fit (lack of fit, tested against {against}, p = {p}): the logarithms do not run "
-            "straight between the levels, or more factors act together than it has terms for, so an elasticity is an "
-            "average over a bend"
+            f"the model does not fit (lack of fit, tested against {against}, p = {p}): the "
+            "response is not log-linear between the levels, or interactions are missing, so an "
+            "elasticity is an average over a curve"
         )
     elif against != REPLICATES:
         result = f"none was (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs for that"
@@ -299,9 +299,7 @@ def _cautions(
         cautions.append(f"in this fraction main effects are confounded with interactions ({listed}{more})")
     if dropped:
         listed = ", ".join(effect_words(":".join(term)) for term in dropped)
-        cautions.append(
-            f"the fraction cannot tell {listed} apart from interactions that were fitted (see aliases)"
-        )
+        cautions.append(f"the fraction cannot separate {listed} from fitted interactions (see aliases)")
     if freedom < FEW_DEGREES:
         cautions.append(f"only {count(freedom, 'degree')} of freedom")
     return tuple(cautions)

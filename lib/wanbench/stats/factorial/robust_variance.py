@@ -64,7 +64,7 @@ def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> Ro
     Parameters
     ----------
     design : array (runs, coefficients)
-        Of full rank.
+        The design, of full rank.
     residual : array (runs,)
     combination : sequence (runs,)
         The combination of levels of each run. Runs of the same combination share a variance.

@@ -122,7 +122,7 @@ class Surface(Result):
         return (
             f"The fitted {word(self.response)} is highest at {at}: {self.best.written} "
             f"({percent(self.level)} interval {self.best.written_interval or 'none'}, simultaneous over all settings; "
-            f"{self.best.counted}). Not shown to be worse: {self._good()}. "
+            f"{self.best.counted}). Not significantly worse: {self._good()}. "
             f"Effects over the whole range of a factor: {effects}."
         )
 

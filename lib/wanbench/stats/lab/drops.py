@@ -36,8 +36,8 @@ class LinkDrops(RowsResult):
         rows = self.rows
         return (
             f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "
-            f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} dropped packets where "
-            "none may be."
+            f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} "
+            "dropped packets where none are allowed."
         )
 
 

@@ -123,7 +123,7 @@ def _of_echoes(
 
 def _if_clear(row: dict, n: float) -> dict:
     """The row; "unknown" if the estimate is outside the limit but not its whole interval."""
-    note = f"as good as {n:.0f} independent echoes"
+    note = f"equivalent to {n:.0f} independent echoes"
     low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
     if row["verdict"] == OUTSIDE and row["low"] <= high and row["high"] >= low:
         return row | {"verdict": UNKNOWN, "note": f"too few echoes to tell: {note}"}

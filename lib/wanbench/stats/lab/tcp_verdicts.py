@@ -19,7 +19,7 @@ from .verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_
 
 EVERY = "every region"
 CLEAR_OF_KNEE = 1.25
-"""How far below the knee an RTT must be for the link alone to limit: near the knee window and link do."""
+"""The RTT must be below the knee by this factor for the link alone to limit: near the knee both window and link do."""
 ALLOWED_SHARE = 0.05
 """Allowed error of window and capacity: the model leaves out slow start and the queue, some per cent each."""
 PAYLOAD_SHARE = 1448 / 1500
@@ -139,7 +139,7 @@ def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verd
     estimate : Estimate
         In bytes.
     window_bytes : float
-        What the sender's kernel reports of the receiver (`ss -ti`: snd_wnd), or `advertised_window_bytes`.
+        The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or `advertised_window_bytes`.
     """
     return _against(estimate, "window", window_bytes, run_id)
 

@@ -118,7 +118,7 @@ class Capacity(Result):
         often = f"at capacity in {number(at_capacity, 0)}" if at_capacity else "never at capacity"
         fullest = rows.loc[rows.max_utilisation.idxmax()]
         length_s = float(f"{rows.window_s.median():.2g}")
-        queues = "what queues dropped is not known"
+        queues = "drops in queues are unknown"
         if rows.packets_sent.notna().any():
             dropped, sent = rows.packets_queue_dropped.sum(), int(rows.packets_sent.sum())
             queues = (
@@ -173,7 +173,7 @@ def capacity(samples: pd.DataFrame) -> Capacity:
         No link has a rate and two samples.
     """
     if samples.empty:
-        raise MissingDataError("the run has no samples of links, as a real network has none to count on.")
+        raise MissingDataError("the run has no samples of links: a real network has no links to count on.")
     known = windows(samples)
     known = known[known.utilisation.notna()]
     if known.empty:

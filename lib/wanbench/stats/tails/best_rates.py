@@ -28,7 +28,7 @@ STEPS = (
     "least the two steps between which the rate lies"
 )
 SEARCHES = "geometric mean of the middles of the searches' brackets; t over searches, beyond both ends of the brackets"
-ASSUMPTION = "Blocks are independent and stand for further ones; the quantile rises with the rate"
+ASSUMPTION = "Blocks are independent and represent further ones; the quantile rises with the rate"
 SEARCHED = (
     "Searches are independent; the rate lies within each search's bracket, apart from what differs among them"
 )
@@ -140,7 +140,7 @@ def best_rate_of(
 
 def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
     """
-    Where a rising curve crosses a goal, interpolated; NaN if it lies above or below it throughout.
+    The point at which a rising curve crosses a goal, interpolated; NaN if the curve lies wholly above or below it.
 
     >>> crossing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.5, 2.5]), 1.5), crossing(np.arange(2.0), np.zeros(2), 1.0)
     (1.5, nan)

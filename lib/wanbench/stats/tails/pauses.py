@@ -133,7 +133,7 @@ def causes(
     shifts, seed : int
         Random shifts of the test.
     level : float
-        Of the intervals.
+        Level of the intervals.
 
     Raises
     ------

@@ -64,12 +64,12 @@ def shift(a: Tail, b: Tail, at: Sequence[float] = SHIFT_AT, *, level: float = 0.
     level : float
         Simultaneous level of the band.
     **settings
-        Those of `Tail.estimate`.
+        Settings of `Tail.estimate`.
     """
     units = min((tail.parts.n_runs for tail in (a, b) if tail.parts is not None), default=1)
     single = single_level(at, level, units)
     found = compare_tails(a, b, at, level=single, **settings)
-    note = f"; level {percent(round(single, 4))} each, so that {len(at)} hold together at {percent(level)}"
+    note = f"; level {percent(round(single, 4))} each, so that {len(at)} are simultaneous at {percent(level)}"
     cautions = tuple(dict.fromkeys((*a.cautions, *b.cautions, *_open_ends(found))))
     differences = tuple(
         replace(one, method=one.method + note, warnings=cautions) for one in found.differences

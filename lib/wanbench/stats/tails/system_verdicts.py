@@ -46,7 +46,7 @@ MIN_BEYOND = 5
 """Records beyond the quantile in each trial: with fewer, its quantile is near its slowest record, and depends on how
 many records the trial has."""
 METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
-ASSUMPTION = "Blocks are independent and stand for further ones; log ratios scatter about symmetrically"
+ASSUMPTION = "Blocks are independent and represent further ones; log ratios scatter about symmetrically"
 SHOWN = ("row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", "verdict")
 
 
@@ -176,7 +176,7 @@ def verdicts(
         _verdict(row.ratio, row.p_differs_alone, row.p_tied_alone, alpha) for row in table.itertuples()
     ]
     open_ = (table.verdict == VERDICTS[-1]) & (table.reason == "")
-    table.loc[open_, "reason"] = "the interval holds both 1 and ratios beyond the margin"
+    table.loc[open_, "reason"] = "the interval contains both 1 and ratios beyond the margin"
     _, a, b = found[0][:3]
     return Verdicts(
         table.drop(columns=["p_differs_alone", "p_tied_alone"]),
@@ -274,7 +274,7 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
 
 def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
     if blocks < MIN_BLOCKS:
-        return f"{count(blocks, 'block')} with trials of both; it takes {MIN_BLOCKS}"
+        return f"{count(blocks, 'block')} with trials of both; it needs {MIN_BLOCKS}"
     least = min(tail.n for each in (a, b) for tail in each.tails)
     if least * (1 - q) < MIN_BEYOND - 1e-9:
         return (

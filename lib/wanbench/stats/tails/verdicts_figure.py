@@ -42,8 +42,8 @@ def verdicts(result: Verdicts, *, note: str = "") -> go.Figure:
         figure,
         name="verdicts",
         title=f"Latency of {result.b} against {result.a}",
-        subtitle=f"Ratios of typical trials with {percent(result.level)} intervals of each row; shaded: tied. Verdicts "
-        "hold for all rows together.",
+        subtitle=f"Ratios of typical trials with {percent(result.level)} intervals of each row; shaded: "
+        "tied. Verdicts are simultaneous over all rows.",
         alt=f"Ratios of quantiles. {result.sentence}",
         caption=result.sentence,
         table=rows.drop(columns="verdict_alone"),

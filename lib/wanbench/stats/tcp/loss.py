@@ -182,7 +182,7 @@ def estimate_loss(
     n_left_out = len(transfers) - len(rows)
     warnings = (f"{count(n_left_out, 'transfer')} left out",) if n_left_out else ()
     if name in RATE_BASED:
-        why = f"{name} sends at the rate it measures: no loss follows from its throughput"
+        why = f"{name} sends at the rate that it measures, so its throughput does not determine the loss"
         return _estimate(nan, (nan, nan), rows, f"none for {name}", level, (), (*warnings, why))
     rtt_ms, mss_bytes = rows.mean_rtt_ms.to_numpy(), rows.mss_bytes.to_numpy()
     streams = rows.streams.astype(float).fillna(1.0).clip(lower=1.0).to_numpy()
@@ -211,7 +211,7 @@ def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
     ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
     directions = len(transfers[ends].drop_duplicates()) if ends and len(transfers) > 1 else 1
     if directions > 1:
-        raise ParameterError(f"the transfers are of {directions} directions; a loss is that of one")
+        raise ParameterError(f"the transfers are of {directions} directions; allowed: one direction")
     optional = {
         "streams": 1,
         "congestion_control": None,

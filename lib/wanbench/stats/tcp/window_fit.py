@@ -198,8 +198,9 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
     return (
-        f"W rests on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: simulated with so few, it comes "
-        f"out 5 to 20 % too small, and {coverage.few_beyond(n_places)}",
+        f"W depends on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: in "
+        "simulations with so few, it is 5 to 20 % too small, and "
+        f"{coverage.few_beyond(n_places)}",
     )
 
 
@@ -219,8 +220,8 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]
     if sd < UNEVEN_SD or isinf(fit.level):
         return (), skewed
     return (
-        f"places differ by a factor of {exp(sd):.2f} beyond the knee (one standard deviation): if that is their W, the "
-        "knee is blurred, and C comes out 3 to 12 % too small",
+        f"places differ by a factor of {exp(sd):.2f} beyond the knee (one standard deviation): "
+        "if their W differ by as much, the knee is blurred, and C is 3 to 12 % too small",
     ), skewed
 
 
@@ -250,7 +251,9 @@ def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
         if n_pairs < MIN_PER_SIDE:
             warnings.append(f"{symbol} is not identified: {count(n_pairs, 'pair')} on its side of the knee")
         elif n_places < FEWEST_FOR_INTERVAL:
-            warnings.append(f"{symbol} rests on {count(n_pairs, 'pair')} of {count(n_places, 'place')} only")
+            warnings.append(
+                f"{symbol} depends on {count(n_pairs, 'pair')} of {count(n_places, 'place')} only"
+            )
     return tuple(warnings)
 
 

@@ -46,7 +46,7 @@ PLAIN = "plain stationary bootstrap, percentiles"
 ASSUMPTIONS = {
     "series": "Each series is stationary, and depends on its past as an autoregression with short blocks does. "
     "Differences from run to run are not in the interval",
-    "runs": "The runs of an arm are independent of each other and of the other arm's, and stand for further ones",
+    "runs": "The runs of an arm are independent of each other and of the other arm's, and represent further ones",
     "blocks": "Differences between blocks act on both arms alike; the blocks are independent of each other",
 }
 
@@ -138,7 +138,7 @@ def _series_cautions(arms) -> tuple[str, ...]:
         if worth < MIN_EFFECTIVE:
             cautions.append(
                 f"{arm.name}: its {count(len(arm.values), 'value')} are so autocorrelated that they are worth "
-                f"{number(worth, 1)} independent ones; below {MIN_EFFECTIVE:g} the interval rests "
+                f"{number(worth, 1)} independent ones; below {MIN_EFFECTIVE:g} the interval depends "
                 "on the autoregression being right. Measure longer or repeat the run"
             )
     slow = [arm.name for arm in arms if arm.dependence.at_limit]
@@ -159,7 +159,7 @@ def by_run(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Generato
     contrasts = _without_intervals(centre) | welch(*means, level)
     notes = ()
     if min(sizes) < MIN_UNITS_FOR_MEDIAN:
-        notes = (f"no interval of medians from {basis}; it takes {MIN_UNITS_FOR_MEDIAN} runs in each",)
+        notes = (f"no interval of medians from {basis}; it needs {MIN_UNITS_FOR_MEDIAN} runs in each",)
     else:
         picks = [rng.integers(size, size=(resamples, size)) for size in sizes]
         drawn = _drawn_medians([arm.units for arm in arms], picks, rng)
@@ -183,7 +183,7 @@ def by_block(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Genera
     for name, within in differences.items():
         contrasts[name] = _t_interval(centre[name], float(within.std(ddof=1)) / sqrt(n), n - 1, level)
     if n < MIN_UNITS_FOR_MEDIAN:
-        notes = (f"no interval of medians from {basis}; it takes {MIN_UNITS_FOR_MEDIAN}",)
+        notes = (f"no interval of medians from {basis}; it needs {MIN_UNITS_FOR_MEDIAN}",)
     else:
         picks = rng.integers(n, size=(resamples, n))
         drawn = _drawn_medians((a.units, b.units), (picks, picks), rng)

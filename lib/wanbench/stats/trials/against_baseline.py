@@ -37,8 +37,9 @@ UNEQUAL_BELOW = 0.05
 DRAWS = 2_000
 """Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01."""
 RESTARTED = (
-    "brokers were restarted between these settings, once per block: what differs from one restart to the next is in "
-    "their ratio, but hardly in the pooled scatter, so the interval may be too narrow"
+    "brokers were restarted between these settings, once per block: differences between "
+    "restarts affect their ratio, but hardly the pooled scatter, so the interval may be "
+    "too narrow"
 )
 NOTHING = 1e-12
 """Trials of a setting are equal up to rounding if their squared log residuals are below this."""
@@ -100,7 +101,7 @@ class AgainstBaseline(Result):
         parts = [f"{verdict} for {names}" for verdict, names in named.items() if names]
         texts = [
             f"Against {self.by} {self.baseline}, {self.response} is {'; '.join(parts)} ({percent(self.level)} "
-            "intervals that hold for all together).".replace("not shown for", "not shown to differ for")
+            "simultaneous intervals).".replace("not shown for", "not shown to differ for")
         ]
         if isfinite(self.log_spread):
             texts.append(
@@ -188,7 +189,8 @@ def against_baseline(
     design = with_blocks(indicators, trials[block] if block else None)
     if np.linalg.matrix_rank(design) < design.shape[1]:
         raise ParameterError(
-            f"blocks by {block} cannot be told from settings by {by}: some share no setting; allowed: blocks that are "
+            f"blocks by {block} cannot be separated from settings by {by}: some share no setting; "
+            "allowed: blocks that are "
             "linked by common settings, or block=None."
         )
     inverse = np.linalg.inv(design.T @ design)
@@ -320,7 +322,7 @@ def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, ex
         notes.append(
             f"settings have unequal scatter ({p_value(equal_p)}): {most} by {number(100 * widest, 1)} %, {least} by "
             f"{number(100 * narrowest, 1)} %; intervals of those that scatter more are too narrow: "
-            "look at those that pool nothing"
+            "use those without pooling"
         )
     once = rows.setting[rows.n == 1]
     if len(once) and (rows.n > 1).any():

@@ -121,7 +121,10 @@ def probes(rows: pd.DataFrame) -> pd.DataFrame:
 def cautions(rates: pd.DataFrame) -> list[str]:
     """Cautions for trials with a probe."""
     n = int(rates.probe_records_per_s.notna().sum())
-    text = f"in {count(n, 'trial')} a probe ran with the load and slowed it: compare only with others that had one"
+    text = (
+        f"in {count(n, 'trial')} a probe ran with the load and slowed it: compare them only "
+        "with others that had a probe"
+    )
     return [text] if n else []
 
 

@@ -20,9 +20,10 @@ RULE_LOAD = "the load's own times"
 RULE_PRODUCERS = "the producers' lines"
 RULE_LOG = "the log alone"
 RULE = (
-    "Whole seconds count in which all producers ran and none was warming up: by the times that the load noted, else "
-    "from the end of the last warm-up to the last line of the producer that ended first; where no producer reports its "
-    "times, the seconds of the log without its first {} and its last"
+    "Whole seconds count if all producers ran and none was warming up: by the times that "
+    "the load recorded, otherwise from the end of the last warm-up to the last line of "
+    "the first producer to end; if no producer reports its times, the seconds of the log "
+    "without its first {} and its last"
 )
 MIN_SECONDS = 2
 """A single whole second gives no reliable rate: batches may arrive in bursts."""

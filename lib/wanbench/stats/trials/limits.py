@@ -151,7 +151,7 @@ class PredictedRatio(Result):
             f"From settings and pings the limits predict {self.predicted.written} as many batches per second over "
             f"{self.names[1]} as over {self.names[0]}; measured are {measured.written} "
             f"({percent(measured.level)} interval {measured.written_interval or 'none'}; geometric mean of "
-            f"{measured.basis}). That is {off.written} what is predicted (interval "
+            f"{measured.basis}). That is {off.written} the prediction (interval "
             f"{off.written_interval or 'none'}), {verdict} (limited: {by})."
         )
 
@@ -227,7 +227,7 @@ def _basis(brokers: int, n_out: int) -> str:
         "partition in each; rate: what the background leaves of the link, less headers "
         f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); loss: Mathis et al. 1997, random loss."
     )
-    out = f" {count(n_out, 'trial')} not in use: reached nothing, or a level that its limits follow from is missing."
+    out = f" {count(n_out, 'trial')} left out: nothing reached, or a level that its limits need is missing."
     return text + (out if n_out else "")
 
 
@@ -259,8 +259,8 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
     notes = ()
     if name == "loss" and part.losses.median() < MIN_LOSSES:
         notes = (
-            f"where loss limits, a connection loses some {number(part.losses.median(), 0)} packets while a trial "
-            "counts: too few for a law of the steady state, so measure longer",
+            f"where loss is the limit, a connection loses about {number(part.losses.median(), 0)} "
+            "packets in the counted seconds: too few for a steady-state law, so measure longer",
         )
     # Whole seconds may begin just before the batches of a round trip and end just after them; a law of mean rates, as
     # that of loss, may be exceeded by chance.

@@ -121,13 +121,13 @@ def placement(
         _share(
             found.spread,
             "topics spread over regions",
-            "Each partition had its replicas in as many regions as it can in {} of topics",
+            "Each partition had its replicas in as many regions as possible in {} of topics",
             level,
         ),
         _share(
             found.spread & found.all_in_sync,
             "topics in sync in all regions",
-            "Each partition had replicas in as many regions as it can, in sync when the load ended, in {} of topics",
+            "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics",
             level,
         ),
         found,

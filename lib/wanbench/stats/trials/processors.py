@@ -136,7 +136,7 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     slope = float(apart.busy @ apart.log) / total if total > 0 else nan
     half, notes = nan, ()
     if freedom <= 0:
-        notes = ("too few trials of one setting to say how what they reach goes with busy processors",)
+        notes = ("too few trials of one setting to relate what they reach to busy processors",)
     elif total > 0:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
         half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
@@ -148,8 +148,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         slope,
         half,
         quantity="reached, busier processors over less busy ones",
-        claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached {{}} as "
-        "much of what their limit allows",
+        claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached "
+        f"{{}} the share of their limit",
         n=len(trials),
         basis=count(len(trials), "trial"),
         method=METHOD.format(max(freedom, 0)),

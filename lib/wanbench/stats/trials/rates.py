@@ -192,16 +192,14 @@ class TrialRates(Result):
         by_lines = int((rates.counted_by != BY_LOG).sum())
         if by_lines:
             notes.append(
-                f"{count(by_lines, 'trial')} counted by {BY_LINES}, for want of a log: the batches are not measured"
+                f"{count(by_lines, 'trial')} counted by {BY_LINES}, without a log: their batches are not measured"
             )
         by_log = int((rates.window_rule == counted_seconds.RULE_LOG).sum())
         if by_log:
             notes.append(f"no producer reported when it ran in {count(by_log, 'trial')}")
         short = int((rates.background_covered < COVERED).sum())
         if short:
-            notes.append(
-                f"in {count(short, 'trial')} the background went on for less than all counted seconds"
-            )
+            notes.append(f"in {count(short, 'trial')} the background did not cover all counted seconds")
         notes += [*producers.cautions(rates), *concurrent.cautions(rates)]
         errors = int((rates.n_producer_errors > 0).sum())
         if errors:

@@ -41,14 +41,14 @@ DRIFT = (
     "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
     "freedom over pairs"
 )
-DRIFT_ASSUMPTION = "The drift is a steady one, in per cent per trial; pairs are independent of each other"
+DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
 RESAMPLES = 1_000
 """Resamples of the bootstrap of medians."""
 MEANS_ONLY = 2
 """Resamples when medians are not needed: the bootstrap's minimum."""
 FLAT_OUT = (
-    "producers that send as fast as they can fill their own buffers, so the time to acknowledgement is mostly the "
-    "time that records wait there: it says how long the producers ran, not how far the brokers are"
+    "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
+    "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
 )
 OF_TRIALS = "Welch's interval over unpaired trials"
 OF_SECONDS = "Welch's interval over single seconds"
@@ -293,7 +293,7 @@ def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: 
     for column in ("counted_by", "window_rule"):
         if trials[column].nunique() > 1:
             kinds = ", ".join(f"{n} by {kind}" for kind, n in trials[column].value_counts().items())
-            notes.append(f"trials are not all counted alike ({kinds})")
+            notes.append(f"not all trials are counted in the same way ({kinds})")
     own = rates.seconds[rates.seconds.setting.isin(settings)]
     return (*notes, *steadiness(own).cautions)
 
@@ -381,7 +381,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
         params[0],
         halves[0],
         quantity=f"ratio without drift, {label}",
-        claim=f"Without a steady drift, the {label} over {names[1]} is {{}} that over {names[0]}",
+        claim=f"With a steady drift removed, the {label} over {names[1]} is {{}} that over {names[0]}",
         **about,
     )
     drift = ratio_estimate(

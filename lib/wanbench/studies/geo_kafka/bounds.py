@@ -35,7 +35,7 @@ EXPLAINED = 0.5
 """Below this share of the lowest bound something else limits the trial: it waits more than it works."""
 MACHINE = NAMES[-1]
 METHOD = "geometric mean over {0}s; Student's t on logarithms, with the {0} as the unit"
-ASSUMPTION = "Records go evenly to all partitions; links keep the rate and delay that were requested"
+ASSUMPTION = "Records are spread evenly over partitions; links keep the requested rate and delay"
 BY_CHANCE = "errors of the bounds vary by chance from setting to setting"
 
 
@@ -61,7 +61,7 @@ class Bounds(Result):
     reached: Estimate
     level: float
 
-    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, how full machine and links were"
+    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, utilisation of machine and links"
     DRAWN_BY = "bounds_figure.bounds"
 
     @property
@@ -77,7 +77,10 @@ class Bounds(Result):
         near = f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
         n, machine = len(self.trials), int((self.trials.limit == MACHINE).sum())
         if machine == n:
-            return f"{near} The machine's is the lowest in every trial, and what is reached of it is how busy it was."
+            return (
+                f"{near} The machine's bound is the lowest in every trial; the share reached of it is "
+                "just its utilisation."
+            )
         left = (
             f"Left out: {count(machine, 'trial')} of {n} whose lowest bound is the machine."
             if machine
@@ -169,7 +172,7 @@ class Share(Result):
         """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
         if self.lowest is None:
-            lowest = f"the {MACHINE} in every trial, and what is reached of it is how busy it was."
+            lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."
             unexplained = ""
         else:
             lowest = f"the {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
@@ -204,7 +207,7 @@ def bounds(
     """
     for name in ("placements", "links"):
         if name not in tables or tables[name].empty:
-            raise MissingDataError(f"the run has no table {name}, from which bounds follow.")
+            raise MissingDataError(f"the run has no table {name}, which bounds need.")
     placed = dict(list(rates.part(tables["placements"]).groupby(KEY)))
     rows = []
     for trial in curves.frame.to_dict("records"):
@@ -216,7 +219,7 @@ def bounds(
             about = {name: trial[name] for name in (*KEY, "setting", "cell")} | {"measured": trial[VALUE]}
             rows.append(about | region_limits(trial, own, tables["links"], broker_settings=brokers))
     if not rows:
-        raise MissingDataError("no trial says where its replicas lay.")
+        raise MissingDataError("no trial records the placement of its replicas.")
     frame = pd.DataFrame(rows).merge(mean_use(rates, tables), on=KEY, how="left")
     busy = frame.busy_percent / 100
     frame["machine"] = (frame.measured / busy).where(busy > 0, inf)

@@ -207,7 +207,7 @@ class Curves(Result):
         """
         a, b = self._cell(of), self._cell(over)
         if a == b:
-            raise MissingDataError(f"{of} and {over} are one setting.")
+            raise MissingDataError(f"{of} and {over} are the same setting.")
         return self._between(a, b, quantity, claim)
 
     def scalability(self) -> Scalability:
@@ -223,7 +223,7 @@ class Curves(Result):
             {"producers": "float64"}
         )
         if own.producers.nunique() < 3 or len(own) < 4:
-            raise MissingDataError("the law of scalability needs trials of three numbers of producers.")
+            raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
         own = own.assign(throughput=own[VALUE] / 1e6)
         return fit_scalability(own, "throughput", unit="Mbit/s", level=self.level)
 

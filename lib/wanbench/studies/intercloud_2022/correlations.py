@@ -60,8 +60,8 @@ class Correlations(Result):
                 n=int(first.n_rows),
                 n_regions=int(first.n_regions),
                 basis=count(int(first.n_rows), "row"),
-                method="Pearson's r over rows as they stand, each taken as one observation, as in the source",
-                assumption="Among many selections one gives a number by chance",
+                method="Pearson's r over unchanged rows, each taken as one observation, as in the source",
+                assumption="Among many selections, one reproduces a number by chance",
             ),
         )
 

@@ -28,8 +28,8 @@ Sources with fewer tested targets in a cloud are left out: among one or two, the
 COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
 METHOD = "percentile interval of a bootstrap over source regions"
 ASSUMPTION = (
-    "The target regions are taken as given: source regions share them, so the interval says nothing of other "
-    "targets"
+    "The target regions are taken as given: source regions share them, so the interval "
+    "says nothing about other targets"
 )
 
 
@@ -94,7 +94,7 @@ def nearest_region(
         warnings += (f"{count(n_few, 'source')} with too few targets in a cloud left out",)
     ends = np.full((2, 2), nan)
     if len(regions) < FEWEST_FOR_INTERVAL:
-        warnings += (f"no interval from {len(regions)} source regions; it takes {FEWEST_FOR_INTERVAL}",)
+        warnings += (f"no interval from {len(regions)} source regions; it needs {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)[:, index]
         drawn = np.column_stack([weights @ good / weights.sum(axis=1), dyadic.medians(relative, weights)])

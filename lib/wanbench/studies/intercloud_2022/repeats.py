@@ -96,7 +96,7 @@ def repeats(
     sums = _anova_sums(pairs)
     factor_ends = share_ends = (nan, nan)
     if len(regions) < FEWEST_FOR_INTERVAL:
-        warnings += (f"no interval from {len(regions)} regions; it takes {FEWEST_FOR_INTERVAL}",)
+        warnings += (f"no interval from {len(regions)} regions; it needs {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)
         tails = [(1 - level) / 2, (1 + level) / 2]

@@ -103,7 +103,7 @@ def compare_all(
     names = tuple(by_setting.mean().sort_values(kind="stable").index)
     if len(names) < 2:
         raise ParameterError(
-            f"{response} is known of {', '.join(names) or 'no setting'}; allowed: two settings or more."
+            f"{response} is known for {', '.join(names) or 'no setting'}; allowed: two settings or more."
         )
     indicators = (trials.setting.to_numpy()[:, None] == np.array(names)).astype(float)
     pooled, freedom = _spread(indicators, logs)

@@ -23,7 +23,7 @@ class SizeCosts(Result):
     Attributes
     ----------
     trials : DataFrame
-        Of `SizeTrials`.
+        The trials of a `SizeTrials`.
     rates, costs : Comparisons
         Messages per second; USD per billion messages.
     failed : dict
@@ -64,7 +64,10 @@ class SizeCosts(Result):
     def cautions(self) -> tuple[str, ...]:
         """Cautions of the estimates, and failures: a setting that fails costs more than its successful trials show."""
         lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items() if n)
-        return (*super().cautions, *([f"trials that failed are in no cost ({lost})"] if lost else []))
+        return (
+            *super().cautions,
+            *([f"failed trials are not included in any cost ({lost})"] if lost else []),
+        )
 
     @property
     def lead(self) -> Estimate:

@@ -46,9 +46,9 @@ class Machine(RowsResult):
         most = seen.loc[seen.needed.idxmax()]
         if short.empty:
             return (
-                f"{there}; {most.setting} takes the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas "
-                f"of brokers, {number(most.others, 1)} for clients and all else). So quotas, where full, and not the "
-                "machine bound the brokers."
+                f"{there}; {most.setting} needs the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas "
+                f"of brokers, {number(most.others, 1)} for clients and all else). So where quotas are "
+                "full, they limit the brokers, not the machine."
             )
         used = (
             f"Brokers used {number(short.used.min(), 1)} to {number(short.used.max(), 1)} processors of quotas of "
@@ -57,16 +57,16 @@ class Machine(RowsResult):
             else ""
         )
         return (
-            f"{there}, too few for every size to get what its quota allows beside clients and all else: "
-            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. {used}Where sizes differ in "
-            "their processors alone, a tie may be the machine's."
+            f"{there}, too few for every size to use its whole quota beside clients and all else: "
+            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. {used}If "
+            "sizes differ only in processors, the machine may be the cause of a tie."
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """Settings without samples of processors."""
         names = ", ".join(self.rows.setting[self.rows.enough.isna()])
-        text = f"no samples of processors for {names}: whether the machine suffices there is unknown"
+        text = f"no samples of processors for {names}: whether the machine suffices for them is unknown"
         return (text,) if names else ()
 
 
@@ -82,9 +82,7 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
     if not len(subjects):
         raise MissingDataError("no samples of processors; measure with HostMetrics beside the load.")
     if not any(quota for text in trials.trials.broker_sizes for quota in quotas_of(text, brokers)):
-        raise MissingDataError(
-            "no size has a quota of processors, as brokers on hosts of their own have none."
-        )
+        raise MissingDataError("no size has a processor quota: brokers on separate hosts have none.")
     n, rows = len(subjects), []
     for name, part in trials.trials.groupby("setting", sort=False):
         quotas = [quota for quota in quotas_of(part.broker_sizes.iloc[0], brokers) if quota]

@@ -89,13 +89,13 @@ class Scales(Result):
         """Whether the ratio depends on the scale, in a sentence."""
         first = label(next(iter(self.comparisons)))
         if not self.changes:
-            return f"Both links were measured at {first} only: what scaling changes is not known."
+            return f"Both links were measured at {first} only: the effect of scaling is unknown."
         listed = []
         for rate, change in self.changes.items():
             if not isfinite(change.low):
                 verdict = "too few pairs to tell whether that is chance"
             elif change.low <= 1 <= change.high:
-                verdict = "no difference is shown, and none within the interval is ruled out"
+                verdict = "no significant difference, but any within the interval is possible"
             else:
                 verdict = "scaling changes the ratio"
             ends = f"{percent(change.level)} interval {change.written_interval or 'none'}"
@@ -110,7 +110,7 @@ class Scales(Result):
         """At which scales links were at capacity."""
         known = self.utilisation[self.utilisation.max_utilisation.notna()]
         if known.empty:
-            return "How full the links were was not measured."
+            return "Link utilisation was not measured."
         full = known[known.at_capacity]
         if full.empty:
             most = quantity(known.max_utilisation.max(), "fraction")
@@ -173,7 +173,7 @@ def _change(links: dict[float, TwoLinks], rate: float, first: float, level: floa
     if abs(fills[0] - fills[1]) > FILL_TOLERANCE:
         notes = (
             f"batches are {quantity(fills[0], 'fraction')} full at {here} and {quantity(fills[1], 'fraction')} at "
-            f"{there}, so Kafka's share of the link is not the same",
+            f"{there}, so Kafka's share of the link differs",
         )
     logs = [np.log(one.pairs.ratio.to_numpy(dtype=float)) for one in both]
     sizes, half = [len(own) for own in logs], nan

@@ -13,7 +13,8 @@ from ...stats.trials.rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"
 ASSUMPTION = (
-    "Trials are independent, their means nearly normal; at the full rate as many batches pass, all full"
+    "Trials are independent, their means nearly normal; at the full rate the same number "
+    "of batches passes per second, all full"
 )
 BITS_PER_MBIT = 1e6
 

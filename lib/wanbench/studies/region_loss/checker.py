@@ -35,7 +35,7 @@ class Checked(RowsResult):
         """How many planted faults were named correctly."""
         right, known = int(self.rows.right.sum()), int(self.rows.known.sum())
         return (
-            f"{right} of {count(len(self.rows), 'planted fault')} found once, under their own name and no other"
+            f"{right} of {count(len(self.rows), 'planted fault')} reported once, under their own name and no other"
             f"{f', {known} of them at the very record that the run names' if known else ''}."
         )
 
@@ -43,9 +43,7 @@ class Checked(RowsResult):
         """One row per episode: damage done, damage found, and the verdict."""
         verdict = self.rows.right.map({True: "yes", False: "no"})
         shown = self.rows[["done", "found"]].assign(verdict=verdict)
-        return shown.set_axis(
-            ["Done to the notes", "Found", "Once, under its own name, and nothing else"], axis=1
-        )
+        return shown.set_axis(["Done to the notes", "Found", "Once, only under its own name"], axis=1)
 
 
 def check_checker(found: Episodes) -> Checked:

@@ -67,16 +67,16 @@ class Comparison(Result):
             lost = bounded(int(sums.gone), int(sums.acknowledged), self.lost.level)
             outage = spelled(self.recovered.of(name, "writes"))
             parts.append(
-                f"“{name}” lost {lost} acknowledged records, and all writes stood still for {outage}."
+                f"“{name}” lost {lost} acknowledged records, and no write was acknowledged for {outage}."
             )
         others = [self.recovered.of(name, "writes") for name in self.settings if name not in told]
         if len(others) == 1:
-            parts.append(f"1 other setting lost none, and stood still for {spelled(others[0])}.")
+            parts.append(f"1 other setting lost none, with an outage of {spelled(others[0])}.")
         elif others:
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
             times = f"{low.estimate:.1f} to {limit}{high.estimate:.1f} s"
-            parts.append(f"{count(len(others), 'other setting')} lost none, and stood still for {times}.")
+            parts.append(f"{count(len(others), 'other setting')} lost none, with outages of {times}.")
         return " ".join(parts)
 
     @property

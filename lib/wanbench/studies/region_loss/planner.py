@@ -35,7 +35,7 @@ class Planned(RowsResult):
     inside and how many are longer; healed: outages that healing ended, which cannot be compared.
     """
 
-    TITLE = "The outage that settings imply, and those measured"
+    TITLE = "Outages that settings imply, and measured ones"
 
     @property
     def sentence(self) -> str:
@@ -47,8 +47,9 @@ class Planned(RowsResult):
             f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
         )
         return (
-            f"{inside} of {count(n, 'measured outage')} lie between the ends that time-outs and round trips imply, "
-            f"given where the controller stood; {longer} lasted longer.{left_out}"
+            f"{inside} of {count(n, 'measured outage')} lie within the bounds that time-outs and "
+            f"round trips imply, given the place of the controller; {longer} lasted "
+            f"longer.{left_out}"
         )
 
     @property
@@ -121,9 +122,7 @@ def planned(
                     }
                 )
     if not rows:
-        raise ParameterError(
-            "no episode takes a whole region away at once, so the planner has nothing to say."
-        )
+        raise ParameterError("no episode removes a whole region at once, so settings imply no outage.")
     return Planned(pd.DataFrame(rows))
 
 

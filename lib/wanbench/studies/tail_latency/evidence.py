@@ -19,7 +19,7 @@ from .trials import BEHIND, SystemTrials
 METHOD = (
     "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
 )
-ASSUMPTION = "Blocks are independent and stand for further ones"
+ASSUMPTION = "Blocks are independent and represent further ones"
 CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
 FAR, MIDDLE = 0.999, 0.5
 Term = tuple[TailTrials, float, int]
