@@ -77,7 +77,7 @@ class Health:
         ) and all(self._received.get(partition, 0) > after_s for partition in partitions)
 
     def unread(self, ends: dict[str, int]) -> list[int]:
-        """Partitions that no member has read to the end, by each consumer's last report."""
+        """Partitions that no member has read to the end, according to the last report of each consumer."""
         read: dict[str, int] = {}
         for positions in self._positions.values():
             for number, position in positions.items():

@@ -110,14 +110,14 @@ class Bounds(Result):
         link = geometric_mean(
             part.reached_link,
             self.level,
-            quantity=f"{setting}: of the links' bound",
+            quantity=f"{setting}: share of the links' bound",
             claim=f"{setting} reaches {{}} of what the links' rate allows",
             **about,
         )
         lowest = geometric_mean(
             part.reached.dropna(),
             self.level,
-            quantity=f"{setting}: of the lowest bound",
+            quantity=f"{setting}: share of the lowest bound",
             claim=f"{setting} reaches {{}} of what its lowest bound allows",
             **about,
         )

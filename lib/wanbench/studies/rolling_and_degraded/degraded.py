@@ -155,7 +155,7 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
         for row in _episodes(trial, measured, tables.get("detections"))
     ]
     if not rows:
-        raise MissingDataError("no slowness of a broker ended before its load.")
+        raise MissingDataError("no slowness of a broker ended before the end of its load.")
     frame = pd.DataFrame(rows)
     demotions = {name: _paired(name, part, level) for name, part in frame.groupby("system", sort=False)}
     return Degraded(demotions, frame, measured.limit_ms, level)

@@ -59,7 +59,7 @@ class DisturbedTrial:
     about : Series
         run_id, test_id, attempt, setting, system, block, and the row of open_loop_loads.
     demotes : bool
-        Brokers that the detector named were demoted.
+        Whether brokers that the detector named were demoted.
     histograms : DataFrame
         Rows of table open_loop_histograms, end to end and after the warm-up.
     actions, samples, links : DataFrame
