@@ -185,7 +185,8 @@ class KafkaOpenLoop:
             )
         if self.consumers > self.partitions:
             raise ParameterError(
-                f"KafkaOpenLoop consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a topic, because each member of a group needs one."
+                f"KafkaOpenLoop consumers is {self.consumers}; allowed: at most {self.partitions}, the "
+                "partitions of a topic, because each member of a group needs one."
             )
         clients = self.topics * (self.producers + self.groups * self.consumers)
         if clients > MOST_CLIENTS:
