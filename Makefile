@@ -30,7 +30,7 @@ studies: setup ## measure every study, also those that `report` replays (about t
 	@$(BIN)/wanbench report --measure
 
 .PHONY: full
-full: setup ## the same with 46 regions and all 2,070 directed pairs (about ten minutes)
+full: setup ## measure page 02 with 46 regions and all 2,070 ordered pairs (about ten minutes)
 	@$(BIN)/wanbench report --preset full 02-intercloud-throughput
 
 .PHONY: test
@@ -66,18 +66,21 @@ format: setup ## mend what the check can find: format, sort imports, strip noteb
 	@$(NOTEBOOKS) -exec $(STRIP) {} +
 
 .PHONY: bench
-bench: setup ## run the benchmarks
+bench: setup ## run all benchmarks (some take half an hour)
 	@for benchmark in benchmarks/*.py; do $(BIN)/python "$$benchmark" || exit 1; done
 
 .PHONY: validity
 validity: setup ## count how often the intervals cover, into data/validity (tens of minutes; all processors)
 	@$(BIN)/python -m wanbench.validity --processes "$$(nproc)"
 
+PAGES := 01 02 05
 .PHONY: samples
-samples: setup ## record the committed samples anew (on an idle machine)
+samples: setup ## record the committed samples of PAGES anew (on an idle machine; PAGES=06 for one longer study)
 	@rm -rf build/recording
-	@WANBENCH_DATA=build/recording $(BIN)/wanbench report 01 02 05
-	@rm -rf data/samples/raw && cp -R build/recording/raw data/samples/raw
+	@WANBENCH_DATA=build/recording $(BIN)/wanbench report $(PAGES)
+	@for campaign in $$(ls build/recording/raw); do \
+		rm -rf "data/samples/raw/$$campaign" && cp -R "build/recording/raw/$$campaign" data/samples/raw/ || exit 1; \
+	done
 	@$(BIN)/wanbench report --replay 02
 	@cp site/figures/02-intercloud-throughput/throughput-against-rtt-1200x675.png data/samples/throughput-against-rtt.png
 

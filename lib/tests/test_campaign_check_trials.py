@@ -163,7 +163,7 @@ def test_a_trial_on_an_external_cluster_may_do_what_its_clients_can():
             replace(TRIAL, security="tls", broker_settings={"num.io.threads": 1}),
             (),
             ["far"],
-            "trial x asks an external cluster for broker_settings, security; allowed: what its clients can do",
+            "trial x asks an external cluster for broker_settings, security; allowed: settings of clients only",
         ),
         (replace(FAR, beside=(BrokerMetrics(),)), REGIONS, ["far"], "external cluster for broker_metrics;"),
         (KafkaFault("freeze", "a"), (), ["far"], "external cluster for the fault freeze;"),

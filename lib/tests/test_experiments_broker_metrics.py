@@ -326,7 +326,7 @@ def test_each_broker_has_a_file_and_one_that_cannot_be_asked_is_a_reason(tmp_pat
         scripted(lab, monkeypatch, 9404, 9405, None)
         with (
             pytest.raises(
-                ExperimentError, match=r"asks broker 2 ended with status 1: MemoryError"
+                ExperimentError, match=r"scrapes broker 2 ended with status 1: MemoryError"
             ) as failure,
             BrokerMetrics().concurrently(lab.host("a"), lab.host("b"), tmp_path, "s"),
         ):

@@ -141,7 +141,7 @@ def test_drops_belong_to_the_queue_of_a_link_with_a_rate(counted, asked, verdict
     result = link_drops(counted, asked)
     found = result.rows
     assert list(found.verdict) == [verdict] and found.dropped_share[0] == pytest.approx(0.05)
-    assert f"{int(verdict == 'outside')} of 1 direction dropped packets where none may" in str(result)
+    assert f"{int(verdict == 'outside')} of 1 direction dropped packets where none are" in str(result)
 
 
 def test_counters_of_an_unknown_link_are_an_error():

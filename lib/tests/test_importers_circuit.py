@@ -31,7 +31,7 @@ def test_a_circuit_is_read_and_judged(tmp_path):
     found = circuit_capacity(tables["metrics"])
     assert found.sentence == (
         "In 6 windows of 300 s from 1 circuit the links were at capacity in 1 (95 % of their rate or more): the "
-        "fullest window carried 95.0 %, from PF-1 to here; what queues dropped is not known."
+        "fullest window carried 95.0 %, from PF-1 to here; drops in queues are unknown."
     )
     assert not found.never_full and found.shown()["dropped by its queue"].tolist() == ["not known"] * 2
     assert found.finding("circuit").n == 1

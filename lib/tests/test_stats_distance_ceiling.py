@@ -169,7 +169,7 @@ def test_the_figure_marks_what_is_at_the_ceiling():
     figure = found.figure()
     marked = [trace for trace in figure.data if trace.name.endswith("at its ceiling")]
     assert sum(len(trace.x) for trace in marked) == found.n_censored > 0
-    assert {"values as they stand", "values at the ceiling as at least that"} <= {
+    assert {"values as measured", "values at the ceiling as lower limits"} <= {
         each.name for each in figure.data
     }
     assert len(found.table()) == 7 and "ceiling" in found._repr_html_()

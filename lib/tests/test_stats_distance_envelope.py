@@ -108,7 +108,7 @@ def test_the_interval_covers_and_lies_between_the_naive_one_and_the_bootstrap_ov
 
 def test_few_pairs_and_few_regions_are_said():
     found = envelope.lower_envelope(simulated_surveys.survey(6, seed=7), resamples=50)
-    assert "5 % of 15 pairs are 0.8: the envelope rests on very few" in str(found)
+    assert "5 % of 15 pairs are 0.8: the envelope depends on very few" in str(found)
     lone = envelope.lower_envelope(simulated_surveys.survey(4, seed=7), resamples=50)
     assert np.isnan(lone.slope.low) and "no interval from 4 regions" in str(lone)
     with pytest.raises(ParameterError, match="tau is 1; allowed: a share"):

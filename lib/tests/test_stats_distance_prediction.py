@@ -168,7 +168,7 @@ def test_too_few_regions_leave_the_interval_open_and_say_so():
     few = simulated_surveys.survey(8, seed=1, region_ms=4)
     found = prediction.fit_predictor(few).predict("aws:new", few.from_region[0], distance_km=4_000)
     assert found.rtt.high == np.inf and found.rtt.low >= found.light_rtt_ms
-    assert "90 % takes 9 regions, here are 8" in str(found)
+    assert "90 % needs 9 regions, there are 8" in str(found)
 
 
 def test_never_below_light():
@@ -233,7 +233,7 @@ def test_a_measured_pair_is_said_to_be_left_out_only_where_it_is():
     one, other = NAMES[:2]
     whole, apart = prediction.fit_predictor(PAIRS).predict(one, other), prediction.what_if(PAIRS, one, other)
     assert whole.in_use and not apart.in_use
-    assert "part of what the prediction rests on" in str(whole) and "left out" not in str(whole)
+    assert "used for the prediction" in str(whole) and "left out" not in str(whole)
     assert "left out of the prediction" in str(apart)
     assert "also used" in whole.figure().layout.meta["caption"]
     assert "not used" in apart.figure().layout.meta["caption"]

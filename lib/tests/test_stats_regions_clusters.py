@@ -183,7 +183,7 @@ def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
     assert "those beyond the knee" in str(fit(9.5e6).window)
     plain, uneven = fit(3e6), fit(3e6, receiver=0.6)
     assert "beyond the knee" not in str(plain)
-    assert "C comes out 3 to 12 % too small" in str(uneven.capacity)
+    assert "C is 3 to 12 % too small" in str(uneven.capacity)
     assert uneven.capacity.estimate < 0.95 * plain.capacity.estimate
 
 

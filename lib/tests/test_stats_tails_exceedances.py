@@ -20,7 +20,7 @@ def test_few_bursts_leave_the_upper_end_open_and_are_counted(q, bursts, size):
         min(bursts * size, beyond), abs=3
     )
     came = f"{tail.bursts(q).sum():.0f} of the {beyond} records beyond it came in {bursts} burst"
-    assert came in str(found) and "it takes 5 of equal size" in str(found)
+    assert came in str(found) and "it needs 5 of equal size" in str(found)
     assert f"{tail.bursts(q).sum():.0f} of {beyond} beyond it in {bursts} burst" in found.basis
 
 

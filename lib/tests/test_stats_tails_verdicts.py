@@ -57,7 +57,7 @@ def test_trials_are_held_against_those_of_their_block():
 def test_too_few_blocks_or_records_are_not_enough_data():
     a, b = system("a", BLOCKS[:2]), system("b", 2 * BLOCKS[:2], seed=1)
     found = tails.verdict(a, b, 0.5)
-    assert found.verdict == "not enough data" and "2 blocks with trials of both; it takes 3" in str(found)
+    assert found.verdict == "not enough data" and "2 blocks with trials of both; it needs 3" in str(found)
     found = tails.verdict(system("a", BLOCKS, 1_000), system("b", 2 * BLOCKS, 1_000, 1), (0.5, 0.999))
     assert found.rows.verdict.tolist() == ["worse", "not enough data"]
     assert found.rows.reason[1] == "a trial has 1,000 records; p99.9 takes 5,000"

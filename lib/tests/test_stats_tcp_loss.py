@@ -82,7 +82,7 @@ def test_a_sender_that_something_else_limits_is_warned_of():
 def test_bbr_gives_no_loss_and_says_why():
     found = estimate_loss(transfers(congestion_control="bbr"))
     assert math.isnan(found.estimate) and "cannot be estimated" in str(found)
-    assert "bbr sends at the rate it measures" in str(found)
+    assert "bbr sends at the rate that it measures" in str(found)
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def test_a_single_run_per_arm_is_said():
     found = compare.compare_arms(table(runs=1, n=60), "mbps", run="run")
     assert found.unit_of_replication == "series" and "single run" in str(found)
     few = compare.compare_arms(table(runs=3), "mbps", run="run")
-    assert np.isnan(few.medians.low) and "it takes 4 runs" in str(few)
+    assert np.isnan(few.medians.low) and "it needs 4 runs" in str(few)
 
 
 def test_percentiles_are_not_averaged():

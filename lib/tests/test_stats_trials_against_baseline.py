@@ -111,7 +111,7 @@ def test_what_cannot_be_compared_is_refused():
         against_baseline(frame, "rate", "none")
     with pytest.raises(ParameterError, match="lacks column speed"):
         against_baseline(frame, "speed", "baseline")
-    with pytest.raises(ParameterError, match="cannot be told"):
+    with pytest.raises(ParameterError, match="cannot be separated"):
         apart = frame.assign(block=(frame.setting == "acks 1").astype(int))
         against_baseline(apart, "rate", "baseline", block="block")
     with pytest.raises(ParameterError, match="no trial of setting 'baseline'"):

@@ -89,7 +89,7 @@ def test_without_a_log_the_lines_count_and_say_so():
     assert row.counted_by == BY_LINES
     assert row.records_per_s == pytest.approx(1440)
     assert row.batches_per_s == pytest.approx(90)  # 16 records of 1,009 bytes fit into 16,384
-    assert "the batches are not measured" in str(found) and np.isnan(row.batch_log_bytes)
+    assert "their batches are not measured" in str(found) and np.isnan(row.batch_log_bytes)
 
 
 def test_without_flags_the_warmup_is_cut_by_time():
@@ -191,7 +191,7 @@ def test_the_background_is_that_of_the_counted_seconds():
     row = found.rates.iloc[0]
     assert row.background_covered == pytest.approx(8 / 11)  # the start may have been up to a second later
     assert row.measured_background_bps == pytest.approx(80e6)
-    assert "less than all counted seconds" in str(found)
+    assert "did not cover all counted seconds" in str(found)
 
 
 def test_without_its_background_a_trial_is_another_setting():

@@ -117,7 +117,7 @@ def test_a_size_without_samples_of_processors_is_not_called_enough():
     found = study.enough_processors(trials, {"metrics": cpus}, brokers=3)
     enough = found.rows.set_index("setting").enough.to_dict()
     assert enough == dict.fromkeys(TRUE, True) | {"wide": None} and "wide takes" not in found.sentence
-    assert "for wide: whether the machine suffices there is unknown" in str(found)
+    assert "for wide: whether the machine suffices for them is unknown" in str(found)
     trials.trials[["machine_busy", "brokers_used"]] = np.nan
     assert "suffice is unknown" in study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
     too_much = json.dumps([{"name": "large", "processors": 0.8}] * 3)

@@ -157,7 +157,7 @@ def test_every_planted_damage_is_named(found):
     for damage in ("drop", "duplicate", "reorder", "alter"):
         checked = region_loss.check_checker(planted(damage))
         assert checked.rows.right.tolist() == [True], damage
-    assert checked.sentence == "1 of 1 planted fault found once, under their own name and no other."
+    assert checked.sentence == "1 of 1 planted fault reported once, under their own name and no other."
     assert not region_loss.check_checker(found).rows.right.any()  # three were damaged in each
     for missed in (planted(undelivered=1), planted(doubled=1)):
         assert not region_loss.check_checker(missed).rows.right.any()
@@ -231,7 +231,7 @@ def test_the_planner_stands_beside_what_was_measured(disasters, recovered):
     assert rows.loc["elsewhere", ["n", "inside", "healed"]].tolist() == [1, 1, 0]
     assert rows.loc["not known", ["n", "inside", "healed"]].tolist() == [0, 0, 1]
     assert "ended with healing and cannot be compared" in planned.sentence
-    with pytest.raises(ParameterError, match="nothing to say"):
+    with pytest.raises(ParameterError, match="settings imply no outage"):
         region_loss.planned(disasters.of("two regions"), recovered, rtt_ms=70)
 
 

@@ -57,20 +57,20 @@ class DetectorSettings:
     method : "cusum" or "ewma"
         A CUSUM finds a lasting shift of the stated size soonest; an EWMA is less tied to one size.
     learn_s : float
-        Of a broker's first latency and the time after: nothing is detected in it.
+        Duration of learning, from a broker's first latency on; nothing is detected in it.
     window_s : float
-        Latencies of a broker in it become one value, their median.
+        Length of a window; the latencies of a broker in it become one value, their median.
     shift : float
         The smallest factor of latency that is worth an alarm.
     false_alarms_per_h : float
-        Allowed, of each broker.
+        Allowed rate of false alarms per broker.
     weight : float
-        Of the latest value in the EWMA.
+        Weight of the latest value in the EWMA.
     limit_ms : float
-        A latency of more counts as this, and is known as soon as it is exceeded.
+        A longer latency counts as this, and is known as soon as it exceeds it.
     least_windows : int
-        A window moves the chart by this part of its limit at most: what is over sooner is no alarm, and what lasts
-        longer is one, however it came about.
+        Minimum number of windows for an alarm: a window moves the chart by at most 1 / `least_windows` of its limit. So
+        a shorter rise raises no alarm, and a longer one does, whatever its cause.
 
     Examples
     --------
@@ -129,10 +129,10 @@ class Alarm:
     Attributes
     ----------
     at_s : float
-        When the value came that closed the window.
+        Time of the value that closed the window.
     broker : int
     statistic, limit : float
-        Of the chart, in spreads of the baseline.
+        Value and limit of the chart, in spreads of the baseline.
     since_s : float
         Start of the window since which the chart was above 0: an estimate of when the rise began.
     ratio : float

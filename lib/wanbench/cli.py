@@ -26,8 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 if all is well; 1 if a page failed or something needed is missing; 2 for what cannot be done as
-        asked; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (the terminal was closed).
+        0 on success; 1 if a page failed or something needed is missing; 2 if the request cannot be
+        fulfilled; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (the terminal was closed).
     """
     arguments = parser().parse_args(argv)
     terminated = []
@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument(
-        "notebook", nargs="*", help="name, any part that only one name has, or path (default: all)"
+        "notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)"
     )
     report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
     report.add_argument(
@@ -75,17 +75,17 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--measure",
         action="store_true",
-        help="measure also the studies that a report of all pages replays",
+        help="also measure the studies that a report of all pages replays",
     )
     report.add_argument(
         "--again",
         action="store_true",
-        help="make pages again whose data, parameters and code have not changed",
+        help="rebuild pages whose data, parameters and code have not changed",
     )
     report.set_defaults(command=report_command)
 
     run = commands.add_parser("run", help="run one notebook with parameters of your own and publish its page")
-    run.add_argument("notebook", help="name, any part that only one name has, or path")
+    run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
     run.add_argument("-f", "--file", type=Path, metavar="PRESET.yml", help="parameters in YAML")
     run.add_argument(
         "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="one parameter"
@@ -95,21 +95,23 @@ def parser() -> argparse.ArgumentParser:
 
     for measuring in (report, run):
         measuring.add_argument(
-            "--yes", action="store_true", help="agree to what hosts of a cloud cost; the plan shows it first"
+            "--yes", action="store_true", help="agree to the cost of rented hosts, which the plan shows first"
         )
 
     sweep = commands.add_parser(
         "sweep", help="find and delete what killed runs left on clouds, in all regions"
     )
-    sweep.add_argument("cloud", nargs="*", help="such as aws; by default all that credentials are found for")
+    sweep.add_argument(
+        "cloud", nargs="*", help="such as aws; default: all clouds whose credentials are found"
+    )
     sweep.add_argument("--yes", action="store_true", help="delete without asking")
     sweep.add_argument(
-        "--all", action="store_true", help="also what another machine may be using and has not expired"
+        "--all", action="store_true", help="also unexpired resources that another machine may be using"
     )
     sweep.set_defaults(command=sweep_command)
 
     bucket = commands.add_parser(
-        "bucket", help="put a finished run or the site into a bucket of S3, or get it back"
+        "bucket", help="store a finished run or the site in an S3 bucket, or get it back"
     )
     bucket.add_argument("verb", choices=("put", "get"))
     bucket.add_argument("source", help="a folder to put, or s3://bucket/prefix to get")
@@ -121,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
         "--inventory",
         type=Path,
         metavar="FILE",
-        help="say it of the hosts of an inventory (see docs/hosts.md)",
+        help="check the hosts of an inventory instead (see docs/hosts.md)",
     )
     doctor.set_defaults(command=doctor_command)
     return whole

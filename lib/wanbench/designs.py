@@ -177,9 +177,9 @@ def space_filling(
     factors : mapping
         A `Range`, or a sequence of choices (two or more numbers or texts), which runs share out as evenly as they can.
     runs : int
-        Apart from the centre.
+        Number of runs, without those at the centre.
     seed : int
-        Of the points and their order.
+        Seed of the points and their order.
     centres : int
         Runs at the centre: the middle of every range, and the first of every choice. 0 for none.
     filling : "latin hypercube" or "sobol"

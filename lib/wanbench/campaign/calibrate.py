@@ -14,7 +14,7 @@ Links = dict[tuple[str, str], LinkSettings]
 
 def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
     """
-    Disjoint links: each setting joins its own two invented regions, symmetrically.
+    Disjoint links: each setting joins two separate invented regions, symmetrically.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def plan_for_links(
     Parameters
     ----------
     links : {(from, to): LinkSettings}
-        Both directions, as `separate_pairs` gives them.
+        Both directions, as returned by `separate_pairs`.
     experiments, batch, seed
         See `wanbench.plan.make_plan`.
     """
@@ -73,13 +73,13 @@ def calibrate(
     ----------
     campaign : str
     settings : sequence of LinkSettings
-        Each gets its own pair of invented regions, the same both ways.
+        Each gets a separate pair of invented regions, with the same settings in both directions.
     experiment
-        Of `wanbench.experiments`.
+        An experiment of `wanbench.experiments`.
     lab, **options
         See `wanbench.campaign.carry_out`.
     batch : int, optional
-        Most links at the same time; 1 is one after another.
+        Maximum number of concurrent links; 1: one after another.
     """
     links = separate_pairs(settings)
     plan = plan_for_links(links, [experiment], batch=batch, seed=seed)

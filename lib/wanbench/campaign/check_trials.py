@@ -35,7 +35,7 @@ def check_trials(
     lab : Lab
         Not yet entered.
     brokers : sequence of str
-        The region of each.
+        The region of each broker.
     cluster : mapping
         Further parameters of `wanbench.kafka.Cluster`.
     external : collection of str
@@ -94,8 +94,8 @@ def _check_external(where, trial):
         asked += [each.name for each in trial.beside if isinstance(each, only_own)]
     if asked:
         raise ParameterError(
-            f"{where} asks an external cluster for {', '.join(asked)}; allowed: what its clients can do, as "
-            "its brokers run elsewhere."
+            f"{where} asks an external cluster for {', '.join(asked)}; allowed: settings of "
+            "clients only, because its brokers run elsewhere."
         )
 
 
@@ -133,8 +133,8 @@ def _check_replicas(where, load, brokers, settings):
     wanted = {**settings, **dict(load.topic_settings)}.get(MIN_INSYNC, 1)
     if not str(wanted).isdigit() or not 1 <= int(wanted) <= load.replication:
         raise ParameterError(
-            f"{where} has {MIN_INSYNC} {wanted}; allowed: 1 to {load.replication}, the replication, for else no record "
-            "with acks=all is ever acknowledged."
+            f"{where} has {MIN_INSYNC} {wanted}; allowed: 1 to {load.replication}, the "
+            "replication, because otherwise no record with acks=all is ever acknowledged."
         )
 
 

@@ -24,10 +24,10 @@ def rolls(
     Parameters
     ----------
     kinds : mapping of str to mapping
-        Fields of a `BrokerAction`, such as {"kind": "restart"}; and "load" and "broker_settings", what is otherwise
-        than in the other rolls.
+        Fields of a `BrokerAction`, such as {"kind": "restart"}; optionally "load" and "broker_settings", the
+        differences from other rolls.
     calm_s : float
-        Before each restart, while the cluster is whole.
+        Time before each restart in which the cluster is complete.
     **trial
         Further fields of `KafkaTrial`.
 
@@ -69,11 +69,11 @@ def slowed(
     Parameters
     ----------
     kinds : mapping of str to mapping
-        Fields of a `BrokerAction`, such as {"kind": "slow", "share": 0.1}; and "take_out", that of the detection which
-        demotes. The name becomes the trial's `system`.
+        Fields of a `BrokerAction`, such as {"kind": "slow", "share": 0.1}; optionally "take_out", for the detection in
+        the trial with demotion. The name becomes the trial's `system`.
     detection : Detection
     first_s, slow_s, calm_s : float
-        When the first broker is slowed; how long each; and how long all are well before the next.
+        Start of the first slowness, duration of each, and pause before the next.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def piled(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, piled_s: flo
     Parameters
     ----------
     first_s, piled_s : float
-        When, and how long until they are spread; the load then goes on for as long.
+        Start of the pile, and its duration; the load continues for the same time after it.
     """
     actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + piled_s)
     return KafkaTrial(

@@ -54,7 +54,7 @@ def measure(
     campaign : str
         Name of the campaign.
     parameters : dict, optional
-        What the caller was asked to do, in JSON types; kept in the manifest.
+        Parameters of the caller, in JSON types; stored in the manifest.
     retries : int
         How often a failed test is tried again, in extra rounds after those of the plan.
     progress : bool
@@ -62,28 +62,28 @@ def measure(
     fresh : bool
         Make a new run even if there is one with these parameters.
     watched : sequence
-        What else saw the measurement, such as `wanbench.labs.aws.cloudwatch.CloudWatch`: when a session ends, `keep(run
-        folder, stem, start of the session in UTC)` of each returns its raw files.
+        Other observers of the measurement, such as `wanbench.labs.aws.cloudwatch.CloudWatch`: at the end of a session,
+        `keep(run folder, stem, start of the session in UTC)` of each returns its raw files.
 
     Returns
     -------
     Run
-        Finished. Tests that failed to the last are in its table of tests, with the reason.
+        The finished run. Tests that failed in every attempt are in its table of tests, with the reason.
 
     Raises
     ------
     ParameterError
         If the lab lacks a region of the plan, or a parameter is malformed.
     BudgetError
-        If what the lab costs is not agreed to, or its budget is reached; a call with a larger one goes on.
+        If nobody agrees to the lab's cost, or its budget is reached; a call with a larger budget continues.
     RunHeldError
-        If another process measures into the same run.
+        If another process is measuring the same run.
     LabError
         If the lab cannot be opened, or does not answer after a round in which all tests failed. (A command
         that fails on a host is a failed test, not an exception.)
     KeyboardInterrupt, SystemExit
         After SIGINT, SIGTERM or SIGHUP (in the main thread), once everything is stopped and journalled. The next call
-        resumes.
+        resumes the run.
     """
     check_number("retries", retries, 0, whole=True)
     pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)

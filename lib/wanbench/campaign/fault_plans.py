@@ -30,14 +30,14 @@ def fault_trials(
     Parameters
     ----------
     baseline : KafkaFault
-        Its fault and place are replaced.
+        The experiment whose fault and place are replaced.
     faults : sequence of (fault, at)
-        Such as [("cut", "eu"), ("kill", "controller")].
+        For example [("cut", "eu"), ("kill", "controller")].
     factors : sequence of mappings
-        What to change in the baseline, each for a setting of its own: fields of the experiment, or Kafka's settings as
-        "topic_settings.min.insync.replicas". "" takes a setting away.
+        Changes to the baseline, each mapping for a separate setting: fields of the experiment, or Kafka's settings as
+        "topic_settings.min.insync.replicas". "" removes a setting.
     damage : sequence of str
-        See the experiment.
+        As in `KafkaFault`.
 
     Examples
     --------

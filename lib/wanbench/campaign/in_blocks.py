@@ -20,7 +20,7 @@ def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0)
     Parameters
     ----------
     settings : mapping of str to experiment
-        Such as a `KafkaTrial` for each size of broker.
+        For example a `KafkaTrial` for each size of broker.
     replicates : int
         Blocks.
 

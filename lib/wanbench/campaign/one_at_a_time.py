@@ -27,7 +27,7 @@ BROKER_BUFFERS = (
 )
 CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
 CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
-"""Kafka's default; the consumer's perf tool has another, 2 MiB."""
+"""Kafka's default; the consumer's perf tool has a different one, 2 MiB."""
 TOPIC_SETTINGS = ("min.insync.replicas",)
 """Factors that are settings of the topic; all others with a dot in their name are settings of brokers."""
 
@@ -55,15 +55,15 @@ def one_at_a_time(
     ----------
     baseline : KafkaTrial
     factors : mapping of sequences
-        Levels by factor: see `at_level`. "acks, min.insync.replicas" varies several together; its levels are lists
-        of as many. A level that the baseline has is left out.
+        Levels by factor: see `at_level`. "acks, min.insync.replicas" varies several together; each of its levels is a
+        list with a value for each. The baseline's own level is left out.
     replicates : int
     links : mapping of (from, to) to LinkSettings, optional
-        Of the lab; `buffers` needs them.
+        The links of the lab; `buffers` needs them.
     others : mapping of str to KafkaTrial, optional
         Further settings by name, which differ from the baseline in several factors.
     seed : int
-        Of the order.
+        Seed of the order.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def one_at_a_time(
     Raises
     ------
     ParameterError
-        For a factor that there is not, or a level that the factor cannot have.
+        For an unknown factor, or an impossible level.
 
     Examples
     --------
@@ -114,11 +114,11 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
         A field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as "min.insync.replicas"
         or "num.replica.fetchers" (level None: Kafka's default); several of them with commas between; or "buffers".
     level
-        For several factors a list. For "buffers": "default", what Kafka has; "bdp", for sockets of brokers, replica
-        fetchers and clients the bandwidth-delay product, of the longest RTT and the lowest rate among the links; or
-        "2 bdp", twice that; "kernel", what the kernel makes of them as they are needed.
+        For several factors a list. For "buffers", of the sockets of brokers, replica fetchers and clients: "default",
+        Kafka's defaults; "bdp", the bandwidth-delay product of the longest RTT and the lowest rate among the links; "2
+        bdp", twice that; "kernel", autotuning by the kernel.
     links : mapping of (from, to) to LinkSettings, optional
-        Of the lab.
+        The links of the lab.
     """
     names = [name.strip() for name in factor.split(",")]
     if len(names) > 1:

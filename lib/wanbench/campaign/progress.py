@@ -15,15 +15,15 @@ class Progress:
     """
     Shows how many tests are done, failed and left, and the expected time left.
 
-    If stderr is not a terminal, a line is printed at the end and after each tenth of the tests, but at intervals of 10
-    to 60 s.
+    If stderr is not a terminal, a line is printed at the end and after each tenth of the tests, at intervals of at
+    least 10 and at most 60 s.
 
     Parameters
     ----------
     total : int
-        Tests of the plan.
+        Number of tests in the plan.
     done, failed : int
-        Those over already.
+        Number of tests that are already done, or have failed.
     shown : bool
         False prints nothing.
     """
@@ -59,7 +59,7 @@ class Progress:
         self._say_if_due()
 
     def close(self) -> None:
-        """Report how it ended."""
+        """Report the final state."""
         if self._bar is not None:
             self._bar.close()
         elif self._shown and self.done + self.failed != self._said_over:

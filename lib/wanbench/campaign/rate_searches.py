@@ -28,11 +28,11 @@ def rate_searches(
     Parameters
     ----------
     systems, load
-        As of `systems_by_steps`.
+        As in `systems_by_steps`.
     objective_ms, rates, steps
-        As of `KafkaRateSearch`; `rates` are the lowest and the highest.
+        As in `KafkaRateSearch`; `rates` holds the lowest and the highest rate.
     replicates : int
-        Searches for each system; 0: none.
+        Number of searches for each system; 0: none.
     **options
         `beside`, `link`, `client_regions`, `gateway_bps` of `systems_by_steps`.
 

@@ -34,22 +34,22 @@ def sizes_of_brokers(
     Parameters
     ----------
     sizes : mapping of str to (processors, Mbit/s)
-        Of one broker.
+        Processors and link rate of one broker, by the name of the size.
     load : KafkaLoad
-        With `records`, which are replaced.
+        Must have `records`, which are replaced.
     brokers : int
-        Of the cluster, each in a region of its own.
+        Number of brokers of the cluster, each in a separate region.
     usd_per_processor_hour : float
-        Makes a size's price; its network is in it.
+        Gives the price of a size, network included.
     clients_in : sequence of str
         Regions of the clients.
     one_large : float
         If not 0, a further trial, "one large": a single broker with that many times the processors, rate and price of
         the first size leads all partitions; the others have no size, carry nothing, and have no price.
     usd_per_hour : mapping of str to float, optional
-        Sizes are instance types of rented hosts, at these prices: the cluster has `brokers` of each, in this order, and
-        the topics of a trial are on those of its size alone. Nothing is limited; the Mbit/s of a size are what its
-        brokers are expected to carry. None: all brokers are on equal hosts, which are given each size in turn.
+        Prices, if sizes are instance types of rented hosts: the cluster has `brokers` of each, in this order, and the
+        topics of a trial are only on those of its size. Nothing is limited; the Mbit/s of a size are the expected rate
+        of its brokers. None: all brokers are on equal hosts, which are given each size in turn.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from .check_trials import check_trials
 from .execute import measure
 
 SAMPLES = "samples"
-"""Instead of a lab: the recording committed under `data/samples`."""
+"""Name that selects the recording committed under `data/samples` instead of a lab."""
 
 
 def carry_out(
@@ -44,13 +44,13 @@ def carry_out(
     ----------
     plan : Plan
     links : {(from, to): LinkSettings}
-        What is asked of each direction, where the lab emulates the network.
+        Requested settings of each direction, if the lab emulates the network.
     lab : str
         One of `wanbench.labs.LABS`, such as "local" (network namespaces on this machine); or "samples": open the
         recording that is committed under `data/samples`.
     campaign : str
     parameters : dict, optional
-        What the caller was asked to do, kept in the manifest.
+        Parameters of the caller, stored in the manifest.
     sysctls
         See `LocalLab`.
     brokers : sequence of str
@@ -58,12 +58,12 @@ def carry_out(
     cluster : mapping, optional
         Further parameters of `wanbench.kafka.Cluster`.
     external : mapping of str to mappings, optional
-        Parameters of `wanbench.kafka.ExternalCluster` by the cluster's name, for trials that name it as `cluster`; with
-        no brokers, and one such cluster, for all trials. Secrets stand in environment variables, which parameters
-        ending in `_from` name; what is given itself, such as `bootstrap`, is in the manifest if `parameters` has it.
-        Its brokers must be within reach of the lab's hosts: those of a local lab reach nothing outside it.
+        Parameters of `wanbench.kafka.ExternalCluster` by the cluster's name, for trials that name it as `cluster`;
+        without `brokers`, a single external cluster is for all trials. Secrets are in environment variables, which
+        parameters ending in `_from` name; other values, such as `bootstrap`, are in the manifest if `parameters` has
+        them. The lab's hosts must reach its brokers: hosts of a local lab reach nothing outside it.
     lab_options : mapping, optional
-        What this kind of lab takes besides, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of
+        Further options of this kind of lab, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of
         "aws", "gcp" and "azure", or a mapping for each cloud of "aws+gcp"; see its class.
     **options
         `retries`, `progress`, `fresh`, `watched` of `measure`.
@@ -71,8 +71,8 @@ def carry_out(
     Raises
     ------
     ParameterError
-        The lab is none of these, or cannot do what a trial asks; or no recording has the tests, experiments and links
-        of this plan.
+        The lab is unknown, or cannot do what a trial asks; or no recording has the tests, experiments and links of this
+        plan.
     LabError
         No local lab can run here; says why.
     """

@@ -1,4 +1,4 @@
-"""Systems to compare: a name, and what differs."""
+"""Systems to compare: names and differences."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class System:
     Parameters
     ----------
     name : str
-        As tables (column `system`) and figures show it.
+        Its name in tables (column `system`) and figures.
     broker_settings : mapping of str, optional
-        Over the settings that the lab's cluster is made with; it is restarted for them. None: its own.
+        Settings that replace those of the lab's cluster, which is restarted for them. None: its own settings.
     security : str, optional
-        "plain", "tls" or "mtls", alike. None: what the lab's cluster is made with.
+        "plain", "tls" or "mtls"; replaces that of the lab's cluster in the same way. None: its own.
     link : LinkSettings or mapping of its fields, optional
-        Both directions of the pair while this system is measured. None: what `systems_by_steps` has for all.
+        Settings of both directions of the pair while this system is measured. None: the common ones of
+        `systems_by_steps`.
     load : mapping of str, optional
-        Fields of the load that this system has otherwise, such as {"linger_ms": 0}.
+        Fields of the load that differ for this system, such as {"linger_ms": 0}.
     cluster : str, optional
         The name of an external cluster given to `carry_out`. None: the lab's own.
 
@@ -74,7 +75,7 @@ def systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
     Raises
     ------
     ParameterError
-        If there is none, two have one name, or a parameter is unknown or malformed.
+        If there is no system, two have the same name, or a parameter is unknown or malformed.
 
     Examples
     --------

@@ -40,21 +40,22 @@ def systems_by_steps(
     Parameters
     ----------
     systems : sequence of System
-        Or mappings, as `systems` takes them.
+        Systems, or mappings as for `systems`.
     load : KafkaOpenLoop or KafkaLoad
-        What neither systems nor steps change.
+        The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
-        Levels by field of the load. Each field is stepped with all others as in `load`. A load that two fields lead to
-        is measured once, under the first one's name.
+        Levels by field of the load. Each field is stepped with all others as in `load`. A load that results from two
+        fields is measured once, under the first one's name.
     replicates : int
     seed : int
-        Of the order.
+        Seed of the order.
     beside : tuple
-        As of `KafkaTrial`; without `BrokerMetrics` on external clusters, whose brokers' hosts are out of reach.
+        As in `KafkaTrial`; without `BrokerMetrics` on external clusters, whose brokers' hosts cannot be reached.
     link : LinkSettings or mapping of its fields, optional
-        For systems that have none. Needed as soon as one system has a link, which the next trial would find as it is.
+        Link settings for systems without their own. Required if any system has a link, because the next trial would
+        otherwise keep it.
     client_regions, gateway_bps
-        As of `KafkaTrial`.
+        As in `KafkaTrial`.
 
     Returns
     -------
@@ -64,8 +65,8 @@ def systems_by_steps(
     Raises
     ------
     ParameterError
-        If two systems have one name, a field is none of the load's, a system fixes a field that is stepped, a level or
-        setting is one that the load refuses, or only some systems have a link.
+        If two systems have the same name, a field is not a field of the load, a system fixes a field that is stepped,
+        the load refuses a level or setting, or only some systems have a link.
 
     Examples
     --------
@@ -79,8 +80,9 @@ def systems_by_steps(
     systems, link = read(systems), link_of("link", link)
     if link is None and 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
         raise ParameterError(
-            f"{having} of {len(systems)} systems have a link of their own, and the others would get that of the trial "
-            "before; allowed: a link for every system, or `link` for those that have none."
+            f"{having} of {len(systems)} systems have a link of their own, and the others would "
+            "keep that of the previous trial; allowed: a link for every system, or `link` for "
+            "those that have none."
         )
     _check_fields(systems, load, steps)
     options = {"client_regions": client_regions, "gateway_bps": gateway_bps}

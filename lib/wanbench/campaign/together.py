@@ -10,7 +10,7 @@ from ..plan import Trial
 from .one_at_a_time import Links, at_level
 
 TOGETHER = "together"
-"""The name of these trials' setting, though their levels differ."""
+"""The common setting name of these trials, although their levels differ."""
 
 
 def together(
@@ -31,9 +31,9 @@ def together(
     factors : mapping
         A `Range` or a sequence of choices by factor: see `at_level`.
     runs : int
-        Trials apart from those at the centre of all ranges; 0: none at all.
+        Number of trials, in addition to those at the centre of all ranges; 0: no trials at all.
     links : mapping of (from, to) to LinkSettings, optional
-        Of the lab; `buffers` needs them.
+        The links of the lab; `buffers` needs them.
 
     Examples
     --------

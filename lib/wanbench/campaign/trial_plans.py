@@ -1,4 +1,4 @@
-"""Plans of Kafka trials: which settings, how often, in which order."""
+"""Plans of Kafka trials: their settings, repeats and order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ BACKGROUND_WINDOW_BYTES = 1 << 20
 
 BATCH_HEADER_BYTES = 61
 RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
-"""Added by Kafka's record batch, version 2, to a payload without key: usually, and where a batch waits for seconds."""
+"""
+Bytes that Kafka's record batch, version 2, adds to a payload without key: usually, and at most, if a batch waits for
+seconds.
+"""
 
 LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 
@@ -36,10 +39,10 @@ class Path:
     setting : str
         Its name.
     rtt_ms, rtt_sd_ms : float
-        Mean and standard deviation of its round-trip time. Each direction has half of the mean, and as both wander
+        Mean and standard deviation of its round-trip time. Each direction has half of the mean and, because both vary
         independently, the deviation over the root of 2.
     correlation_s : float
-        Time after which the delay has forgotten itself to 1/e.
+        Time in which the autocorrelation of the delay falls to 1/e.
     """
 
     setting: str
@@ -49,7 +52,7 @@ class Path:
 
     def link(self, rate_bps: float | None, loss: float = 0.0) -> LinkSettings:
         """
-        One direction of it.
+        The link settings of one direction.
 
         >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
         0.49
@@ -87,19 +90,19 @@ def two_paths(
     ----------
     paths : sequence of Path
     load : KafkaLoad
-        With the batches of the full rate, and a `duration_s`.
+        The load with the batch size at the full rate, and a `duration_s`.
     rate_bps : float
         The full rate.
     scales : mapping of float to int
-        By how much to scale down, and how many blocks to measure at that scale: {5: 2, 10: 1}.
+        Divisor of the rate, and number of blocks to measure at it: {5: 2, 10: 1}.
     background_share : float
-        Of the link's rate, as UDP from producers to brokers: TCP would give way where the delay wanders.
+        Share of the link's rate, sent as UDP from producers to brokers: TCP would back off when the delay varies.
     fit_records : bool
-        Give records the size nearest to that of `load` of which a whole number fills a batch. False: leave their size.
+        Whether to give records the size closest to that of `load` of which a whole number fills a batch.
 
     are_real : bool
-        The lab has these paths between the same hosts (`KafkaTrial.path`): nothing is set, and their RTTs and rate are
-        what is expected.
+        Whether the lab has these paths between the same hosts (`KafkaTrial.path`): then nothing is set, and RTTs and
+        rate are only expectations.
 
     Returns
     -------
@@ -166,9 +169,9 @@ def thesis(
         Levels of any of delay_ms, jitter_ms, loss and rate_bps of the link, and of the fields of KafkaLoad, such as
         acks and batch_bytes.
     load : KafkaLoad
-        What the factors do not change.
+        The load, apart from changes by factors.
     replicates, fraction, seed
-        As `designs.factorial`. A replicate is a block; 0: no trials.
+        As in `designs.factorial`. A replicate is a block; 0: no trials.
     """
     known = {*LINK_FACTORS, *(field.name for field in fields(load))}
     unknown = [name for name in factors if name not in known]

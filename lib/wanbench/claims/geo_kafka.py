@@ -166,7 +166,7 @@ def geo_kafka(
     crossings : Estimate
         Bytes counted between regions, per byte of message.
     cost : ClusterCost
-        Of the re-run; shown without a verdict.
+        The cost of the re-run; shown without a verdict.
     rpo : Estimate
         Acknowledged messages that are missing from the log, or were never delivered.
     order : Estimate

@@ -66,13 +66,13 @@ def throughput_across_clouds(
     charts, inflation, models, nearest
         Results for the survey's pairs.
     latency_r, throughput_r : Correlations
-        Over the selections of rows, the plain one first and the catalogue's coordinates second.
+        Correlations over the selections of rows, the plain one first and the catalogue's coordinates second.
     latency, throughput : MatchedCities
-        Both columns over the cities in which both clouds are.
+        Both columns over the cities with both clouds.
     clouds : CloudComparison
-        Of throughput, for the direction across the clouds.
+        Comparison of throughput, for the direction across the clouds.
     repeats : tuple of Repeats
-        Of RTT and of throughput.
+        Repeats of RTT and of throughput.
     scatters : mapping of Scatter
         By chart, and of all pairs ("all").
     """

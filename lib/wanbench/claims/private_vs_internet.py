@@ -63,7 +63,7 @@ def private_vs_internet(
         (`studies.private_vs_internet.traffic`).
         Shown without a verdict: background and batches were set.
     capacity : Capacity
-        Of the links of this comparison (`stats.lab.utilisation.capacity`).
+        Capacity of the links of this comparison (`stats.lab.utilisation.capacity`).
     factorial : Factorial
         Batches per second on delay, jitter, loss and rate.
 

@@ -86,10 +86,10 @@ def tail_latency(
     Parameters
     ----------
     throughput_growth, partitions_growth : Estimate or Result
-        Of the first system: its p99 at the highest throughput over that at the lowest, partitions fixed; its p99 with
-        the most partitions over that with the fewest, throughput fixed.
+        For the first system: p99 at the highest throughput over p99 at the lowest, partitions fixed; p99 with the most
+        partitions over p99 with the fewest, throughput fixed.
     other_throughput_growth, other_partitions_growth : Estimate or Result
-        The same of the other system.
+        The same for the other system.
     growth_ratio : Estimate or Result
         `throughput_growth` over `other_throughput_growth`.
     ratio_growth : Estimate or Result
@@ -99,7 +99,7 @@ def tail_latency(
     tail_ratio_growth : Estimate or Result
         Ratio of both systems' p99.9 over the ratio of their p50, at the highest throughput.
     other_tail_growth : Estimate or Result
-        Of the other system: p99.9 over p50 at the highest throughput.
+        For the other system: p99.9 over p50 at the highest throughput.
     largest_ratio, largest_partitions_ratio, largest_tail_ratio : Estimate or Result
         Largest ratio of both systems' p99 over throughputs; over partitions; largest ratio of any percentile at the
         highest throughput. Shown next to "16x", "12x" and "11.5x".

@@ -13,7 +13,9 @@ from ..labs.base import Completed, Host
 from ..runs import RawFile, write_raw
 
 PROCESS_S = 0.02
-"""Start and end of a command on a local lab; measured with `wanbench.experiments.iperf3.HANDSHAKE_RTTS`."""
+"""
+Time to start and end a command on a local lab; measured together with `wanbench.experiments.iperf3.HANDSHAKE_RTTS`.
+"""
 
 _STACK_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
 """Stack frames of Java: they name the place, not the error."""
@@ -95,7 +97,7 @@ class Load(Experiment, Protocol):
     topics, partitions, replication : int
         Topics that it makes, partitions of each, replicas of each partition.
     topic_settings, producer_settings, consumer_settings : tuple of (str, str)
-        Further settings, by the names that its clients have for them.
+        Further settings, by the names that its clients use.
     """
 
     topics: int
@@ -114,7 +116,7 @@ class Load(Experiment, Protocol):
         *,
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
-        """As `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
+        """Like `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
 
     def run_on(
         self,
@@ -177,7 +179,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
 def keep(folder: Path, experiment: str, stem: str, extension: str, done: Completed) -> list[RawFile]:
     """
     Write stdout to <experiment>/<stem>.<extension>, and stderr, if there is any, to
-    <experiment>/<stem>.stderr.txt (<stem>.server.stderr.txt where the extension is "server.txt").
+    <experiment>/<stem>.stderr.txt (<stem>.server.stderr.txt if the extension is "server.txt").
     """
     about = {
         "command": done.command,

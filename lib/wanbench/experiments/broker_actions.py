@@ -33,29 +33,29 @@ class BrokerAction:
     Parameters
     ----------
     kind : str
-        "restart": stopped with its leadership handed over (controlled shutdown), and started again at once. "kill": its
-        process ends at once (SIGKILL), and is started after `for_s`. "slow": for `for_s` its process has `share` of one
-        processor, by a quota of the kernel or else by SIGSTOP duty cycles: see
-        `wanbench.kafka.programs.processor_share`; the table says which. "link": for `for_s` all links of its region
-        have `delay_ms`, `jitter_ms`, `loss` or `rate_bps` in place of their own; other brokers of the region have them
-        too. "demote": it becomes the last in the replicas of every partition that it leads or is preferred for, and the
+        "restart": the broker hands over its leadership and stops (controlled shutdown), and is started again at once.
+        "kill": its process is killed (SIGKILL), and started after `for_s`. "slow": for `for_s` its process has `share`
+        of one processor, by a quota of the kernel or else by SIGSTOP duty cycles (see
+        `wanbench.kafka.programs.processor_share`); the table says which. "link": for `for_s` all links of its region
+        have the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps`, which affects other brokers of the region too.
+        "demote": it becomes the last in the replicas of every partition that it leads or is preferred for, and the
         first that is in sync leads; no data move. (Kafka has no command that takes a broker out of the in-sync
-        replicas: a demoted broker goes on following, and acknowledgements "all" still wait for it.) "restore": the
-        order of replicas before its latest "demote" or "skew"; of all brokers, that before anything changed it, what a
-        `Detection` beside has demoted too. "skew": it leads every partition that it has.
-        "rebalance": all brokers lead equally many partitions of each topic.
+        replicas: a demoted broker goes on following, and acknowledgements "all" still wait for it.) "restore": brings
+        back the order of replicas before its latest "demote" or "skew"; for all brokers, the original order, which also
+        undoes demotions by a concurrent `Detection`. "skew": it leads every partition that it has. "rebalance": all
+        brokers lead equally many partitions of each topic.
 
-        The last four concern all topics, Kafka's own too, that are there at the time.
+        The last four apply to all topics that exist at the time, including Kafka's own.
     node_id : int or None
-        The broker. None for "rebalance", for a "restore" of all, and where all have their turn.
+        The broker. None for "rebalance", for a "restore" of all brokers, and in a rolling schedule.
     at_s : float
-        When it is due: seconds since the load sends, or, where all brokers have their turn, since the turn began.
+        Due time in seconds since the load sends or, in a rolling schedule, since the broker's turn began.
     for_s : float
-        How long it lasts.
+        Duration of the action.
     share : float
-        Of one processor.
+        Share of one processor.
     delay_ms, jitter_ms, loss, rate_bps : float or None
-        Of the links, one way. None: left as it is.
+        New settings of the links, one way. None: unchanged.
 
     Examples
     --------
@@ -125,17 +125,16 @@ class BrokerActions:
     ----------
     actions : sequence of BrokerAction
     rolling : bool
-        Every broker has its turn, in the order of their numbers: all `actions`, which then have no node_id, one after
-        the other, each once the one before is over; and the next broker once no partition of any topic is
-        under-replicated.
+        Every broker has its turn, in the order of node ids. In a turn all `actions`, which then have no node_id, run
+        one after the other. The next turn begins once no partition of any topic is under-replicated.
     patience_s : float
-        How long to wait for that, after each action; then the row says so and the next broker's turn comes.
+        Timeout for that, after each action; then the row says so, and the next broker has its turn.
     pause_s : float
-        Between two turns.
+        Pause between two turns.
     watch_interval_s : float
-        Between two looks at leaders and in-sync replicas: the resolution of `healthy_at_s`.
+        Interval of watching leaders and in-sync replicas: the resolution of `healthy_at_s`.
     duration_s : float
-        Of `run`, without a load.
+        Duration of `run`, without a load.
 
     Examples
     --------
@@ -206,8 +205,8 @@ class BrokerActions:
         Raises
         ------
         ExperimentError
-            If the cluster is not one whose brokers can be restarted, has no such broker, or is not healthy; or if
-            something could not be undone. Never in place of an exception of the block.
+            If the cluster's brokers cannot be restarted, if it has no such broker or is not healthy, or if something
+            could not be undone. Never in place of an exception of the block.
         """
         session = ActionsSession(self, source, folder, stem, sending)
         try:

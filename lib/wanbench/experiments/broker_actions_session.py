@@ -27,7 +27,10 @@ LOOK_S = 0.05
 READY_S = 120.0
 """Timeout for a healthy cluster at the start."""
 JOIN_S = 240.0
-"""Timeout for a running action at the end of the load: a controlled stop may take a minute, an answer another."""
+"""
+Timeout for a running action at the end of the load: a controlled stop may take a minute, an answer from the cluster
+another.
+"""
 LONGEST_S = 86_400.0
 NOT_BEGUN = "the load ended before it was due"
 TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
@@ -51,7 +54,7 @@ class ActionsSession:
         self._before: dict[int, dict] = {}
 
     def start(self) -> None:
-        """Watch the cluster, wait until it is healthy, and start the schedule in a thread of its own."""
+        """Watch the cluster, wait until it is healthy, and start the schedule in a separate thread."""
         cluster = cluster_of(self.host)
         if not isinstance(cluster, Cluster):
             raise ExperimentError("brokers of a cluster that this lab did not start cannot be controlled")
@@ -75,7 +78,7 @@ class ActionsSession:
         self._driver.start()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until all is done, at most this long."""
+        """Wait until all actions are done, at most this long."""
         self._driver.join(timeout_s)
 
     def end(self) -> list[str]:

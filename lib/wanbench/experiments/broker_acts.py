@@ -26,9 +26,9 @@ class Acts:
     Parameters
     ----------
     host : Host
-        From where the cluster is asked.
+        Host from which the cluster is queried.
     patience_s : float
-        For a broker to be back.
+        Timeout for a broker to be back.
     """
 
     def __init__(self, cluster: Cluster, host: Host, patience_s: float):
@@ -46,14 +46,14 @@ class Acts:
         Parameters
         ----------
         view : list of dict
-            The topics as they are now.
+            The current topics.
         row : dict
             Its `in_force_at_s` and `how` are filled in.
 
         Returns
         -------
         callable or None
-            What ends it.
+            A function that ends the action.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 

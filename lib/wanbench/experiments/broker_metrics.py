@@ -36,13 +36,13 @@ class BrokerMetrics(Sampling):
     Parameters
     ----------
     interval_s : float
-        Between scrapes of one broker.
+        Interval between scrapes of one broker.
     timeout_s : float
-        How long to wait for an answer.
+        Timeout for an answer.
     duration_s : float
-        Of `run`; while another experiment runs it lasts as long as that.
+        Duration of `run`; during another experiment, sampling lasts as long as that.
     compressed : bool, optional
-        Keep the answers compressed, to a tenth and less; None: as they came.
+        Whether to compress the answers, to a tenth or less; None: unchanged.
     """
 
     interval_s: float = 5.0
@@ -100,5 +100,5 @@ class BrokerMetrics(Sampling):
                 done, extension = replace(done, stdout=gzip.compress(done.stdout, mtime=0)), "prom.txt.gz"
             files += keep(folder, self.name, f"{stem}.{node_id}", extension, done)
             if done.returncode != 0:
-                faults.append(f"{ended_with(f'the program that asks broker {node_id}', done)}.")
+                faults.append(f"{ended_with(f'the program that scrapes broker {node_id}', done)}.")
         return faults

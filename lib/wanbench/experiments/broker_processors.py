@@ -30,9 +30,9 @@ class BrokerProcessors(Sampling):
     Parameters
     ----------
     interval_s : float
-        Between samples.
+        Interval between samples.
     duration_s : float
-        Of `run`; while another experiment runs it lasts as long as that.
+        Duration of `run`; during another experiment, sampling lasts as long as that.
     """
 
     interval_s: float = 5.0

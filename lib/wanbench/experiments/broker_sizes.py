@@ -28,7 +28,7 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     Raises
     ------
     ExperimentError
-        If the cluster, the links or the kernel cannot give them.
+        If the cluster, the links or the kernel cannot apply the sizes.
     """
     cluster = cluster_of(source)
     if not hasattr(cluster, "pid_file"):

@@ -19,12 +19,12 @@ _END_S = 30.0
 
 class Slowness:
     """
-    Slows a broker from its creation on, by `wanbench.kafka.programs.processor_share` on its host.
+    A broker that is slowed until `end`, by `wanbench.kafka.programs.processor_share` on its host.
 
     Attributes
     ----------
     about : dict
-        What the program said: "by" which way, "share", "period_s".
+        The program's report: the method ("by"), "share", "period_s".
 
     Raises
     ------

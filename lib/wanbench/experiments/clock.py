@@ -20,10 +20,10 @@ from . import clock_echo
 from .base import ExperimentError, keep, last_line, run_to_end
 
 EXCHANGES = 30
-"""Only the shortest counts: of this many, one rarely has to queue."""
+"""Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues."""
 INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
-"""Above the ports of brokers and, by default, of iperf3, which may run at the same time."""
+"""First port, and number of ports: above those of brokers and, by default, of iperf3, which may run concurrently."""
 ONE_CLOCK = "one machine, one clock"
 UNKNOWN = "not known"
 _MARGIN_S = 15.0
@@ -56,7 +56,7 @@ def exchange(
     Raises
     ------
     ExperimentError
-        If nothing comes back: the hosts must reach each other by UDP, ports `FIRST_PORT` on.
+        If there is no answer: the hosts must reach each other by UDP, from port `FIRST_PORT` on.
     """
     port = FIRST_PORT + zlib.crc32(stem.encode()) % PORTS
     here, there = (program_command(host, Path(clock_echo.__file__)) for host in (source, target))
@@ -67,7 +67,7 @@ def exchange(
         done, reason = run_to_end(source, asking, EXCHANGES * INTERVAL_S + _MARGIN_S)
     except CommandError as error:
         raise ExperimentError(
-            f"the clock of {target.name} cannot be asked: {error}",
+            f"the clock of {target.name} cannot be read: {error}",
             keep(folder, experiment, stem, "clock.txt", server.stop()),
         ) from error
     finally:

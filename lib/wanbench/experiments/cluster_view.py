@@ -22,18 +22,17 @@ class ClusterView:
     Parameters
     ----------
     program : Program
-        A watch of all topics, Kafka's own too.
+        A watcher of all topics, including Kafka's own.
     nodes : collection of int
         The brokers.
 
     Attributes
     ----------
     topics : list of dict
-        As `wanbench.kafka.admin.queries.topics` gives them, at `at_s` (Unix s; 0 before the first sample).
+        The topics in the form of `wanbench.kafka.admin.queries.topics`, at `at_s` (Unix s; 0 before the first sample).
     lines : list of bytes
         All samples, compact: [at_s, took_s, node_id, brokers, state], where brokers and state (by topic the [leader,
-        replicas in sync] of each partition) are null if they are as before; [at_s, took_s, kind, message] of a sample
-        that failed.
+        replicas in sync] of each partition) are null if unchanged; [at_s, took_s, kind, message] of a failed sample.
     """
 
     def __init__(self, program: Program, nodes: Collection[int]):
@@ -50,7 +49,8 @@ class ClusterView:
 
     def healthy_since(self, after_s: float) -> float | None:
         """
-        The first sample begun after a time since which all are healthy; None if not healthy, or not for long enough.
+        Start of the first sample after a time since which the cluster is healthy; None if it is not healthy, or not for
+        long enough.
         """
         times = self._healthy_at_s
         first = bisect_left(times, after_s)

@@ -23,17 +23,17 @@ _MARGIN_S = 10.0
 @dataclass(frozen=True)
 class Cut:
     """
-    Ping while the link of the pair is cut in both directions, and healed again.
+    Ping while the link of the pair is cut in both directions and healed.
 
-    Only for labs with emulated links (`Host.links`). Besides ping's output it leaves cut.json: when each command was
-    given, and when the lab confirmed it.
+    Only for labs with emulated links (`Host.links`). Besides ping's output it leaves cut.json with the time of each
+    command and of the lab's confirmation.
 
     Parameters
     ----------
     before_s, cut_s, after_s : float
-        Time of echoes before the cut, in it, and after the healing.
+        Duration of echoes before the cut, during it, and after healing.
     interval_s : float
-        Between echoes.
+        Interval between echoes.
     """
 
     before_s: float = 1.0

@@ -35,22 +35,22 @@ class Detection:
     becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
     the earlier order and preferred leaders are restored, also after `BrokerActions` that change the same order.
 
-    Every latency is kept, so that other detectors can be tried (`wanbench.stats.time.detection`).
+    Every latency is stored, so that other detectors can be tried (`wanbench.stats.time.detection`).
 
     Parameters
     ----------
     detector : DetectorSettings
     interval_s : float
-        Between two records to a broker.
+        Interval between two records to a broker.
     record_bytes : int
     demote_on_alarm : bool
     take_out : bool, optional
-        A demoted broker is also removed from the replicas of every partition that another has in sync: nobody
-        waits for it, and it copies nothing until what was there before is restored. None: it goes on following.
+        Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica:
+        then no record waits for it, and it copies nothing until it is restored. None: it continues to follow.
     settle_s : float
-        Of the load, before the detector begins to learn.
+        Duration of the load before the detector begins to learn.
     duration_s : float
-        Of `run`, without a load: an hour undisturbed says how often the alarm is false.
+        Duration of `run`, without a load: an undisturbed hour shows the rate of false alarms.
 
     Examples
     --------
@@ -112,8 +112,8 @@ class Detection:
         Raises
         ------
         ExperimentError
-            If there is no cluster, the probe cannot start or fails, or what was demoted could not be restored. Never in
-            place of an exception of the block.
+            If there is no cluster, the probe cannot start or fails, or a demotion could not be undone. Never in place
+            of an exception of the block.
         """
         session = DetectionSession(self, source, folder, stem, sending)
         try:

@@ -11,9 +11,9 @@ import yaml
 from ..errors import ParameterError
 
 LARGEST_BYTES = 64 << 10
-"""Far above the largest known workload or driver file, 3 kB."""
+"""Maximum size of a file: far above the largest known workload or driver file, 3 kB."""
 DEEPEST = 3
-"""A list of lists in a mapping."""
+"""Maximum depth: a list of lists in a mapping."""
 _NULLS = ("", "~", "null", "Null", "NULL")
 _FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]{0,24})")

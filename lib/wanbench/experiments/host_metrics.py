@@ -19,7 +19,7 @@ from .base import ExperimentError, ended_with, keep, run_to_end
 from .sampling import LONGEST_S, Sampling, file_part, hosts_at_work
 
 _C = ["env", "LC_ALL=C"]
-"""sysstat formats numbers and dates by the locale."""
+"""Locale for sysstat, which formats numbers and dates by it."""
 _NETWORK = ["-n", "DEV,EDEV,TCP,ETCP"]
 _MACHINE = ["-u", "ALL", "-P", "ALL", "-d", "-r", "-q"]
 _ASK_S = 20.0
@@ -40,9 +40,9 @@ class HostMetrics(Sampling):
     Parameters
     ----------
     interval_s : int
-        Between samples; sysstat knows whole seconds only, also in the times it gives.
+        Interval between samples; sysstat has only whole seconds, also in its times.
     duration_s : float
-        Of `run`; while another experiment runs it lasts as long as that.
+        Duration of `run`; during another experiment, sampling lasts as long as that.
     """
 
     interval_s: int = 1

@@ -26,9 +26,9 @@ rest was 0.04 s.
 INITIAL_WINDOW_BYTES = 10 * 1448
 """First flight of Linux TCP (RFC 6928)."""
 WINDOW_BYTES = 3 * 2**20
-"""Usual maximum flight: half of Linux's default tcp_rmem maximum of 6 MiB."""
+"""Usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB."""
 _PORTS = 3800
-"""Ports from `first_port` on: by default they end below those of Kafka's brokers, 9092 and more."""
+"""Number of ports from `first_port` on: by default they end below those of Kafka's brokers, from 9092 on."""
 _MARGIN_S = 30.0
 """Added to the transfer's duration for control messages on a bad path; a client that takes longer hangs."""
 _SLOWEST_RATE_BPS = 250_000.0
@@ -43,20 +43,19 @@ class Iperf3:
     Parameters
     ----------
     duration_s : float or None
-        Send for so many whole seconds (iperf3 reads 0.5 as 0, which means for ever); exactly one of this and
-        `transfer_bytes`.
+        Whole seconds to send (iperf3 reads 0.5 as 0, which means forever); give either this or `transfer_bytes`.
     transfer_bytes : int or None
-        Send so much. iperf3 ends when all is handed to the kernel, not when it has arrived: what is then
-        under way is not counted by the receiver (10 MB at 200 ms: a third). Its rate is right nevertheless;
-        the sender's is too high.
+        Bytes to send. iperf3 ends when all bytes are handed to the kernel, not when they have arrived: the receiver
+        does not count those still in flight (10 MB at 200 ms: a third). Its rate is correct nevertheless; the sender's
+        is too high.
     streams : int
-        Connections at the same time; `transfer_bytes` is their sum.
+        Number of concurrent connections; `transfer_bytes` is their total.
     reverse : bool
         The server sends.
     udp : bool
         UDP datagrams at `rate_bps`, which must then be given.
     rate_bps : float or None
-        Send at most so fast, per stream.
+        Maximum rate per stream.
     window_bytes : int or None
         Socket buffers; None leaves the kernel's autotuning.
     congestion_control : str or None
@@ -64,17 +63,17 @@ class Iperf3:
     block_bytes : int or None
         Length of one write, for UDP of one datagram.
     interval_s : float
-        Of the reports: from 0.1 s, or 0 for none.
+        Interval of reports: 0.1 s or more; 0: no reports.
     omit_s : float
-        Leave out so many whole seconds at the start from the result (they are sent in addition).
+        Whole seconds at the start to leave out of the result (sent in addition).
     connect_timeout_s : float
-        For the server to start, and for the control connection.
+        Timeout for the start of the server, and for the control connection.
     timeout_s : float or None
-        Stop the client after so long. None: 30 s more than `duration_s` + `omit_s`, or for `transfer_bytes`
-        than sending it at 250 kbit/s.
+        Timeout of the client. None: `duration_s` + `omit_s` + 30 s, or the time to send `transfer_bytes` at 250 kbit/s
+        + 30 s.
     first_port : int
-        Ports from here on are used, one for each test and attempt, so that a server left over from a failed
-        test does not meet the next.
+        First port. Each test and attempt uses another port from here on, so that a server left by a failed test does
+        not disturb the next.
 
     Examples
     --------

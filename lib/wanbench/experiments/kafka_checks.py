@@ -13,7 +13,7 @@ ACKS = ("0", "1", "all")
 REGION = "region"
 """Value of client_rack for the client's own region: clusters of a lab name racks after regions."""
 APART = "apart"
-"""Placement of a probe on brokers that lead no partition of another topic."""
+"""Name of a placement: on brokers that lead no partition of another topic."""
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 

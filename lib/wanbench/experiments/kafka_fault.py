@@ -34,14 +34,14 @@ class KafkaFault:
     One episode: steady traffic, a fault, healing, recovery, and reading back the log.
 
     Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
-    one group in every region receive them. All log times, answers and errors. Every region watches the cluster. All
-    clients use librdkafka; producers with acks "all" are idempotent.
+    one group in every region receive them. All clients log times, answers and errors. Every region watches the cluster.
+    All clients use librdkafka; producers with acks "all" are idempotent.
 
     The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
     are then elected, so that every episode starts balanced. The traffic ends once replicas are in sync again, every
     member of the group has its partitions, and records flow through all of them. The fault is healed whatever happens.
 
-    Times are those of the hosts' clocks: an episode needs hosts that share one clock, as in a local lab.
+    Times are those of the hosts' clocks: an episode requires hosts that share one clock, as in a local lab.
 
     Parameters
     ----------
@@ -53,33 +53,33 @@ class KafkaFault:
         A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region
         whose consumers have most of the partitions. Empty for the fault "none".
     before_s, fault_s : float
-        Traffic before the fault, and how long it lasts.
+        Duration of traffic before the fault, and of the fault.
     after_s : float
-        How long to wait for a healthy cluster after healing. The traffic ends then, or `quiet_s` after it is healthy.
+        Timeout for a healthy cluster after healing. The traffic ends then, or `quiet_s` after the cluster is healthy.
     quiet_s : float
-        Traffic after the cluster is healthy again.
+        Duration of traffic after the cluster is healthy again.
     producers_per_region, consumers_per_region : int
     records_per_s : float
-        Of each producer.
+        Rate of each producer.
     record_bytes : int
-        Of a record's value.
+        Size of a record's value.
     partitions, replication : int
-        Of the topic.
+        Number of partitions of the topic, and of replicas of each.
     acks : "0", "1" or "all"
     topic_settings : mapping of str
-        Such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
+        Settings of the topic, such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
     client_settings : mapping of str
         librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; those of producers
         reach producers only, those of consumers consumers only.
     broker_settings : mapping of str, optional
-        Given to `Cluster.reconfigure` before the episode: brokers restart unless they have them already. None: the
+        Settings for `Cluster.reconfigure` before the episode: brokers restart unless they already have them. None: the
         cluster's own.
     watch_interval_s : float
-        Between two looks at leaders and in-sync replicas.
+        Interval of watching leaders and in-sync replicas.
     drain_s : float
-        How long producers wait for answers at the end.
+        Timeout of producers for answers at the end.
     damage : "drop", "duplicate", "reorder", "alter" or None
-        To test what reads the files: this is done to one record in what a consumer wrote down.
+        To test the reader of the files: damage to one record in a consumer's output.
 
     Examples
     --------
@@ -161,8 +161,8 @@ class KafkaFault:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        One episode in all regions of the hosts' lab. Leaves kafka_fault/<stem>.fault.json, which names the rest: each
-        program's output, compressed.
+        Run one episode in all regions of the hosts' lab. It leaves kafka_fault/<stem>.fault.json, which names the other
+        files: the output of each program, compressed.
 
         Raises
         ------
@@ -170,9 +170,9 @@ class KafkaFault:
             If the lab has no such region, or the cluster fewer brokers than `replication`.
         ExperimentError
             If there is no cluster, the lab or the cluster cannot have this fault, the cluster is not healthy at first,
-            a program fails before the fault has begun, or the lab cannot begin or heal the fault; what was measured is
-            kept. What fails later is part of the result, `incomplete` in the file: a program or a broker that ends, a
-            producer that does not, a log that cannot be read, consumers that do not receive all of it.
+            a program fails before the fault has begun, or the lab cannot begin or heal the fault; measurements so far
+            are kept. A later failure is part of the result, `incomplete` in the file: a program or a broker that ends
+            early, a producer that does not end, a log that cannot be read, consumers that do not receive all records.
         """
         return FaultSession(self, source, folder, stem).run()
 

@@ -15,9 +15,12 @@ ON_LINKS = ("cut", "cut-out", "cut-in", "slow")
 ON_BROKERS = ("kill", "freeze")
 FAULTS = (*ON_LINKS, *ON_BROKERS, NONE)
 CONTROLLER, CONSUMERS = "controller", "consumers"
-"""Roles instead of region names: that of the active controller, and that whose consumers have most partitions."""
+"""
+Roles instead of names of regions: the region of the active controller, and the region whose consumers have the most
+partitions.
+"""
 SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05
-"""One way, and the share of packets lost."""
+"""Delay one way, and the share of packets lost."""
 
 
 class Fault:
@@ -30,16 +33,16 @@ class Fault:
     kind : str
         One of `FAULTS`.
     host : Host
-        Any host of the lab: it knows links and cluster.
+        Any host of the lab; it gives access to links and cluster.
     regions : sequence of str
-        Those that are hit.
+        The regions affected.
     nodes : sequence of int
-        The brokers there.
+        The brokers in these regions.
 
     Raises
     ------
     ExperimentError
-        If the lab has no emulated links, or the cluster is not one whose brokers can be killed or frozen.
+        If the lab has no emulated links, or the cluster's brokers cannot be killed or frozen.
     """
 
     def __init__(self, kind: str, host: Host, regions: Sequence[str], nodes: Sequence[int]):

@@ -16,7 +16,7 @@ class Health:
     programs : list of Program
         Clients and watchers.
     replicas : list of list of int
-        Of each partition, the preferred leader first.
+        The replicas of each partition, the preferred leader first.
     """
 
     def __init__(self, programs: list[Program], replicas: list[list[int]]):
@@ -62,11 +62,13 @@ class Health:
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """As `in_sync_since`, for all partitions led by their preferred leaders."""
+        """Like `in_sync_since`, for the state in which preferred leaders lead all partitions."""
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:
-        """Whether after a time every partition answered each producer, and delivered a record to some consumer."""
+        """
+        Whether since a given time every partition has answered each producer, and delivered a record to some consumer.
+        """
         partitions = range(len(self.replicas))
         return all(
             self._answered.get((producer, partition), 0) > after_s
@@ -75,7 +77,7 @@ class Health:
         ) and all(self._received.get(partition, 0) > after_s for partition in partitions)
 
     def unread(self, ends: dict[str, int]) -> list[int]:
-        """Partitions that no member has read to the end, by each consumer's last report."""
+        """Partitions that no member has read to the end, according to the last report of each consumer."""
         read: dict[str, int] = {}
         for positions in self._positions.values():
             for number, position in positions.items():

@@ -46,7 +46,7 @@ class Program:
     Attributes
     ----------
     done : Completed or None
-        What it left, once it has ended.
+        Its output and status, once it has ended.
     """
 
     role: str

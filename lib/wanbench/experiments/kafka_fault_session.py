@@ -30,11 +30,11 @@ HEALTHY_S = 120.0
 """Timeout for a healthy cluster before an episode: the previous one may have ended in recovery."""
 MARGIN_S = 30.0
 SHOWN = 500
-"""Characters of a reason."""
+"""Maximum number of characters of a reason."""
 LOG_S = 120.0
 """Timeout for reading back the log."""
 COMPLETE_S = 60.0
-"""Timeout for consumers to read the rest."""
+"""Timeout for consumers to read the remaining records."""
 REPLICATED_S = 45.0
 """Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
 HOLDS_S = 1.5

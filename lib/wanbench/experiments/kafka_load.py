@@ -32,7 +32,8 @@ class KafkaLoad:
     How a load ends, and how its warm-up is separated:
 
     - `records` per producer, after `warmup_records` that the tool sums up separately (``--warmup-records``).
-    Unthrottled, its sum of the rest starts while the warm-up is still in the producer's buffer, and is too low.
+    Unthrottled, its summary of the later records starts while the warm-up is still in the producer's buffer, so the
+    rate in it is too low.
     - `duration_s` at `target_records_per_s`: the corresponding number of records; then as above.
     - `duration_s` unthrottled: the tool has no time limit. It gets more records than it can send, and is stopped
     `warmup_s` + `duration_s` after the last producer's first window. The producers' summary line and metrics are then
@@ -46,69 +47,69 @@ class KafkaLoad:
     topics, partitions, replication : int
         Topics, partitions of each, replicas of each partition.
     placement : tuple of tuple of int, optional
-        The node ids of each partition's replicas, the preferred leader first, alike for every topic; else Kafka places
-        them. A concurrent probe whose partitions other brokers lead hardly slows the load: see `KafkaProbe`.
+        The node ids of each partition's replicas, the preferred leader first, the same for every topic; None: Kafka
+        places them. A concurrent probe whose partitions other brokers lead hardly slows the load: see `KafkaProbe`.
     topic_settings : mapping of str
-        Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from them while they are there,
-        unless `retention.ms` or `retention.bytes` stand here.
+        Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from the topics during the load,
+        unless `retention.ms` or `retention.bytes` is set here.
     timestamps : str
-        What timestamps the topics keep: "LogAppendTime", when the broker had the batch, or "CreateTime", which is the
-        producer's and earlier by the time that a record waited in its buffer (flat out: many seconds).
+        Kind of time stamps in the topics: "LogAppendTime", when the broker had the batch, or "CreateTime", set by the
+        producer, earlier by the time that a record waited in its buffer (unthrottled: many seconds).
     producers : int
-        Producer processes; no fewer than topics.
+        Number of producer processes, at least the number of topics.
     consumer_groups, consumers : int
-        Groups that read each topic, each everything, and consumer processes in each group.
+        Number of groups, each of which reads all of a topic, and of consumer processes in each group.
     acks : str
         "0", "1" or "all".
     batch_bytes, linger_ms, compression, buffer_bytes, max_in_flight
         batch.size, linger.ms, compression.type ("none", "gzip", "snappy", "lz4", "zstd"), buffer.memory and
         max.in.flight.requests.per.connection of the producers.
     idempotence : bool or None
-        None leaves it to Kafka, which has it where acks is "all".
+        None: Kafka's default, which is True if acks is "all".
     record_bytes : int
-        Of the payload of one record.
+        Size of the payload of one record.
     target_records_per_s : float or None
-        Of each producer; None: flat out.
+        Rate of each producer; None: unthrottled.
     records : int or None
-        Of each producer, the warm-up apart; exactly one of this and `duration_s`.
+        Records of each producer, without the warm-up; give either this or `duration_s`.
     duration_s : float or None
-        The time that counts.
+        Duration of the counted period.
     warmup_s, warmup_records
-        Before that; the one with `duration_s`, the other with `records`.
+        Warm-up before that: `warmup_s` with `duration_s`, `warmup_records` with `records`.
     payload : str
-        "letters": the tool's own random letters, which hardly compress. "json", "log", "random": records that are made,
-        see `wanbench.experiments.kafka_load_payload`. The log says how far they compress: its bytes in table `batches`
-        against the records there times `record_bytes`.
+        "letters": the tool's own random letters, which hardly compress. "json", "log", "random": generated records, see
+        `wanbench.experiments.kafka_load_payload`. The log shows how well they compress: its bytes in table `batches`
+        against its records times `record_bytes`.
     payload_seed : int
-        Of the records that are made.
+        Seed of the generated records.
     reporting_interval_s : float
-        Of the windows that the tools print.
+        Interval of the windows that the tools print.
     consumer_windows : bool
-        Have the consumers print windows. The tool then prints no summary; its metrics say how much it read.
+        Whether consumers print windows. The tool then prints no summary; its metrics say how much it read.
     print_metrics : bool
-        Have the tools print their metrics at their end.
+        Whether the tools print their metrics at the end.
     consumer_timeout_s : float
-        A consumer ends after so long without a record. One that is alone in its group ends with the last record where
-        the number of records is known beforehand. Longer than any gap in the load, such as a link that is cut.
+        A consumer ends after this time without a record. Choose it longer than any gap in the load, such as a cut link.
+        The only consumer of a group ends with the last record if the number of records is known beforehand.
     drain : bool
-        Let the consumers read what there is, and print what they print at their end. False: stop them when the
-        producers have ended, which saves `consumer_timeout_s` in loads that are stopped.
+        Whether consumers read all records and print their final output. False: they are stopped when the producers have
+        ended, which saves `consumer_timeout_s` in loads that are stopped.
     heap_mb, jvm
         Java's heap and flags of each tool.
     producer_settings, consumer_settings : mapping of str
         Further settings of the clients. Secrets belong to the cluster.
     client_rack : str or None
-        client.rack of the consumers, which then read from a replica in that rack: the name of one, or "region" for each
-        consumer's own region, as brokers of a lab have it. None: they read from leaders.
+        client.rack of the consumers, which then read from a replica in that rack: a name, or "region" for each
+        consumer's own region, which is the rack of a lab's brokers. None: they read from leaders.
     most_bytes : float
-        Payload that the producers may send in all.
+        Maximum total payload of the producers.
     start_timeout_s : float
-        For the topics to have leaders, and for all producers to print their first window.
+        Timeout for the topics to have leaders, and for all producers to print their first window.
     timeout_s : float or None
-        For all producers to end; producers still running then are stopped, and what they sent is the result:
-        <stem>.times.json says so in `unfinished`, and column behind_s of their windows how far they fell behind and
-        when. None: a minute more than `duration_s` and `warmup_s` twice over, or for `records` than sending them at
-        1 Mbit/s.
+        Timeout for all producers to end. Producers still running then are stopped, and the records sent so far are the
+        result: <stem>.times.json names them in `unfinished`, and column behind_s of their windows shows how far they
+        fell behind and when. None: a minute more than twice `duration_s` + `warmup_s`, or than sending `records` at 1
+        Mbit/s.
 
     Examples
     --------
@@ -231,9 +232,9 @@ class KafkaLoad:
         started.
 
         Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
-        <stem>.consumer-<group>-<n>.txt (both counted over all topics) with what it printed, .stderr.txt if it
-        wrote to stderr, and .lines.json: when it was started and when each line came; <stem>.times.json; and
-        <stem>.batches.json, what was counted in the log of the leaders. The topics are made, and deleted at the end.
+        <stem>.consumer-<group>-<n>.txt (both counted over all topics) with its output, .stderr.txt if it wrote to
+        stderr, and .lines.json with the times of its start and of each line; <stem>.times.json; and <stem>.batches.json
+        with the counts from the leaders' logs. The topics are made, and deleted at the end.
 
         Raises
         ------

@@ -18,7 +18,7 @@ RECORD_MARGIN_BYTES = 1024
 _HEAP_MARGIN_MB = 64
 """Heap that the tool needs besides its buffers."""
 _MOST_PROCESSES = 200
-"""Each has its own Java process; more would load the machine before they load a cluster."""
+"""Maximum number of tools: each is a Java process, and more would load the machine before they load a cluster."""
 _WHOLE = (
     ("topics", 1, 1000),
     ("partitions", 1, 10_000),

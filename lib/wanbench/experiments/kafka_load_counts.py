@@ -14,12 +14,12 @@ from ..labs.programs import program_command
 from .perf_tools import Tool
 
 WINDOW = "records/sec ("
-"""Part of every line of figures from the producer tool."""
+"""Text in every line of figures from the producer tool."""
 _STEADY = b"teady state"
 _COUNT_S = 300.0
 """Timeout for counting a broker's batches, in logs of many GB."""
 _CONNECT_S = 5.0
-"""Timeout for finding a broker: they have just been serving."""
+"""Timeout for connecting to a broker, which has just been serving."""
 
 
 def times_that_count(
@@ -31,15 +31,15 @@ def times_that_count(
     Parameters
     ----------
     stopped, stopped_at_s
-        The producers that were stopped, and when.
+        The producers that were stopped, and the time.
 
     Returns
     -------
     dict
-        `all_sending_at_s`, when the last producer printed its first window; `counts_from_s`, so much later as the
-        warm-up lasts, or when the last one printed that it was in its steady state; `counts_until_s`, when producers
-        were stopped or the first one that ended printed its last figures, and after `duration_s` at the latest:
-        producers that fall behind their rate send for longer.
+        `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up
+        after that, or when the last producer reported its steady state. `counts_until_s`: when producers were stopped
+        or the first one printed its last figures, at the latest after `duration_s`, because producers that fall behind
+        their rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
     windows = [[at_s for at_s, line in tool if WINDOW.encode() in line] for tool in lines]
@@ -77,7 +77,7 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
         `replicas`, rows of [topic, partition, leader, replicas, in-sync replicas] and `regions`, pairs of [broker,
         region]. Or only `left_out`: why the logs cannot be reached.
     str or None
-        What went wrong at one of the brokers.
+        An error at one of the brokers.
     """
     try:
         described = [

@@ -17,9 +17,9 @@ from ..labs.base import Host
 from ..labs.programs import put_whole
 
 LARGEST_FILE_BYTES = 8 << 20
-"""The tool holds all records of the file in memory."""
+"""Maximum size of the file: the tool holds all its records in memory."""
 MOST_RECORDS = 10_000
-"""Enough that a batch rarely repeats a record, which would compress better than real data."""
+"""Maximum number of records: enough that a batch rarely repeats one, which would compress better than real data."""
 SMALLEST_RECORD_BYTES = 150
 """Size of the fields without the note."""
 _RUN_S = 30.0

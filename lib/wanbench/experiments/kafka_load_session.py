@@ -25,12 +25,12 @@ UNANSWERED = ("Unreachable", "Timeout")
 CHECK_S = 2.0
 """Interval of checks for dead brokers."""
 TOO_FEW = b"Exiting before consuming"
-"""Part of the consumer tool's message when it times out without records."""
+"""Text in the consumer tool's message when it times out without records."""
 _NO_RECORDS = b"0 records sent, "
 _DRAIN_S = 60.0
 """Time for consumers to read the backlog, beyond their own timeout."""
 _LONG_S = 1e6
-"""No time limit: stopping the tool ends the wait."""
+"""Practically no time limit: stopping the tool ends the wait."""
 
 
 class Session:

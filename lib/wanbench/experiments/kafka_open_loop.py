@@ -21,9 +21,9 @@ from .kafka_open_loop_session import OpenLoopSession
 START_S, END_S = 7.0, 2.0
 """Overhead before the first record and after the last answer; measured on two processors."""
 MOST_RECORDS = 50_000_000
-"""Each consuming process holds a byte for each record of the schedule."""
+"""Maximum number of records: each consuming process holds a byte for each record of the schedule."""
 MOST_CLIENTS = 200
-"""Each has threads of its own; more would load the machine before they load a cluster."""
+"""Maximum number of clients: each has several threads, and more would load the machine before they load a cluster."""
 _OWNED = {
     "producer_settings": {
         "bootstrap.servers": None,
@@ -61,14 +61,14 @@ class KafkaOpenLoop:
     histogram for each second of the schedule.
 
     All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers are spread over the
-    hosts round-robin, those of a host in one process. Group g reads every topic, in a process on the host of that
-    number; a group's name is that of the topic and g.
+    hosts round-robin, those of a host in one process. Group g reads every topic, in a process on host number g; the
+    name of a group is that of the topic followed by g.
 
     The generator has limits. On two busy processors (load average 8), with mock brokers on
     the same machine, one producer and 3 groups kept the schedule at 5,000 records/s of 2 KB (99 % handed over within
-    2.1 ms), and fell behind at 10,000 (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so a
-    record is handed over 0.5 ms late on average where more than one is due in that time: that is in the latency. Its
-    programs ask the kernel for priority.
+    2.1 ms), and fell behind at 10,000 (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so if
+    more than one record is due in a millisecond, a record is handed over 0.5 ms late on average; latencies include
+    this. Its programs ask the kernel for priority.
 
     `fell_behind` in table open_loop_loads means that the generator, not the system, was late: see `wanbench.open_loop`.
     A full producer queue is due to the system: records wait, and count from when they were due; `blocked_s` is the time
@@ -77,37 +77,38 @@ class KafkaOpenLoop:
     Parameters
     ----------
     rate_records_per_s : float
-        Of all producers together.
+        Rate of all producers together.
     record_bytes : int
-        Of a record's value.
+        Size of a record's value.
     topics, partitions, replication : int
         Topics, partitions of each, replicas of each partition.
     producers : int
-        Per topic.
+        Number of producers per topic.
     groups, consumers : int
-        Consumer groups of each topic, each receiving everything, and members of each.
+        Number of consumer groups of each topic, each of which receives all records, and of members of a group.
     acks : "0", "1" or "all"
     linger_ms, batch_bytes, compression
         linger.ms, batch.size and compression.type of the producers.
     idempotence : bool or None
-        None: where acks is "all", as Kafka's own clients have it.
+        None: True if acks is "all", as in Kafka's own clients.
     topic_settings, producer_settings, consumer_settings : mapping of str
         Further settings of the topics, and of librdkafka's clients. Nothing is deleted from the topics unless
-        `retention.ms` or `retention.bytes` stand here. The queue of a producer is limited to 32 MiB, as that of Kafka's
-        own clients, unless `queue.buffering.max.kbytes` stands here.
+        `retention.ms` or `retention.bytes` is set here. The queue of a producer is limited to 32 MiB, as in Kafka's own
+        clients, unless `queue.buffering.max.kbytes` is set here.
     duration_s, warmup_s : float
         The schedule lasts `warmup_s` and then `duration_s`, which counts. The warm-up is kept, and marked.
     drain_s : float
-        How long to wait for answers, and then for receipts, after the schedule. What has not come by then is lost.
+        Timeout for answers, and then for receipts, after the schedule. Records that have not arrived by then count as
+        lost.
     payload : "json", "log" or "random"
         See `wanbench.experiments.kafka_load_payload`.
     payload_seed : int
     client_rack : str or None
         client.rack of the consumers: see `KafkaLoad`.
     most_bytes : float
-        Payload that the producers may send in all.
+        Maximum total payload of the producers.
     start_timeout_s : float
-        For all clients to be ready.
+        Timeout for all clients to be ready.
 
     Examples
     --------
@@ -184,8 +185,8 @@ class KafkaOpenLoop:
             )
         if self.consumers > self.partitions:
             raise ParameterError(
-                f"KafkaOpenLoop consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a "
-                "topic, for each member of a group needs one."
+                f"KafkaOpenLoop consumers is {self.consumers}; allowed: at most {self.partitions}, the "
+                "partitions of a topic, because each member of a group needs one."
             )
         clients = self.topics * (self.producers + self.groups * self.consumers)
         if clients > MOST_CLIENTS:
@@ -244,8 +245,8 @@ class KafkaOpenLoop:
         when the schedule starts.
 
         Leaves kafka_open_loop/<stem>.load.json, which names the rest: <stem>.producer-<n>.jsonl.gz of each producing
-        process, <stem>.consumer-<group>.jsonl.gz, exchanges of time stamps where hosts have different clocks, and
-        stderr if there is any. The topics are made, and deleted at the end.
+        process, <stem>.consumer-<group>.jsonl.gz, exchanges of time stamps if hosts have different clocks, and stderr
+        if there is any. The topics are made, and deleted at the end.
 
         Raises
         ------
@@ -266,8 +267,8 @@ class KafkaOpenLoop:
         step: int | None = None,
     ) -> list[RawFile]:
         """
-        The same as `run`, with producers and groups spread over several hosts. `step` is the number of this load where
-        it is one of several.
+        The same as `run`, with producers and groups spread over several hosts. `step` is the number of this load if it
+        is one of several.
         """
         if not producers or not consumers:
             raise ExperimentError("an open-loop load needs hosts for its producers and its consumers")

@@ -34,9 +34,12 @@ MARGIN_S = 30.0
 SHORTEST_DRAIN_S = 2.0
 """Wait for the last records in transit, even with drain_s of 0."""
 QUEUE_KBYTES = 32_768
-"""As buffer.memory of Kafka's own producers. librdkafka would hold 1 GB, and a backlog of minutes."""
+"""
+Size of the producer's queue: buffer.memory of Kafka's own producers. librdkafka's default is 1 GB, a backlog of
+minutes.
+"""
 QUEUE_RECORDS = 1_000_000
-"""No other limit: the bytes count."""
+"""Limit in records, high enough that the limit in bytes applies."""
 _FILES = Path(open_loop_record.__file__), Path(probe_record.__file__)
 _RUN_S = 30.0
 

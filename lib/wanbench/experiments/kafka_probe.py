@@ -32,18 +32,18 @@ class KafkaProbe:
     its own topic. The schedule is fixed beforehand and none is skipped, so a record that is sent late counts as late
     (coordinated omission: Tene 2013).
 
-    The probe itself adds 3 to 5 ms to the path's delay at the median with the consumer next to the leader, and 6 ms
-    where it waits for a replica across the path (``python benchmarks/kafka_probe.py delay replicas``, on two processors
-    with other work).
+    The probe itself adds 3 to 5 ms to the path's delay at the median with the consumer next to the leader, and 6 ms if
+    it waits for a replica across the path (``python benchmarks/kafka_probe.py delay replicas``, on two processors with
+    other work).
 
-    A probe slows an RTT-bound load (acks "all" over a WAN) with the same leader. Each follower
-    has one fetch at a time on its way to a leader; a record of the probe ends it, and the load's next batch waits for
-    the one after, up to a round trip. Over 20, 40 and 60 ms, with all of the load on the probe's leader, 1 record a
-    second leaves the load 0.96 (0.89 to 1.03) of its own rate, 5 leave 0.82 (0.73 to 0.93) and 20 leave 0.55 (0.547 to
-    0.560); 20 a second led by another broker leave 0.97 (0.92 to 1.03) (``python benchmarks/kafka_probe.py cost``, 95 %
-    intervals). Each group commits its position once a second, which is a record too. So:
+    A probe slows an RTT-bound load (acks "all" over a WAN) with the same leader. Each follower has one fetch at a time
+    in flight to a leader. A record of the probe completes it, and the load's next batch waits for the following fetch,
+    up to a round trip. Over 20, 40 and 60 ms, with all of the load on the probe's leader, 1 record a second leaves the
+    load 0.96 (0.89 to 1.03) of its own rate, 5 leave 0.82 (0.73 to 0.93) and 20 leave 0.55 (0.547 to 0.560); 20 a
+    second led by another broker leave 0.97 (0.92 to 1.03) (``python benchmarks/kafka_probe.py cost``, 95 % intervals).
+    Each group commits its position once a second, which is a record too. So:
 
-    - give load and probe different leaders by `placement`, where there are enough brokers;
+    - give load and probe different leaders by `placement`, if there are enough brokers;
     - compare only loads that ran with the same probe, or all without;
     - compare two probes, or a probe and another benchmark, interleaved and not concurrently: each slows the other.
 
@@ -52,44 +52,44 @@ class KafkaProbe:
     Parameters
     ----------
     interval_s : float
-        Between intended send times.
+        Interval between intended send times.
     duration_s : float
-        Of the schedule; it ends sooner if it runs concurrently with something that does.
+        Duration of the schedule; it ends earlier if a concurrent experiment does.
     record_bytes : int
-        Of a record's value.
+        Size of a record's value.
     acks : "0", "1" or "all"
     linger_ms : float
-        How long the producer waits for more records to make a batch of.
+        Time that the producer waits for more records for a batch.
     producers : int
-        In one process; records go to them in turn. A broker takes the next request from a connection only when it has
-        answered the one before, for acks "all" after replication: choose it so that `interval_s` times this is longer
-        than that, or records wait for each other. Table probes counts records that waited (n_queued), and their tails
-        say so.
+        Number of producers, in one process; records go to them in turn. A broker handles the next request of a
+        connection only after it has answered the previous one, with acks "all" after replication. If `interval_s` times
+        `producers` is shorter than that, records wait for each other: table probes counts them (n_queued), and tails
+        have a caution.
     groups : int
-        Consumer groups, a process each; every one receives every record.
+        Number of consumer groups, each a process that receives every record.
     partitions, replication : int
-        Of the topic; the records go round the partitions.
+        Number of partitions of the topic, which records go to in turn, and of replicas of each.
     placement : tuple of tuple of int, "apart", optional
-        The node ids of each partition's replicas, the preferred leader first. "apart": led by brokers that lead no
-        partition of another topic when the probe starts, so of a load that already runs; ExperimentError if there is no
-        such broker. None: Kafka places them.
+        The node ids of each partition's replicas, the preferred leader first. "apart": on leaders that lead no
+        partition of another topic when the probe starts, such as the topic of a running load; ExperimentError if there
+        is no such broker. None: Kafka places them.
     topic_settings : mapping of str
         Settings of the topic, such as {"min.insync.replicas": 2}.
     client_rack : str or None
         client.rack of the consumers: see `KafkaLoad`.
     group_protocol : "classic"
-        The only one that the probe's client has.
+        The only protocol of the probe's client.
     idempotence : bool
-        Of the producers. Then only one request of each is on its way to a partition at a time.
+        Whether producers are idempotent. Each then has only one request in flight to a partition at a time.
     drain_s : float
-        How long to wait for answers and records after the last was sent.
+        Timeout for answers and records after the last send.
     start_timeout_s : float
-        How long all of it may take to be ready: minutes, on a machine with other session.
+        Timeout for everything to be ready: minutes, on a busy machine.
     hold_share, hold_ms : float
-        To test the probe: the producer holds this share of the records back for so long after their intended time,
+        To test the probe: the producer holds back this share of the records for `hold_ms` after their intended time,
         without delaying the others.
     clock_shift_ms : float
-        To test the probe: the programs on the target read a clock that is ahead by this much. The offset between the
+        To test the probe: the programs on the target use a clock that is ahead by this much. The offset between the
         clocks is then measured even on one machine.
 
     Examples
@@ -174,8 +174,8 @@ class KafkaProbe:
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
         Probe for `duration_s`. Leaves kafka_probe/<stem>.probe.json with settings, leaders and the offset of the
-        clocks, which names the rest: <stem>.producer.jsonl, <stem>.consumer-<group>.jsonl, what the exchange of time
-        stamps printed, and stderr if there is any.
+        clocks, which names the other files: <stem>.producer.jsonl, <stem>.consumer-<group>.jsonl, the output of the
+        exchange of time stamps, and stderr if there is any.
 
         Raises
         ------

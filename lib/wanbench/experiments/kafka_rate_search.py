@@ -44,11 +44,11 @@ class KafkaRateSearch:
     Parameters
     ----------
     load : KafkaOpenLoop
-        Its own rate is not used. Choose `duration_s` so that the quantile rests on many seconds, not only on many
-        records: those of a second are alike.
+        Its own rate is not used. Choose `duration_s` so that the quantile depends on many seconds, not only on many
+        records: records of the same second are alike.
     objective_ms : float
     lowest_records_per_s, highest_records_per_s : float
-        The range that is searched.
+        The range to search.
     quantile : float
     steps : int
     what : "end to end" or "publish"

@@ -16,9 +16,9 @@ def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) 
     ----------
     search : KafkaRateSearch
     load : KafkaOpenLoop
-        At the rate of the step.
+        The load at the rate of the step.
     producers, groups : list of list of dict
-        What each producing process and each group printed of the seconds, as `OpenLoopSession.printed` gives it.
+        Per-second output of each producing process and each group, from `OpenLoopSession.printed`.
 
     Returns
     -------

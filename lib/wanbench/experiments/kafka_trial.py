@@ -35,46 +35,47 @@ _SET_S = 1.0
 @dataclass(frozen=True)
 class KafkaTrial:
     """
-    A load from the source's region, its links, and what runs concurrently.
+    A load from the source's region, its links, and concurrent experiments.
 
     Parameters
     ----------
     load : Load
-        Such as `KafkaLoad` or `KafkaOpenLoop`.
+        For example `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
-        Both directions of the pair are set to this before the trial; None leaves them as they are. With a `path`, what
-        is expected of that path: nothing is set.
+        Settings of both directions of the pair for the trial; None: unchanged. With a `path`, the expected properties
+        of that path; nothing is set.
     background : Iperf3, optional
-        From source to target, started when all producers send. Choose it to last a little longer than what counts.
+        Traffic from source to target, started when all producers send. It should last slightly longer than the counted
+        period.
     ping : Ping, optional
-        The same way.
+        Pings in the same direction.
     beside : tuple
         Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. A
-        `KafkaProbe` slows a load that shares a leader with it, by a fifth at 5 records a second and by half at 20: see
-        there. If it is not ready in time it leaves a row that says why, and the trial goes on without it. The times of
+        `KafkaProbe` slows a load with the same leader, by a fifth at 5 records a second and by half at 20 (see there).
+        If it is not ready in time, it leaves a row with the reason, and the trial continues without it. The times of
         `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
         Producers and consumers are spread in turn over the first hosts of these regions, or over other hosts of a
         region: "aws:us-east-1/3" is the one after the first three. None: producers run on the source, consumers on the
         target.
     broker_settings : mapping of str, optional
-        Over the settings that the cluster was made with. The cluster is restarted if it has others. None: its own.
+        Settings that replace those of the cluster, which is restarted if it has others. None: its own.
     security : str, optional
-        "plain", "tls" or "mtls", alike. None: what the cluster was made with.
+        "plain", "tls" or "mtls"; replaces that of the cluster in the same way. None: its own.
     gateway_bps : float, optional
         All links that leave a region share this rate and one queue, in every region: see `LocalLab.set_gateway`. None:
-        each link has its own.
+        each link has its own rate and queue.
     system : str, optional
-        The name of what is compared, as analyses show it: see `wanbench.campaign.System`. It changes nothing.
+        Name of the system in analyses (see `wanbench.campaign.System`). It does not affect the trial.
     cluster : str, optional
         The name of an external cluster, on which load and concurrent measurements then run. It cannot be restarted, so
         broker_settings and security must be None. None: the lab's own.
     broker_sizes : BrokerSize or tuple, optional
-        Of all brokers; or of each in order, None for one without limits. They hold while the load and what stands
-        beside it run. None: no broker has limits.
+        The size of all brokers, or of each in order, with None for a broker without limits. Sizes apply while the load
+        and the experiments beside it run. None: no limits.
     path : str, optional
         On a lab with several paths between the same hosts, the one to use: see `wanbench.labs.rented.paths`. None: the
-        path of the trial before.
+        path of the previous trial.
     """
 
     load: Load
@@ -159,8 +160,8 @@ class KafkaTrial:
         Raises
         ------
         ExperimentError
-            If the lab has no emulated link or gateway, or no such region or cluster, or a cluster that cannot be
-            changed, and the trial asks for it; or any part fails. All that was printed by any of them is kept.
+            If the trial needs an emulated link, a gateway, a region, a cluster or a change of the cluster that the lab
+            does not have or allow; or if any part fails. All output is kept.
         """
         source, target = (reaching(host, self.cluster) for host in (source, target))
         clients = self._clients(source)
@@ -228,7 +229,7 @@ class KafkaTrial:
             try:
                 reconfigure(dict(self.broker_settings or ()), self.security)
             except LabError as error:
-                raise ExperimentError(f"the cluster cannot be given its settings: {error}") from error
+                raise ExperimentError(f"the settings of the cluster cannot be changed: {error}") from error
         elif asked := self.restarts:
             raise ExperimentError(
                 f"{cluster_of(source)!r} cannot be restarted with other settings, as {' and '.join(asked)} asks"
@@ -307,7 +308,7 @@ class _WhileSending:
 
 def region_and_number(name: str) -> tuple[str, int]:
     """
-    Where clients are: a region, and the number of its host.
+    The place of clients: a region, and the number of a host in it.
 
     >>> region_and_number("gcp:us-west1"), region_and_number("gcp:us-west1/3")
     (('gcp:us-west1', 0), ('gcp:us-west1', 3))

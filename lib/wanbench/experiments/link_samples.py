@@ -21,7 +21,7 @@ from .sampling import LONGEST_S, Sampling
 FOLDER = "links"
 WHICH = ("pair", "all")
 _AT_ONCE = 6
-"""Links per request: the relay forwards no packets meanwhile, see `LinkSamples`."""
+"""Number of links per request: the relay forwards no packets while it reads them, see `LinkSamples`."""
 _END_S = 30.0
 """Timeout for the last sample, from a busy relay."""
 
@@ -32,18 +32,18 @@ class LinkSamples(Sampling):
     Counters of the links, one JSON object per sample: packets and bytes sent, delivered and dropped, backlog, rate.
 
     Only for labs with emulated links (`Host.links`). The relay forwards no packets while it reads counters, so at most
-    six links are read at once: the median of two takes it 0.03 to 0.06 ms, of six 0.06 to 0.1 ms, where all 72 of
+    six links are read at once: reading two takes 0.03 to 0.06 ms in the median, six 0.06 to 0.1 ms; all 72 links of
     nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
     lib/tests/test_experiments_link_samples.py``, twice on two processors).
 
     Parameters
     ----------
     interval_s : float
-        Between samples.
+        Interval between samples.
     which : "pair" or "all"
         Both directions of the pair, or all links of the lab.
     duration_s : float
-        Of `run`; while another experiment runs it lasts as long as that.
+        Duration of `run`; during another experiment, sampling lasts as long as that.
     """
 
     interval_s: float = 1.0

@@ -35,14 +35,14 @@ class OpenMessaging:
     the workload, and the driver with the cluster's address and a reference to its security. Its durations are whole
     minutes: a run without warm-up takes at least one.
 
-    What it measures differs from `KafkaOpenLoop`: publish latency counts from the actual send, and "publish delay" is
-    its lateness; end-to-end latency counts from the producer's time stamp in whole milliseconds of both hosts' wall
-    clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
+    Its measurements differ from those of `KafkaOpenLoop`: publish latency counts from the actual send, and "publish
+    delay" is the lateness of that send; end-to-end latency counts from the producer's time stamp in whole milliseconds
+    of both hosts' wall clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
 
-    Its clients are Kafka's Java clients, those of KafkaOpenLoop librdkafka, and the two do not have one latency: at 200
-    records/s of 1 kB over 20, 40 and 60 ms, acks "all" and equal settings, both sending to the partitions in turn, the
-    median end to end was 371 and 375 ms against 144 and 157 ms (``python benchmarks/openmessaging.py --in-turn --blocks
-    2``, on two busy processors; the reason is unknown). So compare systems by one engine only.
+    It uses Kafka's Java clients, KafkaOpenLoop uses librdkafka, and their latencies differ: at 200 records/s of 1 kB
+    over 20, 40 and 60 ms, acks "all" and equal settings, both sending to the partitions in turn, the median end to end
+    was 371 and 375 ms against 144 and 157 ms (``python benchmarks/openmessaging.py --in-turn --blocks 2``, on two busy
+    processors; the reason is unknown). So compare systems by one engine only.
 
     Parameters
     ----------
@@ -51,20 +51,21 @@ class OpenMessaging:
     workload : Workload, mapping of its fields, or path of a workload file
         `payloadFile` is relative to the distribution.
     driver : Driver, mapping of its fields, or path of a driver file
-        Without security, which is the cluster's; the address in it is replaced. `reset` is refused, for it deletes
-        topics of others.
+        Without security settings, which come from the cluster; its address is replaced. `reset` is refused, because it
+        deletes topics of others.
     workers : tuple of str, optional
-        Regions whose first hosts run a worker; a region may stand here several times. The first half of them produce
-        and the others consume (of an odd number the consumers are one more), as the benchmark has it. None: the source
-        alone runs it, and both produces and consumes.
+        Regions whose first hosts run a worker; a region may stand here several times. As in the benchmark, the first
+        half of them produce and the others consume (with an odd number, one more consumes). None: the benchmark runs on
+        the source alone, which both produces and consumes.
     port : int
-        Of the first worker of a host, which also takes the next; further workers of the host take the following ones.
+        Port of the first worker of a host, which also uses the next one; further workers of the host use the following
+        ports.
     heap_mb : int
-        Java's heap of the benchmark and of each worker, which older forks ignore and take 4 GB.
+        Java's heap of the benchmark and of each worker; older forks ignore it and take 4 GB.
     start_timeout_s : float
-        For the workers to listen.
+        Timeout for the workers to listen.
     timeout_s : float or None
-        For the benchmark to end, from its start; None: two minutes more than expected.
+        Timeout of the benchmark, from its start; None: two minutes more than expected.
 
     Examples
     --------
@@ -208,12 +209,12 @@ class OpenMessaging:
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
         """
-        Run the benchmark on `source`, and its workers where `workers` says. `when_sending` is called once, when its
-        warm-up starts, or without one its measurement.
+        Run the benchmark on `source`, and its workers in the regions `workers`. `when_sending` is called once, when its
+        warm-up or, without one, its measurement starts.
 
         Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml
-        as it was given them; <stem>.benchmark.txt and <stem>.worker-<n>.txt with what it and each worker printed, and
-        stderr if there is any. Its topics are deleted.
+        its input files; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of the benchmark and of each
+        worker, and stderr if there is any. Its topics are deleted.
 
         Raises
         ------

@@ -40,7 +40,7 @@ class FlatFile:
         Raises
         ------
         ParameterError
-            If a name is unknown or missing, or a value is not of its kind; names what is allowed.
+            If a name is unknown or missing, or a value has the wrong type; the error names what is allowed.
         """
         if not isinstance(values, Mapping):
             raise refusal(cls.__name__, values, "a mapping of its fields")

@@ -35,7 +35,7 @@ class Workload(FlatFile):
         Consumer groups of each topic, and consumers of each group.
     producerRate : int
         Messages per second of all producers of all topics together (WorkloadGenerator gives all of it to the workers,
-        which divide it). 0: the benchmark looks for the highest rate that it can sustain.
+        which divide it). 0: the benchmark searches for the highest rate that it can sustain.
     testDurationMinutes : int
         Whole minutes; 0 never ends.
     keyDistributor : one of `KEY_DISTRIBUTORS`
@@ -45,11 +45,11 @@ class Workload(FlatFile):
         The backlog that is built before consumers start, and how far it must be drained.
     warmupDurationMinutes : int
     sampleRateMillis, existingTopicList, existingProduceTopicList, existingConsumeTopicList
-        Of Redpanda's fork.
+        Only in Redpanda's fork.
     partitionsPerTopicList, producersPerTopicList, producerRateList, randomTopicNames, logIntervalMillis
-        Of AutoMQ's fork.
+        Only in AutoMQ's fork.
     consumerOnly : bool
-        Of Confluent's and StreamNative's forks.
+        Only in Confluent's and StreamNative's forks.
     """
 
     topics: int = kept("whole")
@@ -89,15 +89,15 @@ class Workload(FlatFile):
         driver : Driver, optional
             Gives replication, settings of topics and clients. None: those of KafkaOpenLoop.
         ignoring : iterable of str
-            Fields and settings that cannot be carried over and shall be left out.
+            Fields and settings to leave out because they cannot be carried over.
         **changes
-            Fields of KafkaOpenLoop, over what the files say.
+            Fields of KafkaOpenLoop that replace those from the files.
 
         Raises
         ------
         ParameterError
             If something cannot be carried over and is neither in `ignoring` nor replaced in `changes`: the error names
-            all of it. What is carried over but is not quite the same is in `cautions`.
+            all such fields. Differences in those that are carried over are in `cautions`.
         """
         return carried.open_loop(self, driver, ignoring, changes)
 
@@ -131,9 +131,9 @@ class Driver(FlatFile):
         The driver of Kafka; files of other systems are refused.
     replicationFactor : int
     topicConfig, commonConfig, producerConfig, consumerConfig : str
-        Not shown, for they may hold secrets.
+        Not shown, because they may hold secrets.
     reset : bool, optional
-        Of the forks: delete all topics of earlier runs first.
+        Only in the forks: first delete all topics of earlier runs.
     """
 
     name: str | None = kept("text", "Kafka")
@@ -160,7 +160,7 @@ class Driver(FlatFile):
         ----------
         load : KafkaOpenLoop
         bootstrap : str, optional
-            "host:port,host:port". None: without an address, as `OpenMessaging` takes it.
+            "host:port,host:port". None: without an address, as `OpenMessaging` requires.
         **changes
             Fields of Driver.
 

@@ -82,7 +82,8 @@ def open_loop(workload, driver, ignoring: Iterable[str], changes: Mapping[str, o
             f"{each.name} ({each.why}{f'; or give {each.instead}' if each.instead else ''})" for each in open_
         )
         raise ParameterError(
-            f"the workload {workload.name or ''!r} has what a KafkaOpenLoop cannot carry: {reasons}. Name these in "
+            f"the workload {workload.name or ''!r} has fields that a KafkaOpenLoop cannot carry: "
+            f"{reasons}. Name these in "
             "`ignoring` to leave them out."
         )
     warmup = WARMUP_MINUTES if workload.warmupDurationMinutes is None else workload.warmupDurationMinutes

@@ -31,10 +31,10 @@ LISTENS = "Javalin has started"
 CHECK_S = 1.0
 _LOOK_S = 0.1
 _OVERLAP = 64
-"""Bytes searched again, as a line may come in parts: longer than the text searched for."""
+"""Bytes to search again, because a line may arrive in parts: more than the length of the text searched for."""
 _RUN_S = 30.0
 _MOST_LOG_BYTES = 1_000_000
-"""Bytes kept of the beginning and of the end of an output: ten windows a minute are 5 kB."""
+"""Maximum bytes kept from the beginning and from the end of an output: ten windows a minute are 5 kB."""
 _FAULT = re.compile(rb"[\w.$]+(Exception|Error)\b.*")
 _FAILED = re.compile(rb" ERROR [^\n]*")
 

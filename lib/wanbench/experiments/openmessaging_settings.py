@@ -31,7 +31,7 @@ _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-"""Java's name to librdkafka's."""
+"""Names in Java to names in librdkafka."""
 _KERNEL_DECIDES = {"socket.receive.buffer.bytes": ("-1", "0"), "socket.send.buffer.bytes": ("-1", "0")}
 """Values by which Java and librdkafka let the kernel size a buffer."""
 _FIELDS = {
@@ -50,7 +50,7 @@ _JAVA_DEFAULTS = {
 }
 """Default of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _IN_FLIGHT = ("max.in.flight.requests.per.connection", "5")
-"""Java's default; librdkafka's is a million where it is not idempotent."""
+"""Java's default; librdkafka's is a million without idempotence."""
 _OVERRULED = (
     "bootstrap.servers",
     "group.id",
@@ -71,7 +71,7 @@ class Lost(NamedTuple):
 
 
 def of_driver(driver) -> tuple[dict, list[Lost]]:
-    """Fields of KafkaOpenLoop, and what of a driver is lost."""
+    """Fields of KafkaOpenLoop, and the settings of a driver that are lost."""
     lost: list[Lost] = []
     producer, consumer = driver.settings("producer"), driver.settings("consumer")
     found = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
@@ -142,7 +142,7 @@ def java_names(kind: str, load) -> dict[str, str]:
             found[name] = text
         else:
             raise ParameterError(
-                f"KafkaOpenLoop {kind} has {name!r}, which Kafka's Java clients do not have; leave it out, or set what "
-                "Java has in the driver."
+                f"KafkaOpenLoop {kind} has {name!r}, which Kafka's Java clients do not have; leave it "
+                "out, or set Java's equivalent in the driver."
             )
     return found

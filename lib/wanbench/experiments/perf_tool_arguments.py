@@ -25,7 +25,7 @@ def producer_arguments(
     ----------
     load : wanbench.experiments.kafka_load.KafkaLoad
     number : int
-        The producer's, for its client.id.
+        Number of the producer, for its client.id.
     payload : str or None
         The file of records on its host; None for the tool's own random letters.
     """

@@ -29,7 +29,7 @@ class Tool:
     command : sequence of str
         The tool's own command.
     stem, what : str
-        Its raw files are <stem>.<what>.txt and so on; `what` is such as "producer-0".
+        Its raw files are <stem>.<what>.txt and so on; `what` is, for example, "producer-0".
     """
 
     def __init__(self, host: Host, recorder: Sequence[str], command: Sequence[str], stem: str, what: str):
@@ -65,7 +65,7 @@ class Tool:
         return self.done
 
     def arrivals(self) -> list[float]:
-        """Unix times of its start, then of every line; empty if the file with them cannot be fetched."""
+        """Unix times of its start, then of every line; empty if the file with the times cannot be fetched."""
         if self._arrivals is None:
             self._arrivals = []
             with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):

@@ -13,11 +13,11 @@ from ..runs import RawFile
 from .base import PROCESS_S, ExperimentError, ended_with, keep, run_to_end
 
 _HEADERS_BYTES = 28
-"""8 of ICMP, 20 of IPv4."""
+"""Bytes of headers: 8 of ICMP, 20 of IPv4."""
 _MARGIN_S = 10.0
 """Added to the longest duration of a ping; one that takes longer hangs."""
 _WAKES_S = 0.01
-"""Below this interval ping sends only when a reply comes, or when this time is over: one echo, or all that are due."""
+"""Below this interval ping sends only when a reply arrives or this time is over: one echo, or all that are due."""
 _SLOWER = 1.1
 """Below this interval the rate is lower than requested, because ping counts whole milliseconds."""
 _TICKS_S = 0.005
@@ -34,16 +34,15 @@ class Ping:
     Parameters
     ----------
     count : int
-        Echo requests.
+        Number of echo requests.
     interval_s : float
-        Time between them. For users other than root, iputils allows 0.005 s and more, before 2021 0.2 s and
-        more; ping says so and the test fails. Requests are sent whether or not earlier ones were answered:
-        every 0.01 s and more one at a time, more often in groups of the echoes that are due.
+        Time between echo requests. For users other than root, iputils allows 0.005 s and more, before 2021 0.2 s and
+        more; ping says so and the test fails. Requests are sent whether or not earlier ones were answered: every 0.01 s
+        and more one at a time, more often in groups of the echoes that are due.
     payload_bytes : int
-        Without the headers (8 bytes ICMP, 20 IPv4). At least 16, or ping has no room for the time.
+        Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
     wait_s : float
-        How long to wait for a reply if there is none at all. (After at least one reply, ping waits for two
-        round trips.)
+        Timeout if there is no reply at all. (After at least one reply, ping waits for two round trips.)
 
     Examples
     --------

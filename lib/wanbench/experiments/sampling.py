@@ -16,7 +16,7 @@ from ..runs import RawFile
 from .base import ExperimentError
 
 LONGEST_S = 86_400
-"""A day: no measurement here is meant to be longer."""
+"""Maximum duration, a day: no measurement is meant to be longer."""
 
 
 class Sampling(ABC):
@@ -31,7 +31,10 @@ class Sampling(ABC):
 
     @abstractmethod
     def start(self, source: Host, target: Host, ending: ExitStack) -> object:
-        """Start, and return what `end` needs. Whatever must be stopped is put on `ending` as soon as it is started."""
+        """
+        Start, and return the arguments that `end` needs. Everything that must be stopped is put on `ending` as soon as
+        it is started.
+        """
 
     @abstractmethod
     def end(self, started: object, folder: Path, stem: str, files: list[RawFile]) -> list[str]:

@@ -30,9 +30,9 @@ class Shorten:
     delay_ms : float
         One-way delay after the change.
     before_s, after_s : float
-        Time of echoes before and after the change.
+        Duration of echoes before and after the change.
     interval_s : float
-        Between echoes.
+        Interval between echoes.
     """
 
     delay_ms: float

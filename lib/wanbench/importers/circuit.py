@@ -55,7 +55,7 @@ def read_circuit(
     capacity_bps : float, optional
         The capacity where no column has it. Without one, percentages stay percentages, and at most 100.
     time_zone : str, optional
-        Of times without a zone, such as "Europe/Berlin".
+        Time zone of times without one, such as "Europe/Berlin".
     about : mapping, optional
         title, address, version, licence of the file.
 

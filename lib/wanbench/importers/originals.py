@@ -25,7 +25,7 @@ class OriginalFile:
     Attributes
     ----------
     name : str
-        What it is called here.
+        Its name in this catalogue.
     file : str
         Its file name in the folder of downloads.
     title, licence : str

@@ -49,7 +49,7 @@ def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None)
     path : path-like
         The file, as it was given.
     sha256, size : str, int
-        Of the bytes that were read.
+        Hash and number of the bytes that were read.
     about : mapping, optional
         title, address, version, licence, as far as known. For a file with the hash of an original file,
         `original_files.csv` fills the rest. Without either, the title is the file's name.

@@ -30,7 +30,7 @@ class BrokerSize:
     disk_bps : float, optional
         Rate of the disk, in bit/s of data. No lab can give it yet: a trial that asks for it is refused, with why.
     price_usd_per_hour : float, optional
-        Of one such broker. It changes nothing that is measured.
+        Price of one such broker. It does not affect measurements.
     """
 
     name: str

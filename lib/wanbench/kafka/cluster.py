@@ -56,7 +56,7 @@ class Cluster(BaseCluster):
     profile : str
         One of `wanbench.kafka.java_commands.PROFILES`: "load" to measure, "functional" to start sooner.
     heap_mb : int
-        Of each node.
+        Heap of each node.
     jvm : sequence of str
         More JVM flags of each node; they go over the profile's.
     metrics : bool

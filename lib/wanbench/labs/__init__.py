@@ -78,7 +78,7 @@ def geodesic_links(
     extra_ms : float
         Round-trip time that every pair has on top, for equipment.
     jitter_ms : float
-        Of each direction; never more than half of its delay.
+        Jitter of each direction; at most half of its delay.
     **settings
         The other fields of `LinkSettings`: `rate_bps`, `queue_bytes`, `loss`, `jitter_correlation_s`.
 
@@ -108,7 +108,7 @@ def matrix_links(
         Round-trip times; a table has the columns from_region, to_region and rtt_ms. A pair given in one
         direction only holds for both; each direction takes half of its own value.
     jitter_ms : float
-        Of each direction; never more than half of its delay.
+        Jitter of each direction; at most half of its delay.
     min_rtt_ms : float
         Smaller values, such as 0, are raised to this.
     **settings

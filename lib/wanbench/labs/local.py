@@ -96,7 +96,7 @@ class LocalLab(Lab):
     sysctls : mapping of str to str, optional
         Settings below `net.` of the regions' namespaces, on top of `SYSCTLS`.
     seed : int
-        Of all loss and jitter.
+        Seed of all loss and jitter.
 
     Raises
     ------

@@ -34,7 +34,7 @@ class Estimate:
         cloud, item, amount, unit, low_usd, high_usd, as `wanbench.plan.cost.cost` makes it.
     hosts : int
     hours : float
-        Of each host.
+        Hours of each host.
     """
 
     table: pd.DataFrame

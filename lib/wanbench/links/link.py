@@ -29,7 +29,7 @@ class Link:
     target : int
         Where its packets go: the open device of the region they arrive in.
     seed : int or str
-        Of its loss and jitter.
+        Seed of its loss and jitter.
     """
 
     __slots__ = (

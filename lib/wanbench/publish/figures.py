@@ -37,9 +37,9 @@ class Figure:
     csv : str or None
         The numbers behind it, with a header line.
     data, layout : list, dict
-        Of the Plotly figure, without the numbers in `layout.meta`.
+        Data and layout of the Plotly figure, without the numbers in `layout.meta`.
     frames : tuple
-        Of an animated figure; `data` and `layout` are the moment that its static files show.
+        Frames of an animated figure; `data` and `layout` are those of its static files.
     """
 
     name: str

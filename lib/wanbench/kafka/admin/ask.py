@@ -58,7 +58,7 @@ def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT
     Parameters
     ----------
     host : Host
-        Where the process that asks runs.
+        Host on which the asking process runs.
     files : ClientFiles
         How to reach the cluster from there.
     verb : str

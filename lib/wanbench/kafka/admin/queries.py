@@ -309,7 +309,7 @@ def settings(admin: KafkaAdminClient, of: str, name: str | int, everything: bool
     ----------
     of : "topic" or "broker"
     name : str or int
-        Of the topic, or the broker's node_id.
+        Name of the topic, or node_id of the broker.
     """
     resource = _resource(of, name)
     (response,) = admin._manager.run(_describe_settings, admin, resource)

@@ -14,7 +14,9 @@ from typing import Any
 from ...errors import LabError
 
 MAX_ATTEMPTS = 6
-"""Of one request, with growing pauses (botocore's mode "standard"), unless AWS_MAX_ATTEMPTS says another number."""
+"""
+Attempts of one request, with growing pauses (botocore's mode "standard"), unless AWS_MAX_ATTEMPTS gives another number.
+"""
 TIMEOUT_S = 20
 """A region that does not answer must not keep the others from being taken down."""
 

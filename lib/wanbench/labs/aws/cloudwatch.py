@@ -18,7 +18,7 @@ from ...runs.journal import now_utc
 from .clients import Aws, AwsError, without_identities
 
 MOST_QUERIES = 500
-"""Of one request (CloudWatch's limit)."""
+"""Maximum number of queries of one request (CloudWatch's limit)."""
 POLL_S = 15.0
 THROTTLED = (
     "Throttling",
@@ -107,11 +107,11 @@ class Watched:
         The cluster's name; or the id of the instance, VPN connection or Direct Connect connection; or the outside
         address of a VPN's tunnel. Never an ARN, which holds the account. It is not written down.
     name : str
-        What files and tables call it.
+        Its name in files and tables.
     brokers : int
-        Of an MSK cluster.
+        Number of brokers of an MSK cluster.
     period_s : int, optional
-        Of the data points; a multiple of 60. Default: what AWS publishes without extra cost.
+        Period of the data points, a multiple of 60. Default: the period that AWS publishes without extra cost.
     """
 
     kind: str

@@ -43,6 +43,8 @@ class MskCluster:
 
     Parameters
     ----------
+    region : str
+        A region of the catalogue, such as "aws:eu-west-1".
     client_networks : sequence of str
         Private IPv4 networks of at most 65,536 addresses, in CIDR form.
     brokers, volume_gb : int
@@ -52,9 +54,19 @@ class MskCluster:
     budget_usd, price_overrides, yes
         As for `RentedLab`; the cost is that of `ttl_s`.
 
-    `external`, once entered, is for `external` of `campaign.carry_out`; `settings` is what a manifest may hold: no
-    address, no ARN. ParameterError if a parameter is not as described. On entering, BudgetError if what it costs is not
-    agreed to, LabError if the cluster cannot be had; on leaving, LabError lists what remains.
+    Attributes
+    ----------
+    external : dict
+        Once entered: the parameters of `wanbench.kafka.ExternalCluster`, for `external` of `campaign.carry_out`.
+    settings : dict
+        Settings that a manifest may hold: no address, no ARN.
+
+    Raises
+    ------
+    ParameterError, BudgetError
+        If a parameter is not as described; on entering, if the cost is not agreed to.
+    LabError
+        On entering, if the cluster cannot be had. On leaving, if anything remains; it lists what.
     """
 
     region: str

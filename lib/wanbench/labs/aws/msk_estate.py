@@ -9,7 +9,7 @@ from .teardown import GROUP, AwsEstate
 
 CLUSTER = "MSK cluster"
 PREFIX = "wanbench-msk-"
-"""Of the names of security groups."""
+"""Prefix of the names of security groups."""
 TIMEOUT_S = 3600.0
 """To be made, or deleted: either takes up to half an hour, and MSK deletes no cluster before it is made."""
 POLL_S = 15.0

@@ -11,7 +11,7 @@ __all__ = ["POLL_S", "SETTLE_S", "TIMEOUT_S", "AwsEstate", "listed"]
 
 INSTANCE, KEY_PAIR, GROUP, VOLUME = "instance", "key pair", "security group", "volume"
 HOME = "us-east-1"
-"""Where the list of regions is asked for, if AWS_REGION or a profile names no region of another partition."""
+"""Region to ask for the list of regions, unless AWS_REGION or a profile names a region of another partition."""
 
 
 class AwsEstate(Estate):

@@ -18,7 +18,7 @@ from ..rented.extras import how_to_install
 from ..rented.extras import installed as is_there
 
 RETRIES = 5
-"""Of a request that meets a limit of requests, a server's error or a broken connection."""
+"""Retries of a request that meets a limit of requests, a server's error or a broken connection."""
 PAUSE_S = 1.0
 """Before the second retry; it doubles with each. What Azure asks for (Retry-After) goes first."""
 TIMEOUT_S = 30.0

@@ -15,7 +15,7 @@ from ...errors import LabError
 from ..rented.extras import how_to_install, installed
 
 ATTEMPTS = 6
-"""Of one request that meets a limit of requests, a server's error or a broken connection."""
+"""Attempts of one request that meets a limit of requests, a server's error or a broken connection."""
 PAUSE_S = 1.0
 """Before the second attempt; it doubles with each."""
 TIMEOUT_S = 20.0

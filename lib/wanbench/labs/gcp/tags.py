@@ -7,7 +7,7 @@ import json
 from ..rented.tags import RUN, Tags
 
 LABEL = "wanbench-run"
-"""Of instances and disks, with the run's id: for bills, and for whoever looks."""
+"""Label of instances and disks, with the run's id, for bills and for people."""
 
 
 def name(run: str, *parts: str) -> str:
@@ -21,7 +21,7 @@ def name(run: str, *parts: str) -> str:
 
 
 def description(tags: Tags) -> str:
-    """Of everything that is made."""
+    """The description of every resource that is made."""
     return json.dumps(tags.values())
 
 

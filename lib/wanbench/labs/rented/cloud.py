@@ -19,12 +19,12 @@ class Cloud(ABC):
     kind : str
         The cloud, as in the names of regions.
     title : str
-        The cloud, as people call it.
+        The cloud's usual name.
     user : str
         Logs in to the hosts, and may use sudo.
     packages : tuple of str
-        Of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft), to watch
-        it (sysstat), to run Kafka (Java, Python).
+        Packages of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft),
+        to watch it (sysstat), to run Kafka (Java, Python).
     takes_subnets : bool
         Whether hosts can be in subnets that exist.
     python : str

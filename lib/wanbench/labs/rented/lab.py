@@ -42,7 +42,7 @@ class RentedLab(Cloud, Tenancy):
     Parameters
     ----------
     regions : sequence of str
-        Of the catalogue, all of the lab's cloud.
+        Regions of the catalogue, all of the lab's cloud.
     links : mapping
         Not used: the network is real.
     hosts_per_region : int
@@ -63,29 +63,31 @@ class RentedLab(Cloud, Tenancy):
     ttl_s : int, optional
         After this the hosts end themselves; by default it follows from the plan.
     budget_usd : float, optional
-        Refuse or stop what would exceed it. It holds from opening the lab to closing it, with the highest prices.
+        Refuse or stop a run that would exceed it. It covers the time from opening to closing the lab, at the highest
+        prices.
     price_overrides : {item: price}, optional
-        In place of the cloud's price list and the dated tables; see `wanbench.plan.prices`.
+        Prices that replace those of the cloud's price list and the dated tables; see `wanbench.plan.prices`.
     packages : sequence of str, optional
-        To be installed on the hosts; by default the class's own.
+        Packages to install on the hosts; by default those of the class.
     subnets : {region: id}, optional
         Subnets that exist, for all regions of the lab, which a VPN or a private link joins with those of the other
         hosts. Hosts are then in these, and trials can choose between two paths: see `Paths`.
     private_addresses : bool
         Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
     yes : bool
-        Agree to what it costs.
+        Agree to the cost.
 
     Attributes
     ----------
     sends_to : str
-        Where all that hosts send is taken to go, as it is not counted by target: within the cloud.
+        Assumed destination of all bytes that hosts send, which are not counted by target: within the cloud.
     is_charged : bool
-        Whether what a plan sends is among the costs of this lab, and not of another that is one with it.
+        Whether the bytes that a plan sends are among the costs of this lab, rather than of another lab combined with
+        it.
     wanted : dict
         Region (of the catalogue) to what is asked of it.
     alongside : list of Wanted
-        Of other labs that are one with it.
+        What is asked of the other clouds' labs that are combined with it.
     operator : str
         The network, in CIDR form, that may log in.
 

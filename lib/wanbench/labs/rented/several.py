@@ -112,7 +112,7 @@ class SeveralClouds(Several):
     clouds : {cloud: class}
         The subclass of `RentedLab` for each.
     regions : sequence of str
-        Of the catalogue; each cloud has at least one.
+        Regions of the catalogue, at least one for each cloud.
     links : mapping
         Not used: the network is real.
     hosts_per_region, sysctls, seed, budget_usd, yes

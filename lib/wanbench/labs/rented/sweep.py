@@ -90,7 +90,7 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     Parameters
     ----------
     clouds : sequence of str
-        Of `CLOUDS`; none means all whose account can be asked here.
+        Clouds of `CLOUDS`; if empty, all whose account can be queried here.
 
     Returns
     -------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 CAMPAIGN, OWNER, EXPIRES, RUN = "wanbench:campaign", "wanbench:owner", "wanbench:expires", "wanbench:run"
-"""Of every resource, under these names on every cloud here, however the cloud itself must write them."""
+"""Tags of every resource. wanbench uses these names for every cloud, even if a cloud needs another spelling."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def user_data(
     host_key, host_key_public : str
         An ed25519 key in OpenSSH's formats, which becomes the host's only one.
     packages : sequence of str
-        Of the distribution.
+        Packages of the distribution.
     python : str
         One of these, 3.11 or newer: for `HOST_PYTHON`, which gets `MODULES` from PyPI in the versions that are
         installed here. Where that fails, only Kafka cannot be run.

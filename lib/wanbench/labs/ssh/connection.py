@@ -37,12 +37,12 @@ class Connection:
     Parameters
     ----------
     name : str
-        Of the host, for messages.
+        Name of the host, for messages.
     login : Login
     patience_s : float
-        For how long either side waits in silence before it gives the other up; the host then ends all that it runs.
+        Time without a message after which each side gives up the connection; the host then ends everything it runs.
     python : str
-        Of the host.
+        Python on the host.
     sudo : bool
         Run everything there as root, by `sudo -n`.
     folder : str, optional

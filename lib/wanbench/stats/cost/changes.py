@@ -19,7 +19,7 @@ MODELLED = "crossings of modelled changes are computed for evenly spread clients
 
 @dataclass(frozen=True)
 class Times:
-    """An input of a change that is a multiple of the deployment's own: a number, (low, value, high) or an Estimate."""
+    """A factor on one of the deployment's inputs: a number, (low, value, high) or an Estimate."""
 
     factor: object
 
@@ -27,7 +27,8 @@ class Times:
 @dataclass(frozen=True)
 class Change:
     """
-    One change: inputs by name, each new (a number, range, Estimate or price) or a multiple of the old (`Times`).
+    One change: inputs by name, each with its new value (a number, range, Estimate or price) or a factor on the old one
+    (`Times`).
 
     `is_modelled`: computed, not measured, so that its interval excludes the model's error.
     """
@@ -48,7 +49,7 @@ class CostChanges(Result):
     ratios : dict
         Change to Estimate: cost with it over cost without it.
     costs : dict
-        Change to cost per million messages (or what `per` says) with it, in USD.
+        Change to the cost with it, in USD per million messages (or per `per`).
     """
 
     ratios: dict[str, Estimate]
@@ -86,7 +87,7 @@ class CostChanges(Result):
 
 def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million messages") -> CostChanges:
     """
-    The total cost with each change over that without it; common inputs vary together.
+    The total cost with each change over the cost without it; inputs that both share vary together.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million
             ),
             inputs,
             quantity=f"price with {change.name} over that without",
-            claim=f"With {change.name} the price per {per} is {{}} what it is",
+            claim=f"With {change.name} the price per {per} is {{}} the present one",
             unit="times",
         )
         ratios[change.name] = (
@@ -138,16 +139,16 @@ def modelled_changes(
     Parameters
     ----------
     regions, replication, groups, follower_fetching, produced
-        Of the deployment that is changed.
+        As in the deployment that is changed.
     compressed : number, (low, value, high) or Estimate, optional
         Bytes with compression over those without, to compare with.
 
     Returns
     -------
     list of Change
-        Follower fetching the other way; one region less; one replica less and one more, which also changes the disks;
-        compression. The number of brokers stays. With two regions, losing the one that holds most replicas of a
-        partition stops its writes: the price is not that of the same guarantee.
+        Follower fetching on instead of off, or off instead of on; one region less; one replica less and one more, which
+        also changes the disks; compression. The number of brokers stays. With two regions, losing the one with most
+        replicas of a partition stops its writes, so that price buys a weaker guarantee.
     """
     now = {"regions": regions, "replication": replication, "follower_fetching": follower_fetching}
     same = {"groups": groups, "produced": produced}

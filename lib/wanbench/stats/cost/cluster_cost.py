@@ -23,7 +23,7 @@ class ClusterCost(Result):
     by : dict
         (part, per) to Estimate in USD: "fixed", "variable" or "total", per "hour", "million messages", "GB" or "year".
     variable_over_fixed : Estimate
-        At the deployment's rate.
+        Variable over fixed cost, at the deployment's message rate.
     """
 
     deployment: Deployment

@@ -63,14 +63,14 @@ def count_region_bytes(
     rates : TrialRates
         Trials of one setting: `rates.of("baseline")`.
     tables : mapping
-        Of the run: links, link_samples of `LinkSamples(which="all")`, batches.
+        Tables of the run: links, link_samples of `LinkSamples(which="all")`, batches.
 
     Raises
     ------
     ParameterError
         No trial, or trials of several settings.
     MissingDataError
-        None has the counters of all links.
+        No trial has the counters of all links.
     """
     level = check_level(level)
     trials = rates.rates
@@ -88,7 +88,7 @@ def count_region_bytes(
         )
     rows["region_bytes_per_message"] = rows.link_bytes / rows.records
     dropped = len(trials) - len(rows)
-    notes = (f"{count(dropped, 'trial')} left out, without the counters of all links",) if dropped else ()
+    notes = (f"{count(dropped, 'trial')} left out: without the counters of all links",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is counted as if it were Kafka's",)
     per_message = mean_of_trials(

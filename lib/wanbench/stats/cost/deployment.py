@@ -36,7 +36,7 @@ UNITS = {
     "hours_per_month": "h",
 }
 DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")
-"""Divisors: never zero."""
+"""Inputs that are divisors, so they must not be zero."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class Deployment:
     Attributes
     ----------
     brokers, instance_usd_per_hour
-        Instances, and the price of one.
+        Number of instances, and the price of one.
     messages_per_s, message_bytes
         The mean rate of the whole cluster, and the payload of a message before compression.
     region_bytes_per_message, region_usd_per_gb
-        Bytes that cross between regions per message, all links and directions together, as links count them; and the
-        price of 10^9 of them; none by default, for a cluster in one region.
+        Bytes between regions per message, counted on all links in both directions, and the price of 10^9 of them; none
+        by default, for a cluster in one region.
     disks, disk_gb, disk_usd_per_gb_month
         Number of disks, the size of one, and the price.
     zone_bytes_per_message, zone_usd_per_gb
         The same between zones of a region; none by default.
     hours_per_month
-        By which a monthly price is divided.
+        Divisor of monthly prices.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Deployment:
         Parameters
         ----------
         values : dict
-            Of every input, as `values` gives them; arrays are taken element by element.
+            The value of every input, as in `values`; arrays are evaluated element by element.
         """
         monthly = values["disks"] * values["disk_gb"] * values["disk_usd_per_gb_month"]
         fixed = values["brokers"] * values["instance_usd_per_hour"] + monthly / values["hours_per_month"]

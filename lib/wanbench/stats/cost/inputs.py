@@ -20,11 +20,11 @@ class Input:
     Attributes
     ----------
     value, low, high : float
-        In `unit`; `low` and `high` are NaN where the input has no range.
+        In `unit`; `low` and `high` are NaN if the input has no range.
     kind : str
         "given", "range" or "measured".
     source : str
-        What the number is or where it is from.
+        The meaning or the source of the number.
     n : int, optional
         Units of replication behind a measured input.
     level : float, optional
@@ -55,12 +55,12 @@ def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     Parameters
     ----------
     positive : bool
-        Zero is not allowed, for what other numbers are divided by.
+        Whether zero is refused, for inputs that are divisors.
 
     Raises
     ------
     ParameterError
-        For a number that is negative or not finite, or a range that does not hold its value.
+        For a number that is negative or not finite, or a range that does not contain its value.
 
     Examples
     --------

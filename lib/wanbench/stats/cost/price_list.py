@@ -28,7 +28,7 @@ def price_list(path: Path | str | None = None) -> pd.DataFrame:
     -------
     DataFrame
         provider, item, unit ("hour", "GB" or "GB-month"), price_usd (US dollars per unit), region (which regions the
-        price is for), as_of, source, obtained (how the figure got here).
+        price is for), as_of, source, obtained (how the figure was obtained).
 
     Raises
     ------
@@ -64,7 +64,7 @@ def price(
     Parameters
     ----------
     region : str, optional
-        Which of several stated prices is the value: its `region` in the list. Needed where prices differ.
+        Selects the value among several prices by their `region` in the list. Required if prices differ.
     prices : DataFrame, optional
         As `price_list` returns it; default: the list that comes with the project.
 

@@ -3,8 +3,8 @@ The interval of a number computed from several inputs: measured ones by their in
 
 Measured inputs are moved to the ends of their intervals one at a time, and the resulting changes are added in
 quadrature: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), here for any
-function that is nearly linear over the intervals. Prices have no distribution, so a second interval has every input at
-its worst. `validity/cost.py` counts how often the first covers: 96 to 99 of 100 with 3 to 12 trials, 91 where the
+function that is nearly linear over the intervals. Prices have no distribution, so a second interval takes every input
+at its worst. `validity/cost.py` counts how often the first covers: 96 to 99 of 100 with 3 to 12 trials, 91 where the
 errors of two inputs are correlated by 0.7 and add up.
 """
 
@@ -30,7 +30,7 @@ ASSUMPTION = (
 )
 WORST = "every input at its worst"
 MOST_RANGES = 16
-"""All ends of so many inputs together are 65,536 combinations."""
+"""The ends of this many inputs make 65,536 combinations."""
 
 
 def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:

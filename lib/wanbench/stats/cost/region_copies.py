@@ -15,7 +15,7 @@ class RegionCopies:
     Attributes
     ----------
     produced, replicated, consumed : float
-        On the way to the leader, from it to its followers, and to the consumers.
+        Crossings on the way to the leader, from the leader to its followers, and to the consumers.
     """
 
     produced: float
@@ -24,7 +24,7 @@ class RegionCopies:
 
     @property
     def total(self) -> float:
-        """All together."""
+        """The sum of the three."""
         return self.produced + self.replicated + self.consumed
 
 
@@ -32,7 +32,7 @@ def region_copies(
     *, regions: int, replication: int, groups: int = 1, follower_fetching: bool = True, produced: bool = True
 ) -> RegionCopies:
     """
-    Crossings of a message where clients, leaders and replicas are spread evenly over the regions.
+    Crossings of a message if clients, leaders and replicas are spread evenly over the regions.
 
     Replicas are spread over the regions (rack = region), clients too. All replicas lead equally often, so with n_i of R
     replicas in region i, R - sum(n_i^2) / R copies cross to followers.
@@ -42,7 +42,7 @@ def region_copies(
     groups : int
         Consumer groups, each of which reads every message once.
     follower_fetching : bool
-        Consumers read from a replica in their own region where there is one (client.rack and a rack-aware selector).
+        Consumers read from a replica in their own region if there is one (client.rack and a rack-aware selector).
     produced : bool
         Producers are in all regions; otherwise each is next to the leader that it writes to.
 

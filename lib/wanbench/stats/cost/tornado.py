@@ -36,11 +36,11 @@ class Tornado(RowsResult):
     ----------
     rows : DataFrame
         Per input, widest first: input, kind ("range" or "measured"), unit, low, value, high, usd_at_low, usd_at_high,
-        swing_usd (their distance), source.
+        swing_usd (their difference), source.
     usd : float
         The price with every input at its value.
     part, per : str
-        Which price.
+        The price shown, as in `tornado`.
     fixed : tuple of str
         Inputs without a range.
     """
@@ -60,9 +60,9 @@ class Tornado(RowsResult):
         return (
             f"The {self.part} price of {quantity(self.usd, 'USD')} per {self.per} depends most on "
             f"{words(first.input)}: from {number(first.low)} to {number(first.high)} {first.unit} it goes from "
-            f"{number(first.usd_at_low)} to {number(first.usd_at_high)} USD. Ranges of prices are those between "
-            "regions and dates in the list, those of measured inputs their intervals: they show what is unknown, not "
-            "what is likely."
+            f"{number(first.usd_at_low)} to {number(first.usd_at_high)} USD. Ranges of prices "
+            "cover the regions and dates in the list, ranges of measured inputs are their "
+            "intervals: they show uncertainty, not probability."
         )
 
 

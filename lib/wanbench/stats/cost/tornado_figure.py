@@ -17,7 +17,9 @@ NAMES = {MEASURED: "measured", "range": "price or assumption"}
 
 
 def tornado(found: Tornado, *, note: str = "") -> go.Figure:
-    """One bar per input from the price at its one end to that at the other; dashed: every input at its value."""
+    """
+    One bar per input, from the price at its low end to the price at its high end; dashed: every input at its value.
+    """
     figure = go.Figure()
     rows = found.rows
     for kind, part in rows.groupby("kind", sort=False):

@@ -1,4 +1,4 @@
-"""Throughput against distance where near pairs reach a ceiling: the NIC's rate or a policer's."""
+"""Throughput against distance if near pairs reach a ceiling: the rate of the NIC or of a policer."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ METHOD = (
     "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
     f"1958; Olsen 1978); interval from the {DYADIC} ({REFERENCES}), both directions of a pair left out together"
 )
-ORDINARY = f"least squares on the values as they stand; interval from the {DYADIC}"
+ORDINARY = f"least squares on the unchanged values; interval from the {DYADIC}"
 NORMAL = (
-    "Log throughput without the ceiling would scatter normally and alike about one straight line, also where the "
-    "ceiling hides it. " + ASSUMPTION
+    "Without the ceiling, log throughput would scatter about one straight line, normally "
+    "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
 )
 MOSTLY_HIDDEN = 0.5
 """With a larger share of the rows at the ceiling, the line rests more on the assumption than on values."""
@@ -45,11 +45,12 @@ class CeilingFit(Result):
     Attributes
     ----------
     slope, half_distance, intercept : Estimate
-        Per 1,000 km; km that halve throughput; throughput at no distance, in bit/s, were there no ceiling.
+        Change per 1,000 km; distance that halves throughput, in km; throughput at distance 0 without a ceiling, in
+        bit/s.
     spread : Estimate
         The factor by which throughput scatters about the line: 10 to the standard deviation.
     plain_slope, plain_half_distance : Estimate
-        The same by least squares on the values as they stand.
+        The same by least squares on the unchanged values.
     effect : Estimate
         Half-distance with the ceiling over that without.
     ceilings : DataFrame
@@ -105,8 +106,8 @@ class CeilingFit(Result):
         if not self.n_censored:
             return f"None of {pairs} is at a ceiling. {self.half_distance.sentence}"
         return (
-            f"{self.n_censored:,} of {pairs} are at a ceiling: {self.listed_ceilings}. Counted as at least that: "
-            f"{self.half_distance.sentence} Taken as they stand: {self.plain_half_distance.sentence} "
+            f"{self.n_censored:,} of {pairs} are at a ceiling: {self.listed_ceilings}. Counted as lower limits: "
+            f"{self.half_distance.sentence} Counted as measured: {self.plain_half_distance.sentence} "
             f"{self.effect.sentence}"
         )
 
@@ -132,8 +133,8 @@ def fit_with_ceiling(
         Table `pairs`.
     ceiling : optional
         A number in bit/s for all; a mapping from sending clouds or regions to bit/s (a region's own ceiling replaces
-        that of its cloud; sources that are not named have none); or the name of a column with the ceiling of each row,
-        NaN for none. By default `find_ceiling` looks for one per sending cloud.
+        that of its cloud; other sources have none); or the name of a column with the ceiling of each row, NaN for none.
+        By default `find_ceiling` looks for one per sending cloud.
     within : float
         Between 0 and 0.5.
     cluster
@@ -181,14 +182,14 @@ def fit_with_ceiling(
     height = parts["intercept"].estimate(quantity="log10 throughput at no distance", **logs)
     scatter = parts["spread"].estimate(quantity="spread of log10 throughput", **logs)
     effect = parts["effect"].estimate(
-        quantity="half-distance with the ceiling over as it stands", claim="", unit="times", **common
+        quantity="half-distance with the ceiling over that without", claim="", unit="times", **common
     )
     return CeilingFit(
         slope=slope,
         half_distance=half_distance(slope, "distance that halves throughput, with the ceiling"),
         intercept=height.transformed(
             lambda a: 10**a,
-            quantity="throughput at no distance, were there no ceiling",
+            quantity="throughput at no distance, without the ceiling",
             claim="At no distance throughput would be {} without a ceiling",
             unit="bit/s",
         ),
@@ -199,7 +200,7 @@ def fit_with_ceiling(
             unit="",
         ),
         plain_slope=plain,
-        plain_half_distance=half_distance(plain, "distance that halves throughput, as it stands"),
+        plain_half_distance=half_distance(plain, "distance that halves throughput, without the ceiling"),
         effect=_with_direction(effect),
         ceilings=pd.DataFrame(
             [
@@ -255,7 +256,7 @@ def _ceilings(
 
 def _cautions(value: pd.Series, tops: pd.Series, within: float, censored: np.ndarray) -> tuple[str, ...]:
     if not censored.any():
-        return ("no value is at a ceiling, so this is the line through the values as they stand",)
+        return ("no value is at a ceiling, so this is the line through the unchanged values",)
     cautions = ()
     above = int((value > tops * (1 + within)).sum())
     if above:
@@ -268,7 +269,7 @@ def _cautions(value: pd.Series, tops: pd.Series, within: float, censored: np.nda
 
 def _with_direction(effect: Estimate) -> Estimate:
     """The ratio of half-distances with a claim that says "longer" or "shorter"."""
-    start = "With the ceiling taken into account the half-distance is"
+    start = "With the ceiling the half-distance is"
     if effect.low <= 1 <= effect.high:
         return replace(effect, claim=f"{start} {{}} the one without, which may be chance")
     direction = "longer" if effect.estimate >= 1 else "shorter"

@@ -1,4 +1,4 @@
-"""Throughput against distance where near pairs reach a ceiling."""
+"""Throughput against distance if near pairs reach a ceiling."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def throughput_with_ceiling(fit: CeilingFit, *, note: str = "") -> go.Figure:
         x=x,
         y=10 ** (fit.plain_intercept + fit.plain_slope.estimate * x / THOUSAND_KM),
         mode="lines",
-        name="values as they stand",
+        name="values as measured",
         line=REFERENCE,
         hoverinfo="skip",
     )
-    add_line(figure, x, fit.throughput_bps(x), "values at the ceiling as at least that")
+    add_line(figure, x, fit.throughput_bps(x), "values at the ceiling as lower limits")
     shown = np.concatenate([rows.throughput_bps, fit.throughput_bps(x)])
     figure.update_xaxes(title=DISTANCE_AXIS, range=x, tickformat=",d")
     figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"))

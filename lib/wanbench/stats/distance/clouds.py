@@ -46,19 +46,19 @@ class CloudComparison(Result):
     Attributes
     ----------
     difference : GroupContrast
-        Between clouds against within one, with one slope for both, and a level of each cloud's regions.
+        Between clouds against within one, with a common slope and a separate level for the regions of each cloud.
     slope : Estimate
-        That slope per 1,000 km (of log10 for throughput).
+        The common slope per 1,000 km (of log10 for throughput).
     difference_at_mean : GroupContrast
         The same difference at the mean distance, with a separate slope for each.
     slope_difference, slope_p : Estimate
         Between clouds less within one, per 1,000 km, and its MRQAP p-value.
     contrasts : tuple of GroupContrast
-        Every pair of clouds against every other, one slope for all.
+        Every pair of clouds against every other, with a common slope.
     crossing : tuple of GroupContrast
-        Every two different clouds against the mean of their own pairs.
+        Pairs between two different clouds against the mean of the pairs within each of them.
     directions : tuple of GroupContrast
-        For throughput: from one cloud to another against the way back, over ordered pairs.
+        For throughput: from one cloud to another against the opposite direction, over ordered pairs.
     """
 
     difference: GroupContrast
@@ -174,7 +174,10 @@ def compare_clouds(
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
         listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
-        notes += (f"too few pairs to tell the level of {listed} from what crossing costs: it counts as such",)
+        notes += (
+            f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
+            "as part of that cost",
+        )
     common = {
         "n": sample.n_pairs,
         "n_regions": n_regions,
@@ -321,7 +324,8 @@ def cloud_levels(
     Columns for the levels of the clouds, and the clouds whose level cannot be separated from the cost of crossing.
 
     A column (regions, regions) counts how many of a pair's two regions belong to a cloud, centred over the pairs. The
-    first cloud is the reference. A column is left out if without some unit it depends on the others.
+    first cloud is the reference. A column is left out if it is linearly dependent on the others once some unit is left
+    out.
     """
     clouds = np.array([name.partition(":")[0] for name in names])
     kept, unclear = [], []

@@ -22,7 +22,7 @@ from .straight_lines import THOUSAND_KM
 
 LIGHT_SLOPE = THOUSAND_KM * LIGHT_RTT_MS_PER_KM
 FEW_BELOW = 5
-"""With fewer pairs below the line than this, single paths decide where it lies."""
+"""With fewer pairs below the line, single paths determine it."""
 METHOD = (
     "quantile regression (Koenker & Bassett 1978) over unordered pairs; interval from the variance of a bootstrap over "
     "regions less twice that over pairs (Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
@@ -68,7 +68,7 @@ class Envelope(Result):
         return f"{self.slope.sentence} {self.ratio.sentence}"
 
     def band(self, distance_km) -> pd.DataFrame:
-        """The envelope with the percentiles of the resampled ones: distance_km, rtt_ms, low, high."""
+        """The envelope with the percentiles of resampled envelopes: distance_km, rtt_ms, low, high."""
         distance_km = np.asarray(distance_km, dtype=float)
         y = self.intercept.estimate + self.slope.estimate * distance_km / THOUSAND_KM
         low = high = np.full_like(y, np.nan)
@@ -98,14 +98,14 @@ def lower_envelope(
     tau : float
         Share of the pairs under the line, between 0 and 1.
     resamples, seed : int
-        Of the bootstrap over places. 500 resamples of 46 regions take less than a second.
+        Number and seed of the bootstrap over places. 500 resamples of 46 regions take less than a second.
     cluster
         As for `fit_rtt`.
 
     Raises
     ------
     ParameterError
-        With fewer than 3 regions or 3 pairs, or where every pair has the same distance.
+        With fewer than 3 regions or 3 pairs, or if every pair has the same distance.
     """
     level = check_level(level)
     if not 0 < check_number("tau", tau) < 1:
@@ -122,7 +122,7 @@ def lower_envelope(
     share = percent(tau)
     notes = (*sample.warnings(), *grouped.warnings())
     if tau * n < FEW_BELOW:
-        notes += (f"{share} of {count(n, 'pair')} are {tau * n:.1f}: the envelope rests on very few",)
+        notes += (f"{share} of {count(n, 'pair')} are {tau * n:.1f}: the envelope depends on very few",)
     by_pair = _lines(
         x, y, np.random.default_rng([seed, 1]).multinomial(n, np.full(n, 1 / n), resamples).astype(float), tau
     )

@@ -9,15 +9,17 @@ import numpy as np
 from ...formatting import count
 
 MIN_CROWD = 5
-"""Fewer values than this lie close together by chance."""
+"""Fewer values than this may lie close together by chance."""
 MIN_REGIONS = 3
-"""A ceiling of a cloud shows from several of its regions; repeats of one region agree for other reasons."""
+"""A ceiling of a cloud appears in several of its regions; repeats of one region agree for other reasons."""
 CROWD_TO_BAND = 2.0
-"""Smooth throughput thins out towards its largest value, so it has fewer values there than in the band below."""
+"""
+Without a ceiling, values become sparse towards the largest one, so there are fewer of them than in the band below.
+"""
 CROWD_TO_ABOVE = 3.0
-"""Bursts above a ceiling are rare compared with the values that stop at it."""
+"""Bursts above a ceiling are rare compared with the values at it."""
 MAX_SHARE_ABOVE = 0.02
-"""Share of the values that may lie above a ceiling, and at least one: bursts, and hosts of another kind."""
+"""Share of the values that may lie above a ceiling (at least one value may): bursts, and hosts of another kind."""
 
 
 def find_ceiling(throughput_bps, sources, within: float = 0.05) -> tuple[float, str]:

@@ -120,7 +120,7 @@ def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
     low = high = nan
     if grouped.n < FEWEST_FOR_INTERVAL or smallest < MIN_PLACES_PER_CLOUD:
         needed = f"{FEWEST_FOR_INTERVAL} places, {MIN_PLACES_PER_CLOUD} of each cloud"
-        notes = (*notes, f"no interval for {name}: it takes {needed}")
+        notes = (*notes, f"no interval for {name}: it needs {needed}")
     else:
         weights = dyadic.region_weights(grouped.n, resamples, seed, _strata(clouds_of_place))
         drawn = dyadic.weighted_median(values, weights, grouped.first, grouped.second)
@@ -157,7 +157,7 @@ def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     """
     Interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
 
-    NaN at both ends where there are too few values for the level.
+    NaN at both ends if there are too few values for the level.
     """
     values = np.sort(np.asarray(values, dtype=float))
     tail = (1 - level) / 2
@@ -171,7 +171,7 @@ def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
 @dataclass(frozen=True, repr=False)
 class PhysicsCheck(Result):
     """
-    Ordered pairs whose RTT is under the round trip of light in fibre.
+    Ordered pairs whose RTT is below that of light in fibre.
 
     `offenders` has from_region, to_region, distance_km, light_rtt_ms, rtt_ms, below_by_ms, below_by (fraction
     of the bound) and farthest_possible_km, worst first.
@@ -239,7 +239,7 @@ class PhysicsCheck(Result):
 
 def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: float = 0.0) -> PhysicsCheck:
     """
-    Find ordered pairs whose RTT no fibre allows.
+    Find ordered pairs whose RTT is below that of light in fibre.
 
     The plausibility rules do the same for every table, allow for the precision of each region's coordinates, and name
     the region at fault.
@@ -249,7 +249,7 @@ def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: 
     pairs : DataFrame
         Table `pairs`, with `distance_km` and `light_rtt_ms`.
     tolerance_km : float
-        By how much the two hosts may be nearer to each other than their coordinates.
+        The two hosts may be nearer to each other than their coordinates by this distance.
     """
     check_number("tolerance_km", tolerance_km, 0)
     names = ["from_region", "to_region", "distance_km", "light_rtt_ms", column]

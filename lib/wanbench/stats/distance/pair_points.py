@@ -48,7 +48,7 @@ def add_line(figure: go.Figure, x, y, name: str, dash: str = "solid", **cell) ->
 
 
 def add_band(figure: go.Figure, band: pd.DataFrame, y: str, name: str) -> None:
-    """A fitted line over its band (distance_km, y, low, high); no band where there is no interval."""
+    """A fitted line over its band (distance_km, y, low, high); no band without an interval."""
     primitives.band(figure, band.distance_km, band.low, band.high, color=BAND_COLOUR)
     add_line(figure, band.distance_km, band[y], name)
 

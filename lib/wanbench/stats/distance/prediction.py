@@ -27,9 +27,12 @@ from . import prediction_fits
 from .prediction_fits import SITUATIONS
 
 FEW_PAIRS = 3
-"""A region with fewer pairs has a poorer effect than the left-out regions that set the width of the interval."""
+"""
+The effect of a region with fewer pairs is less accurate than those of the left-out regions that set the width of the
+interval.
+"""
 MAX_DISTANCE_KM = 40_075.0
-"""The length of the equator: no distance on Earth is longer."""
+"""The length of the equator: an upper limit of distances."""
 MAX_LOG = 700.0
 """A larger logarithm overflows a float."""
 UNITS = {"rtt_ms": "ms", "throughput_bps": "bit/s"}
@@ -39,8 +42,9 @@ CONFORMAL = (
 )
 LEFT_OUT = {"both": "pairs", "one": "regions", "none": "both regions of a pair"}
 ASSUMPTION = (
-    "The pair resembles the measured ones: regions without measurements are drawn like those with, and the pairs "
-    "not measured are not the odd ones. Hosts, tool and load are as in the measurements"
+    "The pair resembles the measured ones: regions without measurements are drawn like "
+    "those with, and unmeasured pairs are not exceptional. Hosts, tool and load are as in "
+    "the measurements"
 )
 
 
@@ -54,12 +58,12 @@ class Prediction(Result):
     situation : str
         "both", "one" or "none": how many of the regions have other measured pairs.
     rtt, throughput : Estimate
-        In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is None
-        where fewer than 10 pairs have one. With too few regions an end is infinite, or that of light.
+        In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is None if fewer
+        than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
     measured : dict
-        What had been measured of this very pair: `rtt_ms`, `throughput_bps`.
+        Existing measurements of this pair: `rtt_ms`, `throughput_bps`.
     in_use : bool
-        Whether the prediction rests on this very pair as well; never in `what_if`, which leaves it out.
+        Whether the prediction also uses this pair; never in `what_if`, which leaves it out.
     """
 
     from_region: str
@@ -81,7 +85,7 @@ class Prediction(Result):
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            use = "part of what the prediction rests on" if self.in_use else "left out of the prediction"
+            use = "used for the prediction" if self.in_use else "left out of the prediction"
             sentences.append(f"Measured were {values}, {use}.")
         return " ".join(sentences)
 
@@ -105,7 +109,7 @@ class Predictor:
     names : tuple of str
         The regions with measured pairs.
     level : float
-        Of the prediction intervals.
+        Level of the prediction intervals.
     fits : Fits
     pairs : DataFrame
         Table `pairs`, in which distances and measured values are looked up.
@@ -131,7 +135,7 @@ class Predictor:
         from_region, to_region : str
             Regions of the pairs, of the table `regions` given when fitting, or of the catalogue.
         distance_km : float
-            In place of what the pairs, the table or the catalogue say; needed for a region without coordinates.
+            Replaces the distance from the pairs, the table or the catalogue; needed for a region without coordinates.
         """
         ends = (from_region, to_region)
         if from_region == to_region:
@@ -175,7 +179,7 @@ class Predictor:
             needed = ceil(self.level / (1 - self.level) - 1e-9)
             units = "pairs" if situation == "both" else "regions"
             notes += (
-                f"open interval: {percent(self.level)} takes {needed} {units}, here are {predicted.n_units}",
+                f"open interval: {percent(self.level)} needs {needed} {units}, there are {predicted.n_units}",
             )
         if name == "rtt_ms":
             what, model, fit = "RTT", self.fits.rtt, "robust line over distance"
@@ -259,11 +263,11 @@ def what_if(
     from_region, to_region : str
         Regions of the pairs, of `regions` or of the catalogue.
     level : float
-        Of the prediction intervals. 90 % takes 9 regions if one of the pair's regions was not measured.
+        Level of the prediction intervals. 90 % requires 9 regions if one of the pair's regions was not measured.
     regions : DataFrame
         Table `regions` with coordinates that replace those of the catalogue.
     distance_km : float
-        In place of the distance by the pairs or the coordinates.
+        Replaces the distance from the pairs or the coordinates.
 
     Examples
     --------

@@ -21,9 +21,9 @@ from .prediction import LEFT_OUT, UNITS, observe
 from .prediction_fits import SITUATIONS
 
 FOLDS = 10
-"""Groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has."""
+"""Number of groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has."""
 REPEATS = 2
-"""How many times regions are regrouped, as a group predicts only the few pairs inside it."""
+"""Number of regroupings of regions: one grouping predicts only the few pairs inside each group."""
 NAMES = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
 HOW = {
     "both": f"pairs left out, a {FOLDS}th at a time",
@@ -103,14 +103,14 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
     """
     Leave out regions and pairs, predict them as `what_if` would, and compare with the measured values.
 
-    Each prediction and its interval rest on the other pairs alone; only whether throughput rests on the window model or
-    on distance is decided once, on all pairs. The RTT of a pair is the median of both directions; the throughput of
-    each direction is compared with the one range of the pair.
+    Each prediction and its interval use only the other pairs. Only the choice between window model and distance for
+    throughput is made once, on all pairs. The RTT of a pair is the median of both directions; the throughput of each
+    direction is compared with the one range of the pair.
 
     Parameters
     ----------
     seed : int
-        Of the groups in which pairs and regions are left out.
+        Seed of the groups in which pairs and regions are left out.
     """
     level = check_level(level)
     observed, sample = observe(pairs)
@@ -220,8 +220,8 @@ def _coverage(
     share, low, high, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
     return Estimate(
         quantity=f"coverage of {NAMES[name]}, {situation}",
-        claim=f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, hold {{}} of what "
-        "was measured",
+        claim=f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, contain {{}} of the "
+        "measured values",
         estimate=share,
         low=low,
         high=high,
@@ -229,7 +229,7 @@ def _coverage(
         n=len(pairs),
         n_regions=n_regions,
         method=f"{HOW[situation]}; interval by leaving out regions (dyadic jackknife)",
-        assumption="The measured pairs stand for those one wants to predict",
+        assumption="The measured pairs represent those to be predicted",
         level=0.95,
         warnings=notes,
     )
@@ -246,7 +246,7 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
     ends : DataFrame (pairs, 2)
         The two regions of each pair.
 
-    The jackknife has no width at 0 and 1; there the interval is that of Clopper and Pearson for as many regions.
+    At 0 and 1 the jackknife has no width: the interval is then that of Clopper and Pearson with the regions as n.
     """
     hits, tries = np.asarray(hits, dtype=float), np.asarray(tries, dtype=float)
     codes, regions = pd.factorize(ends.to_numpy().ravel(), sort=True)

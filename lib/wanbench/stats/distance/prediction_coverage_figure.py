@@ -48,9 +48,9 @@ def coverage(result: PredictionCoverage, *, note: str = "") -> go.Figure:
         title="Do the prediction intervals hold?",
         subtitle=f"Dashed: the stated level, {percent(result.level)}. Left, point: share of left-out values inside "
         "their intervals; bar: its 95 % interval by region. Right: one point per left-out region.",
-        alt=f"Coverage of prediction intervals on what had been left out. {result.sentence}",
-        caption="Pairs and regions were left out and predicted from the others, and the predictions compared with "
-        f"what had been measured.{worst}",
+        alt=f"Coverage of prediction intervals on left-out values. {result.sentence}",
+        caption="Pairs and regions were left out, predicted from the others, and compared with the "
+        f"measurements.{worst}",
         table=result.table(),
         note=note,
         headroom_px=HEADROOM_PX,

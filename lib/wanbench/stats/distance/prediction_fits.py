@@ -1,4 +1,4 @@
-"""The fits of RTT and throughput that predictions rest on, and their left-out scores, in three situations."""
+"""The fits of RTT and throughput behind predictions, and their scores on left-out pairs, in three situations."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SITUATIONS = {
 }
 BASES = ("window", "distance")
 MIN_REGIONS = 5
-"""As for intervals by region: leaving one of fewer out says too little."""
+"""With fewer regions, leaving one out says too little, as for intervals by region."""
 MIN_PAIRS = 6
-"""More pairs than the smallest number of regions: the effects of regions and the line need them."""
+"""More than MIN_REGIONS, because both the effects of regions and the line are fitted."""
 MIN_THROUGHPUTS = 10
-"""Fewer values do not settle both a window and a capacity."""
+"""Fewer values do not determine both a window and a capacity."""
 MIN_RTT_MS = 0.05
-"""A floor under RTTs, as the logarithm of the window model has none at 0."""
+"""Minimum RTT in the window model, whose logarithm is infinite at 0."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ObservedPairs:
 
 @dataclass(frozen=True)
 class NewPairs:
-    """Pairs to predict: indices of their regions (-1: one without measured pairs) and their distances."""
+    """Pairs to predict: indices of their regions (-1 for a region without measured pairs) and their distances."""
 
     first: np.ndarray
     second: np.ndarray
@@ -72,7 +72,7 @@ class NewPairs:
 
 @dataclass(frozen=True)
 class Predicted:
-    """A prediction per pair with its interval, infinite where there are too few units."""
+    """A prediction per pair with its interval, which is infinite if there are too few units."""
 
     value: np.ndarray
     low: np.ndarray
@@ -91,7 +91,7 @@ class _LeftOut:
 
 @dataclass(frozen=True)
 class Model:
-    """A fit of RTT, or of log throughput relative to a base that RTT sets, with effects of regions."""
+    """A fit of RTT, or of log throughput relative to a base computed from RTT, with effects of regions."""
 
     observed: ObservedPairs
     fit: region_effects.Effects
@@ -144,7 +144,7 @@ class Fits:
     """
     Both fits on one set of observed pairs.
 
-    `throughput` is None where fewer than 10 pairs have both values; `on_throughput` are those pairs.
+    `throughput` is None if fewer than 10 pairs have both values; `on_throughput` holds these pairs.
     """
 
     rtt: Model
@@ -223,7 +223,7 @@ def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
     """
     Fit RTT and throughput.
 
-    Throughput rests on the window model or on distance alone: the one of `bases` with the smaller error on left-out
+    Throughput is based on the window model or on distance alone: the one of `bases` with the smaller error on left-out
     regions.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))

@@ -41,7 +41,7 @@ class Shapes(Result):
     decided : bool
         Whether the intervals separate it from every other line.
     errors : dict of Estimate
-        By line: the factor by which predictions for a left-out region are typically off.
+        By line: the typical factor between prediction and measurement for a left-out region.
     ratios : dict of Estimate
         By (worse, better): the error of log10 throughput of one line over that of another.
     lines : DataFrame
@@ -126,9 +126,9 @@ def compare_shapes(
     """
     Fit log10(throughput) on distance, on log10 distance and on log10 RTT to the same pairs, and score each.
 
-    There are two scores. Akaike's criterion n ln(RSS / n) + 2 k takes pairs as independent. The error of predicting all
-    pairs of a region from the pairs of the others decides. The interval of the ratio of two errors takes the lines as
-    fitted, which makes it a little too narrow with few regions.
+    There are two scores. Akaike's criterion n ln(RSS / n) + 2 k takes pairs as independent. The decisive score is the
+    error of predicting all pairs of a region from the pairs of the others. The interval of the ratio of two errors
+    ignores the uncertainty of the fitted lines, so it is a little too narrow with few regions.
 
     Parameters
     ----------
@@ -139,12 +139,12 @@ def compare_shapes(
     rtt_column : str, optional
         In ms, the median of both directions; None, or a column that the pairs lack, leaves that line out.
     min_distance_km : float
-        Nearer pairs are left out, and counted: the logarithm of a distance near 0 means nothing.
+        Nearer pairs are left out, and counted: the logarithm of a distance near 0 is meaningless.
 
     Raises
     ------
     ParameterError
-        With fewer than 4 regions or 4 pairs, and where no line can be fitted without some region.
+        With fewer than 4 regions or 4 pairs, or if no line can be fitted once some region is left out.
     """
     level = check_level(level)
     check_number("min_distance_km", min_distance_km, 0, above=True)
@@ -297,7 +297,7 @@ def _estimate(
         n=n,
         n_regions=n_regions,
         method=METHOD,
-        assumption=f"The lines themselves are taken as fitted. {ASSUMPTION}",
+        assumption=f"The uncertainty of the fitted lines is not included. {ASSUMPTION}",
         level=level,
         naive=Interval(PAIRS_INDEPENDENT, ends[3], ends[4]),
         warnings=notes,

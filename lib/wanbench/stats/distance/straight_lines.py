@@ -121,10 +121,10 @@ def fit_rtt(
     level : float
         Confidence level of all intervals.
     resamples, seed
-        Of the region bootstrap, which is given alongside the main interval.
+        Number and seed of the region bootstrap, which is reported next to the main interval.
     cluster
-        What intervals take as one independent unit: "place" (default; regions at most 100 km apart), "region", a
-        number of km, or a mapping of regions to names. See `clusters.units`.
+        The independent unit of intervals: "place" (default; regions at most 100 km apart), "region", a number of km, or
+        a mapping of regions to names. See `clusters.units`.
     """
     return rtt_line(unordered(pairs, column), level=level, resamples=resamples, seed=seed, cluster=cluster)
 
@@ -161,7 +161,7 @@ def fit_throughput(
     log10(throughput) on distance by ordinary least squares, one value per unordered pair.
 
     The two directions of a pair share distance and path, so their errors are correlated and they count as one
-    observation: their geometric mean. Where every pair has both directions, the line through ordered pairs is the same.
+    observation: their geometric mean. If every pair has both directions, the line through ordered pairs is the same.
 
     Parameters as in `fit_rtt`; the column is in bit/s and must be positive.
     """
@@ -196,8 +196,8 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     """
     The distance that halves throughput, in km: log10(2) / -slope.
 
-    Its upper end is infinite where the slope's interval reaches zero. Without a falling slope there is no estimate, and
-    a lower end only if the interval includes falling slopes.
+    Its upper end is infinite if the slope's interval reaches zero. Without a falling slope there is no estimate, and
+    there is a lower end only if the interval includes falling slopes.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """
 Maximum-likelihood regression with right-censored values: those known only to reach a limit (Tobin 1958).
 
-y = design . b + s e with e standard normal; of a censored row only its limit is known, which y reaches. In Olsen's
+y = design . b + s e with e standard normal; a censored row has only a limit, which y reaches or exceeds. In Olsen's
 (1978) parameters, b / s and 1 / s, the likelihood is concave, so Newton's method with halved steps finds its one
 maximum, here for many weightings of the rows at once.
 """
@@ -18,7 +18,7 @@ MAX_STEPS = 60
 MAX_HALVINGS = 40
 """A step shorter by 2 to the 40th changes nothing but rounding."""
 SMALL = 1e-10
-"""A step that promises a smaller rise of the log-likelihood ends the search; a smaller spread is a perfect fit."""
+"""The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect."""
 LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 
 
@@ -30,19 +30,19 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
     ----------
     design : array (rows, coefficients)
     y : array (rows,)
-        The value, or for a censored row its limit.
+        The value; for a censored row its limit.
     censored : array of bool (rows,)
     weights : array (weightings, rows), optional
         How often each row counts; default once.
     start : tuple of arrays (coefficients,) and float, optional
-        Where to begin, such as the fit to all rows; default least squares.
+        Start values, such as the fit to all rows; default: least squares.
 
     NaN for a weighting without a maximum: fewer uncensored rows than coefficients, or a perfect fit.
 
     Raises
     ------
     ParameterError
-        Where all rows are censored, or the columns of the design are linearly dependent.
+        If all rows are censored, or the columns of the design are linearly dependent.
     """
     design, y, censored = np.asarray(design, float), np.asarray(y, float), np.asarray(censored, bool)
     weights = np.ones((1, len(y))) if weights is None else np.asarray(weights, float)

@@ -11,11 +11,11 @@ import pandas as pd
 from ...checks import check_columns
 
 ALIASED = 1 - 1e-9
-"""From this correlation two effects are the same but for rounding."""
+"""From this correlation on, two effects are equal up to rounding."""
 UNRELATED = 1e-6
-"""Up to this correlation two effects are independent but for rounding."""
+"""Up to this correlation two effects are independent up to rounding."""
 LISTED_ORDER = 2
-"""Effects of up to so many factors get a row."""
+"""Effects of up to this many factors get a row."""
 SEARCHED_ORDER = 3
 """Effects of up to this many factors are searched for aliases; higher orders are assumed negligible."""
 
@@ -32,8 +32,8 @@ def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     runs : DataFrame
         A row per run.
     factors : sequence of str
-        Its columns; the smallest and the largest level (in the order of sorting) are -1 and 1, those between are evenly
-        spaced by rank.
+        Columns of `runs`. The smallest and the largest level (in sorted order) are coded -1 and 1, levels between them
+        evenly by rank.
 
     Examples
     --------

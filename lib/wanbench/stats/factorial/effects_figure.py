@@ -1,4 +1,4 @@
-"""Effect of each factor on throughput, and where latency matters more than bandwidth."""
+"""Effect of each factor on throughput, and combinations in which latency matters more than bandwidth."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@ Fit log(throughput) on the logarithms of delay, jitter, loss and rate, to see wh
 
 A coefficient is an elasticity: the per cent change of throughput per per cent of the factor. A factor without a
 logarithm (acks; jitter or loss with a level of 0) is a contrast: the ratio of throughput at its high level to that at
-its low one. With interactions both vary over the factor space, so the thesis "latency matters more than bandwidth"
-holds in the part where halving the delay gains more than doubling the rate.
+its low one. With interactions both vary over the factor space. The thesis "latency matters more than bandwidth" then
+holds in the part of the space where halving the delay gains more than doubling the rate.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ASSUMPTION = (
     "is log-linear between the levels"
 )
 LACK_P = 0.01
-"""Stricter than the intervals' level, as every experiment is tested."""
+"""Stricter than the intervals' level, because every experiment is tested."""
 FEW_DEGREES = 5
 """With fewer degrees of freedom an interval is more than 30 % wider than with many."""
 
@@ -72,16 +72,16 @@ def fit_factorial(
     Parameters
     ----------
     observations : DataFrame
-        One row per run, with the response (such as throughput_bps or batches_per_s) and the factors. Rows without, or
-        whose response is not positive, are left out and counted.
+        One row per run, with the response (such as throughput_bps or batches_per_s) and the factors. Rows that lack one
+        of these or have no positive response are left out and counted.
     factors : sequence of str
-        Columns: positive numbers, because their logarithm is taken, or one of two levels (see `contrasts`).
+        Columns: positive numbers, whose logarithm is taken, or two levels (see `contrasts`).
     interactions : "all", "estimable", or sequence of tuples of str
-        Which products of factors to fit: all pairs; those pairs that the runs of a fraction can tell apart (the first
-        of each set of aliases is fitted, with a caution); or those named.
+        Which products of factors to fit: all pairs; the pairs that the runs of a fraction can separate (of each set of
+        aliases the first is fitted, with a caution); or those named.
     contrasts : sequence of str
-        Factors of which two levels are compared, high over low, instead of their logarithm taken. Columns of text
-        always are.
+        Factors whose two levels are compared, high over low, instead of taking their logarithm. Columns of text always
+        are contrasts.
     block : str
         Column of blocks, such as the replicate, which get separate levels.
     delay, rate : str
@@ -90,8 +90,8 @@ def fit_factorial(
     Raises
     ------
     ParameterError
-        For missing columns, a factor that does not vary or is not positive, fewer runs than coefficients + 2, and
-        effects that the runs cannot tell apart.
+        For missing columns, a factor that does not vary or is not positive, fewer runs than coefficients + 2, or
+        effects that the runs cannot separate.
     """
     level = check_level(level)
     names = list(factors)
@@ -278,9 +278,9 @@ def _cautions(
     if isfinite(lack_p) and lack_p < LACK_P:
         p = number(lack_p) if lack_p >= 0.001 else "below 0.001"
         cautions.append(
-            f"the model does not fit (lack of fit, tested against {against}, p = {p}): the logarithms do not run "
-            "straight between the levels, or more factors act together than it has terms for, so an elasticity is an "
-            "average over a bend"
+            f"the model does not fit (lack of fit, tested against {against}, p = {p}): the "
+            "response is not log-linear between the levels, or interactions are missing, so an "
+            "elasticity is an average over a curve"
         )
     elif against != REPLICATES:
         result = f"none was (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs for that"
@@ -299,9 +299,7 @@ def _cautions(
         cautions.append(f"in this fraction main effects are confounded with interactions ({listed}{more})")
     if dropped:
         listed = ", ".join(effect_words(":".join(term)) for term in dropped)
-        cautions.append(
-            f"the fraction cannot tell {listed} apart from interactions that were fitted (see aliases)"
-        )
+        cautions.append(f"the fraction cannot separate {listed} from fitted interactions (see aliases)")
     if freedom < FEW_DEGREES:
         cautions.append(f"only {count(freedom, 'degree')} of freedom")
     return tuple(cautions)

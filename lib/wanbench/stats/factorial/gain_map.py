@@ -1,4 +1,6 @@
-"""Where halving the delay gains more than doubling the rate, with simultaneous intervals over the factor space."""
+"""
+The part of the factor space in which halving the delay gains more than doubling the rate, with simultaneous intervals.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from .terms import UNITS, Factor, coded, slopes, word
 
 DOUBLING = 2.0
 GRID_STEPS = 7
-"""Along delay and along rate: a map of 49 points per panel shows where the verdict changes."""
+"""Steps along delay and along rate: a map of 49 points per panel shows where the verdict changes."""
 DRAWS = 10_000
 """Enough to determine the critical value to about 1 %."""
 CHUNK = 1_000
@@ -33,8 +35,8 @@ class GainMap:
     The gain at any points, with one simultaneous critical value.
 
     Its standard errors are the larger of those by `covers`. A robust covariance alone, estimated from few runs, is too
-    small somewhere in the space, and the intervals then do not hold together; a pooled one alone is wrong where runs do
-    not scatter alike (`make validity` counts, data/validity/trials.csv).
+    small somewhere in the space, so that the intervals are not simultaneous; a pooled one alone is wrong if scatter
+    varies between runs (simulated: data/validity/trials.csv).
     """
 
     def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covers, freedom, level):

@@ -23,23 +23,23 @@ MAX_PANELS = 8
 COLUMNS = 2
 COLOURS = [[0.0, theme.OUTSIDE], [0.5, "#FFFFFF"], [1.0, theme.WITHIN]]
 MIN_LOG2_GAIN = 0.25
-"""The colours reach at least this far, so that small differences do not look large."""
+"""The colour scale reaches at least this far, so that small differences do not look large."""
 ROW_PX = 300
 
 
 def gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note: str = "") -> go.Figure:
     """
-    The gain over delay and rate, a panel per combination of the other factors' levels; crosses where it is undecided.
+    The gain over delay and rate, a panel per combination of the other factors' levels; crosses at undecided points.
 
     Parameters
     ----------
     levels : mapping
-        Levels to show of some factors; for the others see `Factorial.map`.
+        Levels of some factors to show; for the others see `Factorial.map`.
 
     Raises
     ------
     ParameterError
-        Without a thesis, for a level that the experiment does not have, or more than 8 panels.
+        If the fit has no thesis, for a level that the experiment does not have, or for more than 8 panels.
     """
     if fit.thesis is None:
         raise ParameterError(f"{fit.delay} and {fit.rate} are not both factors with a logarithm; no map")

@@ -32,7 +32,7 @@ def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squ
     Returns
     -------
     (float, str)
-        NaN where too few runs are left to test with.
+        NaN if too few runs are left for a test.
     """
     basis, left = _residual(design, response)
     freedom = len(response) - basis.shape[1]

@@ -27,30 +27,29 @@ class Factorial(Result):
     Attributes
     ----------
     elasticities : dict
-        Factor to Estimate: the elasticity of the response, on average between the factor's levels and those of the
-        others.
+        Factor to Estimate: the elasticity of the response, averaged over the levels of this and the other factors.
     interactions : dict
-        (factor, factor, ...) to Estimate: what the elasticity of one changes by per e-fold of the other, or from one
-        level of a contrast to the other.
+        (factor, factor, ...) to Estimate: the change in the elasticity of one factor per e-fold of the other, or
+        between the levels of a contrast.
     doublings : dict
-        Factor to Estimate: what doubling it multiplies the response by, on the same average.
+        Factor to Estimate: the ratio of the response when the factor is doubled, on the same average.
     effects : dict
-        Two-level factor to Estimate: what its high level multiplies the response by, against its low one.
+        Two-level factor to Estimate: the ratio of the response at its high level to that at its low one.
     thesis : Estimate
-        What halving `delay` multiplies the response by over what doubling `rate` does (above 1: delay matters more), on
-        the same average.
+        The gain from halving `delay` over the gain from doubling `rate` (above 1: delay matters more), on the same
+        average. A gain is the ratio of the response after to before.
     combinations : DataFrame
-        Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain` (what halving
-        the delay multiplies the response by, over what doubling the rate does) with `low`, `high`, and `verdict`:
-        "holds", "fails" or "undecided". The intervals hold for all combinations and all of `grid` together.
+        Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain` (from halving
+        the delay over that from doubling the rate) with `low`, `high`, and `verdict`: "holds", "fails" or "undecided".
+        The intervals are simultaneous over all combinations and all of `grid`.
     grid : DataFrame
         The same on a grid: steps along delay and rate, at each combination of the other factors' levels, measured or
         not.
     aliases : DataFrame
-        Per effect, what else its estimate stands for (`alias_table`).
+        Per effect, the effects that it is confounded with (`alias_table`).
     lack_of_fit_p : float
-        p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without these
-        against a bend; NaN where too few runs are left to test with.
+        p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without replicates
+        against curvature; NaN if too few runs are left for a test.
     runs : DataFrame
         One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
     """
@@ -128,7 +127,7 @@ class Factorial(Result):
         A map over delay and rate of the gain of halved delay over doubled rate, one panel per combination of the
         others.
 
-        `levels` picks levels, such as `loss=0.0`. By default jitter_ms and loss are at their lowest level, and the
+        `levels` selects levels, such as `loss=0.0`. By default jitter_ms and loss are at their lowest level, and the
         others at all their levels.
         """
         return self.drawn_by("gain_map_figure.gain_map", levels, note=note)

@@ -19,7 +19,7 @@ NAME = (
     "(Lipsitz, Ibrahim & Parzen 1999)"
 )
 ALONE = 1e-9
-"""A run with leverage this near 1 determines its own fit: its residual is always 0."""
+"""A run whose leverage is this close to 1 determines its own fit: its residual is always 0."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> Ro
     Parameters
     ----------
     design : array (runs, coefficients)
-        Of full rank.
+        The design, of full rank.
     residual : array (runs,)
     combination : sequence (runs,)
-        Which combination of levels each run is at. Runs of one share a variance.
+        The combination of levels of each run. Runs of the same combination share a variance.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 """
-A quadratic response surface (Box & Wilson 1951) of logarithms, and the best setting within the region measured.
+A quadratic response surface (Box & Wilson 1951) of logarithms, and the best setting within the measured region.
 
 Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is the fitted
 maximum, so chance helps to select it. The main interval is therefore simultaneous over all settings; the individual one
@@ -30,11 +30,16 @@ from .surface_terms import Axis, axes_of, surface_columns
 from .terms import with_blocks, word
 
 PLACES = 256
-"""Settings that fill the region, besides those measured: a power of 2, as a Sobol sequence needs."""
+"""
+Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
+"""
 NEAR, NEAR_PLACES = (0.4, 0.1), 64
 """Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is."""
 NEARER = 12
-"""Rounds of search around the best setting so far, each in half the distance: to a thousandth of the range."""
+"""
+Rounds of search around the best setting so far, each at half the distance of the previous one, down to a thousandth of
+the range.
+"""
 UNFIT_BELOW = 0.05
 """P-value of lack of fit that causes a caution: one false alarm in twenty."""
 SINGLE = "this setting alone"
@@ -56,21 +61,21 @@ class Surface(Result):
     Attributes
     ----------
     best : Estimate
-        The response that the best setting reaches, for the average block; the interval holds for all settings together.
+        The response at the best setting, for the average block; the interval is simultaneous over all settings.
     best_setting : dict
-        Factor to value, where the fitted surface is highest.
+        Factor to its value at the maximum of the fitted surface.
     effects : dict
         Factor to Estimate: the response at the upper end of its range over that at the lower one, all else in the
         middle; for choices, the highest over the lowest.
     coefficients : DataFrame
         `term`, `coefficient` (of the log response per coded unit), `low`, `high`, `p`, `is_shown`; robust.
     places : DataFrame
-        Settings that fill the region: the factors, `fitted`, `low`, `high` (together), `is_among_best`: not shown to be
-        worse than another place.
+        Settings that fill the region: the factors, `fitted`, `low`, `high` (simultaneous), `is_among_best`: not
+        significantly worse than another one.
     among_best : DataFrame
         One row per factor: `factor`, `best`, `from`, `to` (or the choices) over the places among the best.
     lack_of_fit_p, tested_against : float, str
-        Of the surface against replicates, or else against a bend.
+        p-value of the fit of the surface, and what it was tested against: replicates, or else curvature.
     log_spread, freedom : float, int
         Standard deviation of residuals of the logarithm, and its degrees of freedom.
     pure_log_spread : float
@@ -117,7 +122,7 @@ class Surface(Result):
         return (
             f"The fitted {word(self.response)} is highest at {at}: {self.best.written} "
             f"({percent(self.level)} interval {self.best.written_interval or 'none'}, simultaneous over all settings; "
-            f"{self.best.counted}). Not shown to be worse: {self._good()}. "
+            f"{self.best.counted}). Not significantly worse: {self._good()}. "
             f"Effects over the whole range of a factor: {effects}."
         )
 
@@ -169,20 +174,20 @@ def fit_surface(
     frame : DataFrame
         One row per run, such as those of `designs.space_filling`.
     response : str
-        Its column of positive numbers, of which more is better.
+        Its column of positive numbers; larger is better.
     factors : sequence of str
-        Columns of numbers (ranges) or of text (choices). A number of three different values or more has a square.
+        Columns of numbers (ranges) or of text (choices). A range with three different values or more gets a square.
     linear : sequence of str
-        Ranges that are not coded in logarithms, as those that contain 0.
+        Ranges that are not coded in logarithms, such as those that contain 0.
     block : str, optional
-        The column of blocks; each has a factor of its own on the response.
+        The column of blocks; each block has a separate factor on the response.
     unit : str
-        Of the response, for texts.
+        Unit of the response, for texts.
 
     Raises
     ------
     ParameterError
-        With no more runs than terms, or runs that cannot tell terms apart.
+        If there are no more runs than terms, or the runs cannot separate the terms.
     """
     level = check_level(level)
     factors = list(factors)

@@ -17,7 +17,7 @@ STEPS = 41
 """Points of a slice along a range."""
 AMONG = theme.WITHIN
 COLUMNS = 3
-"""Panels in a row, which leaves each room for its ticks."""
+"""Panels in a row: few enough for their tick labels."""
 ROW_PX = 240
 
 

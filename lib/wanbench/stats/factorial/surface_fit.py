@@ -54,7 +54,7 @@ class SurfaceFit:
         return float(np.exp(value - half)), float(np.exp(value + half))
 
     def single(self, combination: np.ndarray) -> tuple[float, float, float, float]:
-        """A combination of coefficients: value, half the width of its robust interval, and p-value."""
+        """For a linear combination of coefficients: value, half the width of its robust interval, and p-value."""
         value, error = float(combination @ self.params), sqrt(combination @ self.robust.cover @ combination)
         freedom = self.robust.freedom(combination)
         p = 2 * float(stats.t.sf(abs(value) / error, freedom)) if error else nan
@@ -62,9 +62,9 @@ class SurfaceFit:
 
     def may_be_best(self, place: np.ndarray, places: np.ndarray) -> tuple[float, float]:
         """
-        How far the best place exceeds this one, in standard errors, and how far it may by chance.
+        The excess of the best place over this one, in standard errors, and the largest excess that chance explains.
 
-        Draws of the coefficients about 0 give the distribution of the largest difference if none is real.
+        Draws of the coefficients about 0 give the distribution of the largest difference if there is no real one.
         """
         differences = places - place
         errors = self.error(differences)

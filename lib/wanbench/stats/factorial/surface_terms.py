@@ -14,7 +14,7 @@ from ...errors import ParameterError
 from .terms import level_label
 
 BEND_LEVELS = 3
-"""Different values that a factor needs to show a bend."""
+"""Number of different values that a factor needs to show curvature."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Axis:
     low, high : float
         Ends of its range in the runs, coded as -1 and 1; NaN for choices.
     log : bool
-        Coded in logarithms.
+        Whether it is coded in logarithms.
     levels : tuple
         The choices; empty for a range. Codes are contrasts that sum to 0 over the choices.
     bends : bool
@@ -53,7 +53,7 @@ class Axis:
         return (2 * (values - low) / (high - low) - 1)[:, None]
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """The values at codes from -1 to 1; for choices, at equal parts of that."""
+        """The values at codes from -1 to 1; for choices, each choice has an equal part of this range."""
         share = (np.asarray(codes, dtype=float) + 1) / 2
         if self.levels:
             places = np.minimum((share * len(self.levels)).astype(int), len(self.levels) - 1)

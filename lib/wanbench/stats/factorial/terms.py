@@ -22,7 +22,7 @@ WORDS = {
     "batches_per_s": "batches per second",
     "throughput_bps": "throughput",
 }
-"""Columns in words, for sentences and figures; another column is written by its own name."""
+"""Readable names of columns, for sentences and figures; other columns keep their names."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Factor:
     """
     A factor and its code: its logarithm less the middle of the design, or -1/2 and 1/2 for the levels of a contrast.
 
-    `levels` are the two of a contrast, low first; () for a logarithm. `ends` are the smallest and the largest level
-    of a logarithm.
+    `levels` holds the two levels of a contrast, low first; () for a logarithm. `ends` holds the smallest and the
+    largest level of a logarithm.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""How full circuits were, from what their operators report: imported from a portal, or fetched from CloudWatch."""
+"""Utilisation of circuits, as their operators report it: imported from a portal, or fetched from CloudWatch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTO = {"in": True, "out": False}
 DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
 VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
 WAYS = INTO | DIRECT_CONNECT | VPN
-"""Metrics of a circuit's load: whether it comes in from the circuit, seen from whoever reports it."""
+"""Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it."""
 HERE = "here"
 """The end of the circuit that reports."""
 
@@ -30,18 +30,18 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
         Table metrics: rows of `importers.read_circuit`, or those of Direct Connect and VPN tunnels that were fetched
         from CloudWatch. Others are left out.
     capacity_bps : float, optional
-        Of every circuit whose rows do not state it.
+        Capacity of every circuit whose rows do not state it.
 
     Returns
     -------
     DataFrame
-        link_from and link_to are the circuit's name and "here". carried_bps and rate_bps are NaN where only a
-        percentage is known; what packets and queues did is NaN always.
+        link_from and link_to are the circuit's name and "here". carried_bps and rate_bps are NaN if only a percentage
+        is known; columns of packets and queues are always NaN.
 
     Raises
     ------
     MissingDataError
-        No row is about a circuit, or none says how long its interval was.
+        No row is about a circuit, or none states the length of its interval.
     """
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
     rows = metrics[metrics.metric.isin(WAYS) & metrics.source.isin(["circuit", "cloudwatch"])]
@@ -78,9 +78,9 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
 
 def circuit_capacity(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> Capacity:
     """
-    Whether circuits were ever at their capacity, as far as means over their intervals can say.
+    Whether circuits were ever at their capacity, judged by means over their intervals.
 
-    Parameters and errors are those of `circuit_windows`; MissingDataError also where no capacity is known.
+    Parameters and errors are those of `circuit_windows`; MissingDataError also if no capacity is known.
     """
     windows = circuit_windows(metrics, capacity_bps=capacity_bps)
     known = windows[windows.utilisation.notna()]

@@ -26,24 +26,24 @@ class LinkDrops(RowsResult):
     rows : DataFrame
         run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
         packets_device_dropped, dropped_share, verdict; directions that carried nothing are left out. The verdict is
-        "outside" where the queue of a link without a rate dropped anything, where loss was counted and none was
-        requested, or where the receiving device refused packets.
+        "outside" if the queue of a link without a rate dropped anything, if loss was counted but none requested, or if
+        the receiving device refused packets.
     """
 
     @property
     def sentence(self) -> str:
-        """How much the queues dropped, and in how many directions packets were dropped unexpectedly."""
+        """The packets that queues dropped, and the number of directions with unexpected drops."""
         rows = self.rows
         return (
             f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "
-            f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} dropped packets where "
-            "none may be."
+            f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} "
+            "dropped packets where none are allowed."
         )
 
 
 def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
     """
-    What each direction of a link dropped; ParameterError if `links` lacks one.
+    Packets dropped in each direction of a link; ParameterError if `links` lacks a direction.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class DeviceDrops(RowsResult):
     ----------
     rows : DataFrame
         run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict:
-        "outside" where anything was dropped.
+        "outside" if anything was dropped.
     """
 
     @property
@@ -88,7 +88,7 @@ class DeviceDrops(RowsResult):
 
 def device_drops(sessions: Sequence[pd.DataFrame]) -> DeviceDrops:
     """
-    What the kernel dropped, per run and device.
+    Packets dropped by the kernel, per run and device.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Lateness(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        Per run: run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN where
+        Per run: run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN if
         the emulator does not report it.
     """
 

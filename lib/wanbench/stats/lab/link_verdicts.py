@@ -37,7 +37,7 @@ RATE_SHARE = 0.05
 CUT_MS = 100.0
 """Allowed time from the command to the last reply: the time to start a command on a busy host."""
 CUT_BEFORE_S = 5.0
-"""Replies must arrive within this time before a cut; else the silence after it proves nothing."""
+"""Replies must arrive within this time before a cut, otherwise the silence after it proves nothing."""
 IP_BYTES = 20
 UDP_BYTES = 8
 TCP_HEADER_BYTES = 52
@@ -64,9 +64,9 @@ def rtt(
         Tables of these names.
     statistic : str
         "median", with an interval from order statistics (Hahn & Meeker 1991). Or "mean", for links with jitter, which
-        must not become delay: Student's interval, in which echoes count as n (1 - r) / (1 + r), with r the correlation
-        of one with the next (Bartlett 1935); outside the limit only if the whole interval is, "unknown" if only the
-        estimate is.
+        must not add delay: Student's interval, in which n echoes count as n (1 - r) / (1 + r), with r the lag-1
+        autocorrelation (Bartlett 1935). The verdict is then "outside" only if the whole interval is outside the limit,
+        "unknown" if only the estimate is.
     """
     mean = check_choice("statistic", statistic, ("median", "mean")) == "mean"
 
@@ -89,7 +89,7 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) ->
     """
     Standard deviation of the RTT against the root of the sum of squares of both directions: within 0.5 ms + 10 %.
 
-    The interval is that of a standard deviation of normal values (chi-square). Jitter is autocorrelated, so echoes
+    The interval is that of a standard deviation of normal values (chi-square). Jitter is autocorrelated, so n echoes
     count as n (1 - r^2) / (1 + r^2), with r the lag-1 autocorrelation (Bartlett 1935). The verdict is "outside" only if
     the whole interval is, and "unknown" if only the estimate is.
     """
@@ -123,7 +123,7 @@ def _of_echoes(
 
 def _if_clear(row: dict, n: float) -> dict:
     """The row; "unknown" if the estimate is outside the limit but not its whole interval."""
-    note = f"as good as {n:.0f} independent echoes"
+    note = f"equivalent to {n:.0f} independent echoes"
     low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
     if row["verdict"] == OUTSIDE and row["low"] <= high and row["high"] >= low:
         return row | {"verdict": UNKNOWN, "note": f"too few echoes to tell: {note}"}
@@ -148,7 +148,7 @@ def effective_n(values: np.ndarray, of: str = "variance") -> float:
 
 def loss(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> Verdicts:
     """
-    Share of echoes lost against 1 - (1 - loss there)(1 - loss back).
+    Share of echoes lost against 1 - (1 - loss forward)(1 - loss back).
 
     Within the limit if the request lies inside the exact binomial interval (Clopper & Pearson 1934) of the measured
     share; at the level 99 %, about 1 in 100 accurate links lies outside. A request of 0 allows no loss.
@@ -171,7 +171,7 @@ def loss(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> V
 
 def rate(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> Verdicts:
     """
-    Median rate at the receiver, headers added, against the rate limit of the sending direction: within 5 %.
+    Median rate at the receiver, headers included, against the rate limit of the sending direction: within 5 %.
 
     A link's limit counts whole packets, iperf3 counts payload. So each transfer's throughput is scaled by (payload +
     headers) / payload: 52 bytes per TCP segment (IPv4, TCP, timestamps), 28 per UDP datagram and 20 more for each
@@ -254,7 +254,7 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
 
 def order(echoes: pd.DataFrame) -> Verdicts:
     """
-    Replies that overtook the reply to an earlier echo, on links whose delay became shorter meanwhile; none may.
+    Number of replies that overtook the reply to an earlier echo, on links whose delay became shorter: none may.
 
     "unknown" unless the last tenth of the RTTs is shorter than the first tenth by more than the mean time between
     replies: otherwise no echo could overtake another.

@@ -89,7 +89,7 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
         As `utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
         are of the windows that count.
     arms : pair of str
-        Which to draw; each needs a row.
+        The arms to draw; each needs a row.
     """
     panels = {"rx_packets_per_s": "received", "tx_packets_per_s": "sent"}
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=list(panels.values()))
@@ -145,7 +145,7 @@ def broker_request_rates(requests: pd.DataFrame, *, note: str = "") -> go.Figure
     """
     Requests per second at the brokers over one test, by kind: a line per kind and broker, the most frequent kinds.
 
-    Kafka counts Fetch as the sum of FetchConsumer and FetchFollower: it is not drawn where these are.
+    Kafka counts Fetch as the sum of FetchConsumer and FetchFollower: it is not drawn if these are present.
 
     Parameters
     ----------

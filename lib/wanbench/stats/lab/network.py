@@ -10,7 +10,7 @@ from ...formatting import count, number
 
 def network(lab: Mapping) -> Finding:
     """
-    Say which network a run measured, and what that makes of RTTs.
+    State which network a run measured, and hence what its RTTs mean.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def network(lab: Mapping) -> Finding:
         ends = list(dict.fromkeys(number(delay, 1) for delay in (min(delays), max(delays))))
         sentence = (
             f"The network is emulated: {count(len(links), 'link')}, at first of {' to '.join(ends)} ms one way. "
-            "Delays were set, so an RTT is a check of the pipeline; what TCP makes of the paths is measured."
+            "Delays were set, so an RTT is a check of the pipeline; what TCP achieves over the paths is measured."
         )
     else:
         types = sorted({host["instance_type"] for host in hosts if host.get("instance_type")})
@@ -36,7 +36,7 @@ def network(lab: Mapping) -> Finding:
         regions = len({host["region"] for host in hosts})
         sentence = (
             f"The network is the real one between {count(len(hosts), 'host')} of lab {lab.get('kind')}{of} in "
-            f"{count(regions, 'region')}. Nothing of it was set, so RTT and throughput are both measured."
+            f"{count(regions, 'region')}. None of its properties was set, so RTT and throughput are both measured."
         )
     n = len(links) or len(hosts)
     return Finding(

@@ -19,7 +19,7 @@ from .verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_
 
 EVERY = "every region"
 CLEAR_OF_KNEE = 1.25
-"""How far below the knee an RTT must be for the link alone to limit: near the knee window and link do."""
+"""The RTT must be below the knee by this factor for the link alone to limit: near the knee both window and link do."""
 ALLOWED_SHARE = 0.05
 """Allowed error of window and capacity: the model leaves out slow start and the queue, some per cent each."""
 PAYLOAD_SHARE = 1448 / 1500
@@ -33,19 +33,19 @@ def of_run(
     level: float = 0.95,
 ) -> Verdicts:
     """
-    The settings of the links of a run against what its throughput and RTTs imply.
+    The settings of a run's links against the values that its throughput and RTTs imply.
 
-    There are rows for the window (if all transfers asked for the same buffer, iperf3 -w) and the capacity of
+    There are rows for the window (if all transfers requested the same buffer, iperf3 -w) and the capacity of
     `fit_window`, for the rate of each link that limited a pair (more than its window did), and for the loss of each
-    link that has one. Pairs on lossy links are limited by loss, so they do not count for the first three.
+    lossy link. Pairs on lossy links are limited by loss, so they do not count for the first three.
 
     Parameters
     ----------
     run : mapping of DataFrame
         Tables transfers and links, as `read_run` gives them. Transfers should be of one setting.
     pairs : DataFrame
-        Table `pairs` of these transfers. Where its RTTs are without load, the window comes out too small by what the
-        transfer's own queue adds to them: 6 % where 80 kB per round trip of 100 ms leave over a link of 10 Mbit/s.
+        Table `pairs` of these transfers. If its RTTs were measured without load, the window is underestimated, because
+        a transfer's own queue adds to its RTT: by 6 % if 80 kB per round trip of 100 ms leave over a link of 10 Mbit/s.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verd
     estimate : Estimate
         In bytes.
     window_bytes : float
-        What the sender's kernel reports of the receiver (`ss -ti`: snd_wnd), or `advertised_window_bytes`.
+        The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or `advertised_window_bytes`.
     """
     return _against(estimate, "window", window_bytes, run_id)
 

@@ -14,7 +14,7 @@ from ..result import Estimate, Result
 KEY = ["run_id", "test_id", "attempt"]
 LINK = [*KEY, "link_from", "link_to"]
 AT_CAPACITY = 0.95
-"""Share of its rate from which a link is at capacity in a window: shapers keep a rate to within some per cent."""
+"""A link is at capacity in a window from this share of its rate on: shapers keep a rate to within some per cent."""
 METHOD = "bits delivered, and lost after they had used the link's rate, between two readings of its counters"
 ASSUMPTION = "A burst shorter than a window shows only in the drops and the backlog of the queue"
 CIRCUIT_METHOD = "the mean rate of each interval, as the circuit's operator reports it"
@@ -37,9 +37,9 @@ def windows(samples: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps, utilisation (NaN
-        without a rate, or where it was changed within the window), packets_per_s (delivered), packets_sent and
-        packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters fall (another
-        lab) is left out.
+        without a rate, or if it was changed within the window), packets_per_s (delivered), packets_sent and
+        packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters fall (another lab)
+        is left out.
     """
     rows = samples.sort_values("at_s", kind="stable")
     # A lost packet has used the link's rate, as it is lost behind the queue.
@@ -70,11 +70,11 @@ class Capacity(Result):
     ----------
     links : DataFrame
         Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
-        share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (the time that the bytes
-        waiting at a sample need to leave), longest_backlog_s (the longest time in which every sample found some). NaN
-        where it is not known, as of a circuit what its queues did.
+        share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send the bytes
+        queued at a sample), longest_backlog_s (longest time in which every sample found some). Unknown values are NaN,
+        such as the queues of a circuit.
     is_circuit : bool
-        What the operator of circuits reports, not what the lab counted on its links.
+        Whether the numbers come from the operator of circuits rather than from the lab's counters.
     """
 
     links: pd.DataFrame
@@ -118,7 +118,7 @@ class Capacity(Result):
         often = f"at capacity in {number(at_capacity, 0)}" if at_capacity else "never at capacity"
         fullest = rows.loc[rows.max_utilisation.idxmax()]
         length_s = float(f"{rows.window_s.median():.2g}")
-        queues = "what queues dropped is not known"
+        queues = "drops in queues are unknown"
         if rows.packets_sent.notna().any():
             dropped, sent = rows.packets_queue_dropped.sum(), int(rows.packets_sent.sum())
             queues = (
@@ -173,7 +173,7 @@ def capacity(samples: pd.DataFrame) -> Capacity:
         No link has a rate and two samples.
     """
     if samples.empty:
-        raise MissingDataError("the run has no samples of links, as a real network has none to count on.")
+        raise MissingDataError("the run has no samples of links: a real network has no links to count on.")
     known = windows(samples)
     known = known[known.utilisation.notna()]
     if known.empty:
@@ -182,7 +182,7 @@ def capacity(samples: pd.DataFrame) -> Capacity:
 
 
 def by_link(known: pd.DataFrame) -> pd.DataFrame:
-    """What `Capacity.links` says of windows with a utilisation, by the columns of `LINK`; without backlogs."""
+    """The rows of `Capacity.links` for windows with a utilisation, by the columns of `LINK`; without backlogs."""
     known = known.assign(window_s=known.end_s - known.start_s, is_full=known.utilisation >= AT_CAPACITY)
     groups = known.groupby(LINK, dropna=False)
     table = groups.agg(
@@ -230,7 +230,7 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     samples : DataFrame
         Table link_samples.
     region : str
-        Such as that of the brokers.
+        For example the brokers' region.
 
     Returns
     -------

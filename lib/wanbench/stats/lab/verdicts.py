@@ -46,7 +46,7 @@ class Verdicts(RowsResult):
     rows : DataFrame
         One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low, high,
         level, error (delivered less requested), allowed, limit (as text), n, verdict and note. `verdict` is "within",
-        "outside", or "unknown" where the data cannot tell; `note` says why.
+        "outside", or "unknown" if the data cannot tell; `note` says why.
     """
 
     DRAWN_BY = "verdicts_figure.requested_against_delivered"
@@ -71,7 +71,7 @@ class Verdicts(RowsResult):
         """
         Per quantity the number of links within, outside and unknown, the limit, and the worst link.
 
-        The worst link is the one whose error is the largest part of the error allowed for it.
+        The worst link is the one with the largest error relative to its allowed error.
         """
         rows = []
         for measured, group in self.rows.groupby("quantity", sort=False):

@@ -21,7 +21,7 @@ DEPENDENT = "records of one episode share its fault, so they are not independent
 
 @dataclass(frozen=True, repr=False)
 class Median(Estimate):
-    """A median over episodes; `at_least` if it is a lower limit, because too few outages were seen to end."""
+    """A median over episodes; `at_least` if it is a lower limit, because too few outages ended within their episode."""
 
     at_least: bool = False
 
@@ -40,11 +40,11 @@ def median_of(
     values : sequence of float
         One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
     censored : sequence of bool
-        The value is a lower limit: the interval holds whether it is just that or above all others.
+        Whether the value is a lower limit. The interval allows for it to be exact or above all other values.
     level : float
-        Asked of the interval.
+        Requested level of the interval.
     **about
-        `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" where the median is a lower limit.
+        `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" if the median is a lower limit.
     """
     values = np.asarray(values, dtype=float)
     open_end = np.zeros(len(values), dtype=bool) if len(censored) == 0 else np.asarray(censored, dtype=bool)

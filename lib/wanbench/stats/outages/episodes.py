@@ -31,9 +31,11 @@ TABLES = (
 OPTIONAL = ("controller_events",)
 SURVIVING, HIT = "surviving", "hit"
 ON_TIME = 0.95
-"""Below this share of records acknowledged in time, producers were behind: the same share as for a restored rate."""
+"""
+Producers were behind if the share of records acknowledged in time is below this, the same share as for a restored rate.
+"""
 FAULTS = ("cut", "cut-out", "cut-in", "slow", "kill", "freeze", "none")
-"""The order in which they stand in tables and figures."""
+"""Kinds of faults, in the order of tables and figures."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,9 @@ class Episode:
     Attributes
     ----------
     about : Series
-        Its row of table `faults`.
+        The episode's row of table `faults`.
     tables : dict
-        Its rows of the other tables, by name.
+        The episode's rows of the other tables, by name.
     """
 
     about: pd.Series
@@ -159,7 +161,7 @@ class Episode:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """What nodes logged from fault to healing, except dark nodes, whose entries may never have taken effect."""
+        """Log entries of nodes from fault to healing, except those of dark nodes, which may never have taken effect."""
         rows = self.tables.get("controller_events")
         if rows is None or rows.empty:
             return pd.DataFrame(columns=["at_s", "node_id", "kind", "broker", "partition"])
@@ -188,7 +190,7 @@ class Episodes(Result):
     ----------
     items : tuple of Episode
     left_out : DataFrame
-        setting and reason of the others.
+        setting and reason of each episode that was left out.
     """
 
     items: tuple[Episode, ...]
@@ -227,13 +229,13 @@ class Episodes(Result):
 
     @property
     def sentence(self) -> str:
-        """How many there are, and how many were left out."""
+        """The number of episodes, and the number left out."""
         missing = f"; {count(len(self.left_out), 'attempt')} left out" if len(self.left_out) else ""
         return f"{count(len(self), 'episode')} of {count(len(self.settings), 'setting')}{missing}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Why attempts were left out, and where producers lagged before the fault."""
+        """Why attempts were left out, and in which settings producers lagged before the fault."""
         reasons = self.left_out.groupby("reason").size() if len(self.left_out) else {}
         late = [each.on_time for each in self.items if each.has_fault and each.on_time < ON_TIME]
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
@@ -328,5 +330,5 @@ def _setting_order(about: pd.Series) -> tuple:
 
 
 def is_planted(about: pd.Series) -> bool:
-    """Whether this episode's notes were damaged on purpose."""
+    """Whether this episode's output was damaged on purpose."""
     return isinstance(about.get("damage"), str) and about.damage != ""

@@ -8,9 +8,9 @@ from math import nan
 import numpy as np
 
 STEP_S = 0.1
-"""Windows of a rate begin this far apart: a tenth of the shortest outage that a page speaks of, a second."""
+"""Step between the starts of windows: a tenth of the shortest outage that a page reports, a second."""
 WINDOW_S = 1.0
-"""Length of the windows of a rate. Some RTTs long, so that bursts of acknowledgements even out."""
+"""Length of the windows over which a rate is taken: several RTTs, so that bursts of acknowledgements even out."""
 HOLD_S = 2.0
 """How long a rate must hold before it counts as restored."""
 
@@ -23,9 +23,9 @@ class Outage:
     Attributes
     ----------
     start_s, end_s : float
-        The events before and after it, by their own clock.
+        Times of the events before and after the gap, by their own clock.
     length_s : float
-        From one to the other, less the schedule's gap, never below 0; where the gap was cut short, up to there.
+        Time between the two, less the schedule's gap, at least 0; a gap that was cut short ends there.
     censored : bool
         No event followed, or only after healing: the outage lasted at least this long.
     """
@@ -53,15 +53,15 @@ def longest_gap(
     Parameters
     ----------
     times : array of float
-        When events came, in any order.
+        Times of the events, in any order.
     begin_s, end_s : float
         Begin and end of the fault.
     until_s : float
-        When events stopped being due. A gap that reaches it is censored.
+        Time after which no events were due. A gap that reaches it is censored.
     schedule_gap_s : float
-        The gap that the schedule has anyway.
+        The usual gap of the schedule.
     healed_s : float, optional
-        A gap that spans this time says nothing of how long it would have lasted: it is cut there, and censored.
+        A gap that spans this time is cut there and censored, because its further length is unknown.
 
     Examples
     --------
@@ -104,19 +104,19 @@ def time_to_recover(times, before_s: float, begin_s: float, until_s: float, *, s
     Parameters
     ----------
     times : array of float
-        When events came.
+        Times of the events.
     before_s : float
-        The earlier rate is that from here to `begin_s`.
+        Start of the period, up to `begin_s`, that gives the earlier rate.
     until_s : float
-        When events stopped being due.
+        Time after which no events were due.
     share : float
-        Of the earlier rate. A window counts as too low only if it is also below every window of the earlier time:
-        what varied before the fault as well is no outage.
+        Share of the earlier rate. A window counts as too low only if it is also below every window before the fault:
+        variation that existed before is no outage.
 
     Returns
     -------
     float
-        In seconds; 0 if the rate never fell; NaN if it did not come back, or nothing came before.
+        In seconds; 0 if the rate never fell; NaN if it was not restored, or if there were no events before.
     """
     times = np.sort(np.asarray(times, dtype=float))
     _, earlier = rates(times, before_s, begin_s)

@@ -21,9 +21,9 @@ class Losses(Result):
     Attributes
     ----------
     rows : DataFrame
-        One row per episode: its key, setting, and the counts of `stats.outages.records.account`.
+        One row per episode: key, setting, and the counts of `stats.outages.records.account`.
     level : float
-        Of bounds and intervals.
+        Confidence level of bounds and intervals.
     """
 
     rows: pd.DataFrame
@@ -42,7 +42,7 @@ class Losses(Result):
         return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
     def lost(self, setting: str) -> Estimate:
-        """The share of acknowledged records that are missing from the log, or in it but never delivered."""
+        """The share of acknowledged records that are missing from the log, or in the log but never delivered."""
         sums, about = self.sums(setting), f"acknowledged records lost, {setting}"
         claim = f"Of the records acknowledged under “{setting}”, {{}} were lost or undelivered"
         return share_of(int(sums.gone), int(sums.acknowledged), level=self.level, quantity=about, claim=claim)
@@ -80,7 +80,7 @@ class Losses(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Records of one episode are dependent."""
+        """A caution that records of one episode are dependent."""
         return (DEPENDENT[0].upper() + DEPENDENT[1:] + "; the share of episodes does not assume it",)
 
     def table(self) -> pd.DataFrame:
@@ -107,7 +107,7 @@ def losses(found: Episodes, *, level: float = 0.95) -> Losses:
     """
     Account for every acknowledged record; `gone` are those lost from the log or undelivered.
 
-    Episodes whose notes were damaged on purpose are left out.
+    Episodes whose output was damaged on purpose are left out.
 
     A record that was delivered before it vanished from the log also counts as lost: later readers will not find it.
     """

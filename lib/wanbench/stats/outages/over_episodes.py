@@ -16,15 +16,15 @@ from .bounds import Median, median_of
 @dataclass(frozen=True, repr=False)
 class OverEpisodes(Result):
     """
-    Times in seconds, one row per episode. A subclass names its columns in QUANTITIES and says its sentence.
+    Times in seconds, one row per episode. A subclass names its columns in QUANTITIES and gives the sentence.
 
     Attributes
     ----------
     rows : DataFrame
-        run_id, test_id, attempt, setting, a column per quantity (NaN: not seen), and for those that may last beyond the
-        episode a column "<quantity>_censored": the time is a lower limit.
+        run_id, test_id, attempt, setting, a column per quantity (NaN: not seen), and for each that may last beyond the
+        episode a column "<quantity>_censored": whether the time is a lower limit.
     level : float
-        Asked of intervals.
+        Requested level of intervals.
     """
 
     rows: pd.DataFrame
@@ -38,7 +38,7 @@ class OverEpisodes(Result):
         return list(dict.fromkeys(self.rows.setting))
 
     def of(self, setting: str, name: str) -> Median:
-        """The median of a quantity over the episodes of a setting; with n = 0 where none has it."""
+        """The median of a quantity over the episodes of a setting; n = 0 if no episode has it."""
         own, title = self.rows[self.rows.setting == setting], self.QUANTITIES[name]
         own = own[own[name].notna()]
         censored = own[f"{name}_censored"].astype(bool) if f"{name}_censored" in own else ()
@@ -53,7 +53,7 @@ class OverEpisodes(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Too few episodes, and outages that were not seen to end."""
+        """Cautions on too few episodes, and on outages whose end was not seen."""
         notes, level = [], min((each.level for each in self.estimates), default=self.level)
         if level < self.level:
             low, asked = percent(level), percent(self.level)

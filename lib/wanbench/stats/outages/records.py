@@ -40,11 +40,13 @@ MORE = {
     "lost_after_delivery": "of those lost: received before they vanished",
     "overwritten": "of those lost: another record has their offset",
 }
-"""Counts that share records with the faults above."""
+"""Further counts, of records that may also have one of the faults above."""
 
 
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
-    """Counts of the faults of records, by the names above, and `acknowledged` and those of MORE; see `faulty`."""
+    """
+    Counts of the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
+    """
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
     return {

@@ -14,9 +14,12 @@ from .gaps import longest_gap, time_to_recover
 from .over_episodes import OverEpisodes, spelled
 
 WARMUP_S = 1.0
-"""Start of the traffic to skip: clients still connect and find leaders."""
+"""Seconds of traffic to skip at the start, when clients still connect and find leaders."""
 FEWEST = 5
-"""Events before the fault. A stream with fewer has no rate that could be interrupted: it is left out."""
+"""
+Minimum number of events before the fault. A stream with fewer is left out, because it has no rate that could be
+interrupted.
+"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,7 +31,7 @@ class Recovery(OverEpisodes):
     ----------
     streams : DataFrame
         One row per episode and stream: key, quantity (one of QUANTITIES), unit (number of client or partition), start_s
-        and end_s (after the fault, as it happened, with the schedule's gap), outage_s, censored.
+        and end_s (since the fault, including the schedule's gap), outage_s, censored.
     """
 
     streams: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -73,8 +76,8 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
     gap. "All" are those of all clients outside the hit regions together; a partition's writes are those of these
     clients, its reads those of any consumer.
 
-    An outage that healing ended might have lasted longer: it is censored at healing, a lower limit. Not so for clients
-    in the hit regions, which only healing restores. Outages that begin after healing are counted separately.
+    An outage that healing ended might have lasted longer: it is censored at healing, a lower limit. This does not apply
+    to clients in the hit regions, which only healing restores. Outages that begin after healing are counted separately.
     """
     check_level(level)
     rows, streams = [], []

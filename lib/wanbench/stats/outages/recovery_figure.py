@@ -12,7 +12,7 @@ from .bounds import Median
 from .recovery import Recovery
 
 SHOWN = ("writes", "writes_partition", "reads_partition")
-"""Whole service, and the worst partition to write and to read: the others are in the table."""
+"""Quantities drawn: the whole service, and the worst partition to write and to read. The others are in the table."""
 
 
 def recovery(result: Recovery, *, note: str = "") -> go.Figure:

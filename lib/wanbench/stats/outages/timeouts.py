@@ -8,11 +8,13 @@ message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.inter
 largest RTT.
 
 Detection
-    The controller fences a broker when S has passed since its last heartbeat (KIP-631). That one was sent up to H and r
-    before the fault, so that is S - H - r to S after it. It looks every S/8, so it may take 9/8 S.
+    The controller fences a broker when S has passed since its last heartbeat (KIP-631). The last heartbeat was sent up
+    to H + r before the fault, so S ends between S - H - r and S after the fault. The controller checks every S/8, so it
+    may take 9/8 S.
 Controller in the region that is lost
-    Voters notice when a fetch was not answered for Q, up to r of which had passed, and then vote: that takes one round
-    trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller begins every session anew.
+    Voters notice when a fetch has not been answered for Q, of which up to r had passed before the fault. Then they
+    vote, which takes one round trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller
+    starts every session anew.
 Acknowledgements with acks=all
     A leader answers once every in-sync replica has the record. A replica in the dark region leaves the in-sync set when
     its broker is fenced, or when its leader has seen it lag for L, whichever is first. It may have lagged for
@@ -79,11 +81,11 @@ def implied(
     Parameters
     ----------
     settings : mapping
-        Of brokers and clients, by Kafka's names; the defaults for those not given.
+        Settings of brokers and clients, by Kafka's names; those not given have their defaults.
     rtt_ms : float
         The largest round trip between regions.
     controller_lost : bool
-        The active controller stood in the region.
+        Whether the active controller was in the region.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from .leave_one_out import LeaveOut
 
 SCALED_Z = "jackknife over places on Fisher's z, scaled by variance components"
 PERFECT = 1 - 1e-12
-"""A correlation that is perfect without some region has no variance on the scale of Fisher's z, so no interval."""
+"""From this |r| on, a correlation counts as perfect: Fisher's z is then infinite, so there is no interval."""
 VARIES = 1e-9
 """Sum of squares of standardised x below which x is constant up to rounding."""
 HEIGHT = (1.0, 0.0)

@@ -42,7 +42,7 @@ class Precision(Result):
     @property
     def sentence(self) -> str:
         return (
-            f"An interval of plus or minus {number(self.half_width)} {self.unit} takes about "
+            f"An interval of plus or minus {number(self.half_width)} {self.unit} needs about "
             f"{count(self.n_regions, 'region')} in as many places: {count(self.n_tests, 'test')}, "
             f"{number(self.minutes, 0)} minutes."
         )

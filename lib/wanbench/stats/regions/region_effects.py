@@ -25,7 +25,7 @@ LOG_RATIO = (-6.0, 14.0)
 CHUNK_CELLS = 2_000_000
 """Numbers held at a time, 16 MB."""
 IMPOSSIBLE = 1e30
-"""Stands for an infinite deviance, which the search could not subtract."""
+"""Replaces an infinite deviance, which the search could not subtract."""
 
 
 @dataclass(frozen=True)

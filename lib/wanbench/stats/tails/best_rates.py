@@ -1,10 +1,10 @@
 """
 The highest rate at which a latency quantile meets an objective.
 
-Two methods that can check each other: stepped rates, where the curve of the typical trial's quantile crosses the
-objective, interpolated on log axes; and bisection, which ends with a bracket, the highest rate that met the objective
-and the lowest that failed. A queue's curve is far from straight between two steps, so the interval is never narrower
-than the steps or brackets around the rate. Bisection has the smaller brackets and is the better method.
+Two methods that can check each other: stepped rates: the rate at which the curve of the typical trial's quantile
+crosses the objective, interpolated on log axes; and bisection, which ends with a bracket, the highest rate that met the
+objective and the lowest that failed. A queue's curve is far from straight between two steps, so the interval is never
+narrower than the steps or brackets around the rate. Bisection has the smaller brackets and is the better method.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STEPS = (
     "least the two steps between which the rate lies"
 )
 SEARCHES = "geometric mean of the middles of the searches' brackets; t over searches, beyond both ends of the brackets"
-ASSUMPTION = "Blocks are independent and stand for further ones; the quantile rises with the rate"
+ASSUMPTION = "Blocks are independent and represent further ones; the quantile rises with the rate"
 SEARCHED = (
     "Searches are independent; the rate lies within each search's bracket, apart from what differs among them"
 )
@@ -87,7 +87,7 @@ def best_rate(trials: pd.DataFrame, objective_ms: float, q: float = 0.99, *, lev
 def best_rate_of(
     curve: StepCurve, objective_ms: float, shares: pd.DataFrame | None = None, *, level: float = 0.95
 ) -> BestRate:
-    """As `best_rate`, of a curve; `shares` has the trials per step, and how many met the objective."""
+    """Like `best_rate`, from a curve; `shares` has the number of trials per step, and how many met the objective."""
     level = check_level(level)
     check_number("objective_ms", objective_ms, 0, above=True)
     x, goal, r = np.log(curve.rates), log(objective_ms), len(curve.blocks)
@@ -140,7 +140,7 @@ def best_rate_of(
 
 def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
     """
-    Where a rising curve crosses a goal, interpolated; NaN if it lies above or below it throughout.
+    The point at which a rising curve crosses a goal, interpolated; NaN if the curve lies wholly above or below it.
 
     >>> crossing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.5, 2.5]), 1.5), crossing(np.arange(2.0), np.zeros(2), 1.0)
     (1.5, nan)
@@ -158,7 +158,8 @@ def searched_rate(
     """
     The highest rate that meets an objective, from searches.
 
-    The interval is t's, around the means of the lower and of the upper ends, so it is never narrower than the brackets.
+    The interval is Student's, around the means of the lower and of the upper ends of the brackets, so it is never
+    narrower than the brackets.
 
     Parameters
     ----------

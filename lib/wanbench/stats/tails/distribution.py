@@ -4,9 +4,9 @@ One distribution of latencies, and its quantiles with intervals.
 A quantile is the smallest latency that a share q of the records does not exceed. A lost record, which never arrived,
 exceeds every latency. The naive interval takes order statistics of independent values. The main one takes them with the
 effective number of values: it follows from how much the share beyond a latency varies from run to run or, within one
-run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). It is the minimum over
-all latencies between the quantile and the end, as bursts may lie beyond the quantile without affecting it. The upper
-end is open if one burst holds too many of the records beyond the quantile.
+run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). This number is the
+minimum over all latencies from the quantile on, because bursts may lie beyond the quantile without affecting it. The
+upper end is open if one burst holds too many of the records beyond the quantile.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ from . import quantile_intervals as order
 from .exceedances import Parts, equal_bursts
 
 MIN_BURSTS = 5
-"""The upper end is open if the bursts beyond the quantile are worth fewer than so many of equal size, and one is large:
-neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv) between intervals that
-miss and intervals that are never closed."""
+"""
+The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one of
+them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv): with
+less, intervals miss; with more, they are hardly ever closed.
+"""
 LARGE_BURST = 0.1
-"""Share of the records beyond the quantile from which a burst is large."""
+"""A burst is large if it holds at least this share of the records beyond the quantile."""
 RATIO_OF_SHARES = 1.5
 """Ratio of the shares beyond two successive latencies at which the design effect is taken."""
 MAX_CELLS = 10_000_000
-"""Resampled values of a bootstrap in all; more would take seconds per quantile."""
+"""Total number of resampled values of a bootstrap; more would take seconds per quantile."""
 MIN_RESAMPLES = 200
 """Fewer resamples give no percentiles worth showing at the level 95 %."""
 NEARLY_ALL = 0.99
-"""Share of n from which an effective number is not worth a mention."""
+"""An effective number of at least this share of n is not mentioned."""
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
     METHOD
@@ -50,7 +52,7 @@ EFFECTIVE = (
 NAIVE = "order statistics of independent values"
 BOOTSTRAP = "stationary bootstrap (Politis & Romano 1994), percentiles"
 ASSUMPTIONS = {
-    "runs": "The runs are independent of each other and stand for further ones",
+    "runs": "The runs are independent of each other and represent further ones",
     "stretches of time": "The run is stationary, and long enough to contain every kind of burst; "
     "differences from run to run are not in the interval",
     "": "The values are independent of each other",
@@ -65,7 +67,7 @@ class Tail:
     Parameters
     ----------
     name : str
-        What was measured, as sentences name it.
+        Name of the measured quantity, for sentences.
     values_ms, counts : array
         Latencies, ascending, and the number of records with each.
     n_lost : int
@@ -226,13 +228,13 @@ class Tail:
             largest = f", the largest of {number(bursts.max(), 0)}" if len(bursts) > 1 else ""
             return (
                 f"{number(bursts.sum(), 0)} of the {beyond} beyond it came in {count(len(bursts), 'burst')}{largest}; "
-                f"it takes {MIN_BURSTS} of equal size, so measure longer"
+                f"it needs {MIN_BURSTS} of equal size, so measure longer"
             )
         needed = order.min_values(q, level)
         if effective_n < needed:
             dependent = effective_n <= NEARLY_ALL * self.n
             worth = f", worth {number(effective_n, 0)} independent ones" if dependent else ""
-            return f"{count(self.n, 'record')}{worth} are too few, it takes {needed:,}"
+            return f"{count(self.n, 'record')}{worth} are too few, it needs {needed:,}"
         return self._lost if self.n_lost else "the records above it cluster, so they count as too few"
 
 

@@ -17,21 +17,24 @@ from scipy import stats
 from ..time import autoregression, series
 
 STRETCHES = 1_000
-"""Stretches of a long run: short enough to tell one burst from the next."""
+"""Number of stretches of a long run: each is short enough to separate one burst from the next."""
 MIN_IN_STRETCH = 10
-"""Records in a stretch of a shorter run: a shorter stretch could not hold a burst."""
+"""Minimum number of records in a stretch: a shorter stretch could not hold a burst."""
 SPELLS = 30
-"""Periods of a run between which the design effect is estimated: enough for t to be near the normal, and few enough
-that
-a spell is longer than most bursts."""
+"""
+Number of periods of a run whose differences give the design effect: enough for t to be near the normal, and few enough
+for a period to be longer than most bursts.
+"""
 MIN_SPELLS = 10
 """With fewer periods the test of `CLUSTERED_P` has no power, so the design effect always counts."""
 CLUSTERED_P = 0.05
 """Records count as independent unless the scatter between periods has a p-value below this. Without this test the noise
 of the design effect would widen the intervals of independent records by a third."""
 BURST_P = 1e-3
-"""A stretch belongs to a burst if it holds two records or more, and independent records would be as many there less
-often than this."""
+"""
+A stretch belongs to a burst if it holds at least two records, and the probability of that many independent records in
+it is below this.
+"""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def knee(result: Knee, *, note: str = "") -> go.Figure:
         name="knee",
         title=f"The knee of {name}",
         subtitle=f"Geometric mean over trials with {percent(result.knee.level)} intervals; grey: each block. Dashed: "
-        "the knee; shaded: where that of a second run falls.",
+        "the knee; shaded: the interval for that of a second run.",
         alt=f"{name} of latency against the rate. {result.sentence}",
         caption=result.sentence,
         table=table,

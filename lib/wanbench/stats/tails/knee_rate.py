@@ -28,15 +28,19 @@ from . import quantile_intervals as order
 from .step_curves import StepCurve, ends, rising, step_curve, student
 
 POINTS = 2_000
-"""Knees tried between the first and the last step: closer than 0.2 % where the steps span a factor of 30."""
+"""
+Number of knees tried between the first and the last step: they are closer than 0.2 % if the steps span a factor of 30.
+"""
 RISE = 2.0
-"""The quantile at the last step over that at the first below which there is no knee: a curve that has not doubled
-cannot be told from one that rises evenly, or by scatter."""
+"""
+Minimum ratio of the quantile at the last step to that at the first: a curve that rises less cannot be distinguished
+from an even rise, or from scatter.
+"""
 METHOD = (
     "level line and rising line on logarithmic axes, least squares (Hudson 1966); t on the jackknife over blocks "
     "(Shao & Tu 1995)"
 )
-ASSUMPTION = "Blocks are independent and stand for further ones; the curve is level and then rises"
+ASSUMPTION = "Blocks are independent and represent further ones; the curve is level and then rises"
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +56,7 @@ class Knee(Result):
     second_run : Estimate
         The same rate, with the interval into which the knee of a second run falls.
     where : "inside", "none", "before the first step", "between the last two steps"
-        The last of these also where the step before the last cannot be told from the level.
+        The last also applies if the last step but one cannot be distinguished from the level.
     kneedle : float
         The rate that Kneedle gives on the same curve; NaN if there is no knee.
     level_ms, exponent : float
@@ -72,7 +76,7 @@ class Knee(Result):
 
     @property
     def sentence(self) -> str:
-        """Where the knee lies, and where that of a second run would."""
+        """The place of the knee, and the interval for that of a second run."""
         name = order.name(self.curve.q)
         span = f"{self.curve.rates[0]:,.0f} to {self.curve.rates[-1]:,.0f} records/s"
         if self.where == "none":
@@ -96,8 +100,8 @@ def knee(trials: pd.DataFrame, q: float = 0.99, *, level: float = 0.95) -> Knee:
     Parameters
     ----------
     trials : DataFrame
-        One row per trial: `block`, `rate_records_per_s`, `tail`. At least 4 steps and 2 blocks; 3 blocks are worth
-        having, because t with one degree of freedom gives no useful interval.
+        One row per trial: `block`, `rate_records_per_s`, `tail`. At least 4 steps and 2 blocks; better 3 blocks,
+        because t with one degree of freedom gives no useful interval.
     """
     return knee_of(step_curve(trials, q), level=level)
 

@@ -39,7 +39,7 @@ class Quantiles(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """One per quantile."""
+        """The estimate of each quantile."""
         return self.numbers
 
     @property

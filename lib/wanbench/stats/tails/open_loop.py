@@ -18,7 +18,7 @@ WHAT = ("end to end", "publish")
 MARKED, MSER = "marked", "mser"
 NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "clock_error_ms", "histogram")
 CLOCK_LIMITED = 0.01
-"""From this share of latencies below the clocks' uncertainty, there is a caution."""
+"""From this share of latencies below the clocks' uncertainty on, there is a caution."""
 
 
 def of_open_loop(
@@ -43,10 +43,10 @@ def of_open_loop(
     what : "end to end" or "publish"
         Until receipt by a consumer group, or until acknowledgement to the producer.
     group : int, optional
-        Only what this consumer group saw. None: every group's receipts.
+        Only the receipts of this consumer group. None: those of every group.
     warm_up : "marked", "mser" or a number
-        What is left out at the start of each load: the seconds marked as warm-up, as many as
-        `wanbench.stats.tails.stationarity.start_of_steady_state` says of the medians of seconds, or so many seconds.
+        The part left out at the start of each load: the seconds marked as warm-up, the seconds cut by
+        `wanbench.stats.tails.stationarity.start_of_steady_state` of their medians, or a number of seconds.
 
     Raises
     ------

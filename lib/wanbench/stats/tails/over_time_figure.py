@@ -1,4 +1,4 @@
-"""Latency over time, per record or per second, above what the brokers did at that time."""
+"""Latency over time, per record or per second, above the brokers' pauses."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def over_time(
     ----------
     records : DataFrame
         Table probe_records: first receipts are points, records that were never received crosses; of many records, every
-        k-th is drawn and all of the slowest. Or what `per_second` gives, open_loop_histograms or histograms: lines of
-        median, p99 and maximum per second.
+        k-th is drawn and all of the slowest. Or the result of `per_second`, open_loop_histograms or histograms: lines
+        of median, p99 and maximum per second.
     pauses : DataFrame, optional
         Table broker_pauses: a row of marks per node and kind, from the start to the end of each pause.
     what : "end to end" or "publish"
-        Of histograms.
+        The latency to take from histograms.
     """
     figure = (
         make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06) if pauses is not None else go.Figure()

@@ -48,7 +48,7 @@ class Causes(Result):
     excess, slow, others, ratio : Estimate
         Shares of seconds with a pause: of the slow less that of the others (fractions), both shares, and their ratio.
     p : float
-        Of `n_shifts` random shifts of the pauses and of the data as they are, the share with as large an excess.
+        Share of `n_shifts` random shifts of the pauses, the unshifted data included, with at least as large an excess.
     n_shifts : int
     by_kind : DataFrame
         kind, pauses, slow_share, other_share, p of each kind alone; p not adjusted for their number.
@@ -114,14 +114,14 @@ def causes(
     Parameters
     ----------
     latencies : DataFrame
-        Table open_loop_histograms, histograms or probe_records, or what `per_second` made of one of them.
+        Table open_loop_histograms, histograms or probe_records, or the result of `per_second` for one of them.
     pauses : DataFrame
-        Table broker_pauses; where both have run_id, the pauses of a run meet the seconds of that run alone.
+        Table broker_pauses; if both tables have run_id, pauses are matched only to seconds of their own run.
     least_ms : float
-        Shorter pauses do not count. Default 20 ms: above what young collections of an idle broker take, so that a
-        pause is rare enough to single a second out.
+        Shorter pauses do not count. Default 20 ms: longer than young collections of an idle broker, so that seconds
+        with a pause are rare.
     by : "p99_ms", "max_ms" or "p50_ms"
-        What makes a second slow.
+        The quantile by which a second is slow.
     slowest : float
         Share of the seconds of each trial that are slow, at least one.
     over_ms : float, optional
@@ -133,7 +133,7 @@ def causes(
     shifts, seed : int
         Random shifts of the test.
     level : float
-        Of the intervals.
+        Level of the intervals.
 
     Raises
     ------

@@ -27,13 +27,13 @@ def per_second(frame: pd.DataFrame, *, what: str = "end to end", group: int = 0)
         Table open_loop_histograms, of which seconds of the warm-up are left out; table histograms; or probe_records.
     what : "end to end" or "publish"
     group : int
-        The consumer group that received the records; of no meaning to "publish".
+        The consumer group that received the records; unused with "publish".
 
     Returns
     -------
     DataFrame
-        A row per second in which records were due: the columns of `PROBE` that the frame has but the file, start_s,
-        length_s, n (lost records too), p50_ms, p99_ms, max_ms. They are infinite where lost records reach so far.
+        A row per second in which records were due: the columns of `PROBE` in the frame except the file, start_s,
+        length_s, n (including lost records), p50_ms, p99_ms, max_ms. A quantile is infinite if lost records reach it.
 
     Raises
     ------

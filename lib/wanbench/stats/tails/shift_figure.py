@@ -66,7 +66,7 @@ def shift(result: Shift, *, note: str = "") -> go.Figure:
         figure,
         name="shift",
         title=f"Shift function: {result.b.tail.name} against {result.a.tail.name}",
-        subtitle=f"Difference at each quantile; the bars hold together in {percent(result.level)} of cases. "
+        subtitle=f"Difference at each quantile; the bars are simultaneous in {percent(result.level)} of cases. "
         "Orange: differs from 0. Triangle: an end is open.",
         alt=f"Shift function. {result.sentence}",
         caption=result.sentence,

@@ -26,7 +26,7 @@ from .quantile_intervals import check_quantile
 SHIFT_AT = (*(k / 10 for k in range(1, 10)), 0.95, 0.99, 0.999, 0.9999)
 """Deciles, and the quantiles of a latency report."""
 DRAWS = 20_000
-"""Draws of the largest error: enough for a single level accurate to a tenth of 1 minus itself."""
+"""Number of draws of the largest error: enough to determine 1 minus the level of a single interval to a tenth."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +37,7 @@ class Shift(TailComparison):
     Attributes
     ----------
     level : float
-        At which the whole band holds; the `level` of a single estimate is higher.
+        Level of the whole band; the `level` of a single estimate is higher.
     """
 
     level: float = 0.95
@@ -62,14 +62,14 @@ def shift(a: Tail, b: Tail, at: Sequence[float] = SHIFT_AT, *, level: float = 0.
     at : sequence of float
         Quantiles; by default deciles, p95, p99, p99.9 and p99.99.
     level : float
-        At which the band holds at all of them together.
+        Simultaneous level of the band.
     **settings
-        Those of `Tail.estimate`.
+        Settings of `Tail.estimate`.
     """
     units = min((tail.parts.n_runs for tail in (a, b) if tail.parts is not None), default=1)
     single = single_level(at, level, units)
     found = compare_tails(a, b, at, level=single, **settings)
-    note = f"; level {percent(round(single, 4))} each, so that {len(at)} hold together at {percent(level)}"
+    note = f"; level {percent(round(single, 4))} each, so that {len(at)} are simultaneous at {percent(level)}"
     cautions = tuple(dict.fromkeys((*a.cautions, *b.cautions, *_open_ends(found))))
     differences = tuple(
         replace(one, method=one.method + note, warnings=cautions) for one in found.differences
@@ -97,8 +97,8 @@ def single_level(at: Sequence[float], level: float = 0.95, runs: int = 1) -> flo
     Parameters
     ----------
     runs : int
-        The fewest runs of a side: errors then have one variance of `runs` - 1 degrees of freedom in common, so that
-        they are large together. 1 if the units are records or stretches of time.
+        Number of runs of the side with fewer: all errors then share one variance with `runs` - 1 degrees of freedom, so
+        they tend to be large together. 1 if the units are records or stretches of time.
 
     Examples
     --------

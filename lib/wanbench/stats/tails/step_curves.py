@@ -24,7 +24,7 @@ from . import quantile_intervals as order
 RATE = "rate_records_per_s"
 COLUMNS = ("block", RATE, "tail")
 MIN_STEPS = 4
-"""A level part and a rising part take two steps each."""
+"""A level part and a rising part need two steps each."""
 MIN_BLOCKS = 2
 """One block says nothing about scatter."""
 FILL_ROUNDS = 50
@@ -39,7 +39,7 @@ class StepCurve:
     Attributes
     ----------
     q : float
-        Which quantile.
+        The quantile as a share.
     rates : array
         The steps, ascending, in records/s.
     blocks : tuple
@@ -48,7 +48,7 @@ class StepCurve:
     n : int
         Number of trials.
     notes : tuple of str
-        What a reader must know of it.
+        What a reader must know about the curve.
     """
 
     q: float
@@ -103,7 +103,7 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     Raises
     ------
     ParameterError
-        If there are fewer than 4 steps or 2 blocks, or a step or block has nothing in common with the others.
+        If there are fewer than 4 steps or 2 blocks, or a step or block shares no trial with the others.
     """
     check_columns("trials", trials, COLUMNS)
     order.check_quantile(q)

@@ -33,15 +33,20 @@ from .repeated import TailTrials
 
 VERDICTS = ("better", "worse", "tied", "not enough data")
 MARGIN = 0.10
-"""Ratios within 10 % either way count as tied: two runs of one system hours apart differ by about as much, so nobody
-should choose a system for less."""
+"""
+Ratios within 10 % on either side count as tied: two runs of one system hours apart differ by about as much, so a
+smaller ratio is no reason to choose a system.
+"""
 MIN_BLOCKS = 3
-"""With two blocks t has one degree of freedom: a ratio of 2 would have to repeat to within 6 % to be told from 1."""
+"""
+With two blocks t has one degree of freedom: a ratio of 2 would differ significantly from 1 only if both blocks agreed
+to within 6 %.
+"""
 MIN_BEYOND = 5
 """Records beyond the quantile in each trial: with fewer, its quantile is near its slowest record, and depends on how
 many records the trial has."""
 METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
-ASSUMPTION = "Blocks are independent and stand for further ones; log ratios scatter about symmetrically"
+ASSUMPTION = "Blocks are independent and represent further ones; log ratios scatter about symmetrically"
 SHOWN = ("row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", "verdict")
 
 
@@ -53,10 +58,10 @@ class Verdicts(Result):
     Attributes
     ----------
     rows : DataFrame
-        `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials), `low`, `high` (of
-        this row alone), `n_blocks`, `n_a`, `n_b` (records), `p_differs`, `p_tied` (adjusted over all rows), `verdict`
-        (on b, all rows together), `verdict_alone` (as if the row were the only one), `reason` (why there are not
-        enough data).
+        `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials), `low`, `high` (not
+        simultaneous), `n_blocks`, `n_a`, `n_b` (records), `p_differs`, `p_tied` (adjusted over all rows), `verdict` (on
+        b, simultaneous over all rows), `verdict_alone` (as if the row were the only one), `reason` (for "not enough
+        data").
     ratios : tuple of Estimate
         One per row.
     a, b : str
@@ -86,7 +91,7 @@ class Verdicts(Result):
 
     @property
     def sentence(self) -> str:
-        """Where b is better, worse or tied, and where there are not enough data."""
+        """The rows in which b is better, worse or tied, and those without enough data."""
         parts = []
         for verdict in VERDICTS:
             rows = self.rows[self.rows.verdict == verdict]
@@ -127,7 +132,7 @@ def verdict(
     Parameters
     ----------
     a, b : TailTrials
-        Trials of both systems; those of equal `blocks` are held against each other.
+        Trials of both systems; those of the same block are compared.
     margin : float
         Ratios from 1 / (1 + margin) to 1 + margin are tied.
     """
@@ -171,7 +176,7 @@ def verdicts(
         _verdict(row.ratio, row.p_differs_alone, row.p_tied_alone, alpha) for row in table.itertuples()
     ]
     open_ = (table.verdict == VERDICTS[-1]) & (table.reason == "")
-    table.loc[open_, "reason"] = "the interval holds both 1 and ratios beyond the margin"
+    table.loc[open_, "reason"] = "the interval contains both 1 and ratios beyond the margin"
     _, a, b = found[0][:3]
     return Verdicts(
         table.drop(columns=["p_differs_alone", "p_tied_alone"]),
@@ -269,7 +274,7 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
 
 def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
     if blocks < MIN_BLOCKS:
-        return f"{count(blocks, 'block')} with trials of both; it takes {MIN_BLOCKS}"
+        return f"{count(blocks, 'block')} with trials of both; it needs {MIN_BLOCKS}"
     least = min(tail.n for each in (a, b) for tail in each.tails)
     if least * (1 - q) < MIN_BEYOND - 1e-9:
         return (

@@ -13,7 +13,7 @@ SYMBOLS = dict(zip(VERDICTS, ("triangle-left", "triangle-right", "circle", "circ
 
 
 def verdicts(result: Verdicts, *, note: str = "") -> go.Figure:
-    """A row per row of the table: the ratio of b over a with its interval, and the margin within which it is tied."""
+    """The ratio of b over a in each row of the table, with its interval, and the margin within which it is tied."""
     rows = result.rows.reset_index(drop=True)
     figure = go.Figure()
     figure.add_vrect(
@@ -42,8 +42,8 @@ def verdicts(result: Verdicts, *, note: str = "") -> go.Figure:
         figure,
         name="verdicts",
         title=f"Latency of {result.b} against {result.a}",
-        subtitle=f"Ratios of typical trials with {percent(result.level)} intervals of each row; shaded: tied. Verdicts "
-        "hold for all rows together.",
+        subtitle=f"Ratios of typical trials with {percent(result.level)} intervals of each row; shaded: "
+        "tied. Verdicts are simultaneous over all rows.",
         alt=f"Ratios of quantiles. {result.sentence}",
         caption=result.sentence,
         table=rows.drop(columns="verdict_alone"),

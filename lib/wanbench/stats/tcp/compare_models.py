@@ -23,9 +23,14 @@ MIN_REGIONS = 5
 """With fewer, the interval over left-out regions has hardly any degrees of freedom."""
 BY = {"to_cloud": "receiving cloud", "from_cloud": "sending cloud", "cloud_pair": "pair of clouds"}
 FACTOR = 2.0
-"""A pair is unexplained only if every model misses it by more than this factor: less is ordinary noise of a test."""
+"""
+A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a test.
+"""
 ROBUST_Z = 3.0
-"""And by more than so many robust standard deviations of the model's residuals: 3 in 1,000 if they were normal."""
+"""
+A pair is unexplained only if it also lies beyond this many robust standard deviations of each model's residuals: 3 in
+1,000 if they were normal.
+"""
 RULE = (
     f"every model but the {CONSTANT} misses it, when either of its regions is left out, on the same side by more "
     f"than a factor of {FACTOR:g} and {ROBUST_Z:g} robust standard deviations"
@@ -45,10 +50,9 @@ class ModelComparison(Result):
     ----------
     scores : DataFrame
         One row per model, the best first: model, formula, fitted (its parameters), n_parameters, error_factor (the
-        exponential of the mean absolute log error on left-out regions: 1.5 is half as much again or a third less) with
-        low and high, median_factor, in_sample_factor, worse_by (its error over that of the best, a factor) with
-        worse_low and worse_high,
-        verdict ("best", "not told apart from the best", "worse"), same_curve_as.
+        exponential of the mean absolute log error on left-out regions: 1.5 means 50 % more or a third less) with low
+        and high, median_factor, in_sample_factor, worse_by (its error over that of the best, a factor) with worse_low
+        and worse_high, verdict ("best", "not told apart from the best", "worse"), same_curve_as.
     pairs : DataFrame
         Per unordered pair (or ordered: see `compare_models`): region_a, region_b, cloud_pair, distance_km, rtt_ms,
         throughput_bps, and per model "<model>: ratio", measured over predicted by the fits that left out either of
@@ -175,12 +179,12 @@ def compare_models(
     pairs : DataFrame
         Table `pairs`, with `rtt_ms` and `throughput_bps`.
     transfer_bytes, transfer_s : float, optional
-        What each test sent, or how long; one is needed for the finite transfer.
+        Bytes that each test sent, or its duration; one of them is needed for the finite transfer.
     ordered : bool
         Take the two directions of a pair as two rows rather than their geometric mean.
     by : str, optional
         "to_cloud", "from_cloud" (both if ordered) or "cloud_pair": fit every model to each such group separately.
-        A receiver's window is that of its cloud, so the two directions of a pair of clouds can differ for good.
+        The window depends on the receiver's cloud, so the two directions of a pair of clouds can differ permanently.
 
     Raises
     ------

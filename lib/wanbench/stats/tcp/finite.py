@@ -27,7 +27,7 @@ def transfer_time_s(transfer_bytes, rtt_ms, window_bytes=np.inf):
 
     Examples
     --------
-    10 MB at 200 ms through a window of 3 MiB, and what that is as a rate, against the steady 126 Mbit/s:
+    10 MB at 200 ms through a window of 3 MiB: the time, and the rate, which in the steady state would be 126 Mbit/s:
 
     >>> time_s = transfer_time_s(10e6, 200, 3 * 2**20)
     >>> round(float(time_s), 2), round(float(80e6 / time_s) / 1e6, 1)

@@ -73,8 +73,8 @@ def fit_model(
     """
     Fit one of the models of `compare_models`, with an interval for each of its parameters.
 
-    The interval says how far the parameter may differ in other regions, given the model. It does not say how far the
-    model is wrong: `compare_models` scores its predictions.
+    The interval says how much the parameter may differ in other regions if the model holds. It does not cover errors of
+    the model: `compare_models` scores its predictions.
 
     Parameters
     ----------

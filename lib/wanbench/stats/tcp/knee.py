@@ -1,9 +1,9 @@
 """
 Robust fit of a level line that meets a line of slope -1: y = min(level, falling - x).
 
-For given weights the least-squares solution is exact, not searched by steps: between two neighbouring points
-the problem is two weighted means, and with the knee on a point it is one; running sums give all of these at
-once, for many sets of weights together. Huber's loss is reached by reweighting.
+For given weights the least-squares solution is exact, not searched by steps: with the knee between two neighbouring
+points it is two weighted means, with the knee on a point it is one; running sums give all of these at once, for many
+sets of weights together. Huber's loss is reached by reweighting.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from math import inf
 import numpy as np
 
 HUBER = 1.345
-"""Residuals beyond so many scales count by their absolute value: 95 % efficient if they are normal (Huber 1981)."""
+"""Residuals beyond this many scales enter the loss linearly: 95 % efficient if residuals are normal (Huber 1981)."""
 ROUNDS = 6
-"""Rounds of reweighting from weights near those of the fit; the fit itself starts from equal ones and takes twice."""
+"""
+Rounds of reweighting from weights close to those of the fit; the fit itself starts from equal weights and takes twice
+as many.
+"""
 CHUNK_CELLS = 1_000_000
 """Cells of weights at a time: about 100 MB with the running sums."""
 
@@ -26,8 +29,8 @@ class Knee:
     """
     The fit of y = min(level, falling - x).
 
-    `level` and `falling` are infinite where no point lies on that side. `x` and `y` are the points, x ascending;
-    `scale` is that of the residuals, `robust` the weights of Huber's loss.
+    `level` and `falling` are infinite if no point lies on that side. `x` and `y` are the points, x ascending; `scale`
+    is that of the residuals, `robust` the weights of Huber's loss.
     """
 
     level: float
@@ -98,8 +101,7 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
     """
     Exact weighted least squares of y = min(level, falling - x) for each row of weights (rows, points).
 
-    `x` ascends. The level is infinite where every point lies on the falling side, `falling` where all are
-    level.
+    `x` ascends. The level is infinite if every point lies on the falling side, `falling` if all are level.
     """
     # Centred, so that sums of squares keep their digits.
     middle_x, middle_y = x.mean(), y.mean()

@@ -27,15 +27,15 @@ from .window import buffer_bytes
 
 FRIENDLY_RANDOM = 1.273
 """
-CUBIC's constant of the Reno-friendly region under independent losses, as Linux has it: its Reno estimate grows by
-3 (1 - beta) / (1 + beta) of a segment per round trip throughout (RFC 8312, 4.2). RFC 9438 (4.3) lets it grow by 1 once
-it has reached the window before the loss, `cwnd_prior`; senders that do so keep windows 11 % larger there
-(`validity.models` simulates them), and their loss comes out too low.
+CUBIC's constant of the Reno-friendly region under independent losses, as in Linux: its Reno estimate grows by 3 (1 -
+beta) / (1 + beta) of a segment per round trip throughout (RFC 8312, 4.2). RFC 9438 (4.3) lets it grow by 1 once it has
+reached the window before the loss, `cwnd_prior`; senders that do so keep windows 11 % larger there (`validity.models`
+simulates them), so their loss is underestimated.
 """
 CONVEX_RANDOM = 1.195
 """CUBIC's constant of the cubic region under independent losses."""
 BEND = 6.5
-"""Exponent of the power mean that joins both regions: with it the window of simulated senders is met to 1 %."""
+"""Exponent of the power mean that joins both regions: it reproduces the window of simulated senders to 1 %."""
 RECOVERY = {"reno": 0.5, "cubic": 1.0}
 """
 The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow.
@@ -43,23 +43,26 @@ Fitted to 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to
 """
 MODEL_SD = 0.08
 """
-Standard deviation of the model's own error, of log loss. In those cells the estimate differed from the losses that
-happened by 0.05 (CUBIC) and 0.04 (Reno), standard deviation of the log, chance included; other senders get more room.
+Standard deviation of the model's own error in log loss. In the cells of `RECOVERY`, log estimates differed from the
+actual losses with a standard deviation of 0.05 (CUBIC) and 0.04 (Reno), chance included; this value leaves room for
+other senders.
 """
 NOISE = 1.15
-"""Standard deviation of log loss times the root of the losses seen: 1.03 for Reno, 1.12 for CUBIC, in simulation."""
+"""
+Standard deviation of log loss times the root of the number of losses: 1.03 for Reno, 1.12 for CUBIC, in simulation.
+"""
 MIN_LOSSES = 5
-"""With fewer losses seen, the logarithm of their number is far from normal, and so is the interval."""
+"""With fewer losses the logarithm of their number is far from normal, so the interval would be wrong."""
 WARM_UP_LOSSES = 10
 """Losses after which a sender has left the window of slow start: each shrinks it by a factor of 0.5 or 0.7."""
 MAX_LOSS = 0.03
-"""Loss from which timeouts, which the model lacks, take a large part of the time."""
+"""From this loss on, timeouts, which the model lacks, take a large part of the time."""
 SMALLEST_LOSS = 1e-9
-"""Where the search for a loss begins: at 1 ms a Reno sender would reach 480 Gbit/s."""
+"""Start of the search for a loss: at 1 ms a Reno sender would reach 480 Gbit/s."""
 BISECTIONS = 60
 """Halvings of the range of log loss, 20.7: the last step is below the precision of a float."""
 MIN_TRANSFERS_FOR_SCATTER = 3
-"""Minimum transfers for their scatter to count: two do not give a variance."""
+"""Minimum number of transfers for their scatter to count: two give no useful variance."""
 RATE_BASED = ("bbr", "bbr2", "bbr3")
 METHOD = "average window = throughput x RTT / (8 MSS), put into the model of {} under independent losses ({})"
 MODELS = {
@@ -135,8 +138,8 @@ def estimate_loss(
     include spurious ones, and only the sender knows them.
 
     On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms, not the cells that `RECOVERY` was fitted
-    to), the estimate from several connections was off the loss that was set by 7 % at the root mean square and by 16 %
-    at worst, and the interval held it in all cells and for each of the 68 connections alone.
+    to), the estimate from several connections differed from the loss that was set by 7 % (root mean square) and by 16 %
+    at most, and the interval contained it in all cells and for each of the 68 connections alone.
 
     Parameters
     ----------
@@ -145,7 +148,7 @@ def estimate_loss(
         Transfers that are not TCP, ended in an error or lack a value are left out and counted. The measured time should
         begin after some ten losses (iperf3 -O): until then slow start's large window makes throughput too high.
     rtt_ms, mss_bytes, congestion_control : optional
-        In place of the columns mean_rtt_ms, mss_bytes and congestion_control, which few tools but iperf3 report.
+        Replace the columns mean_rtt_ms, mss_bytes and congestion_control, which few tools but iperf3 report.
     omitted_s : float, optional
         Seconds of start-up that the transfers leave out; a caution says if they are too few.
 
@@ -157,7 +160,8 @@ def estimate_loss(
     Raises
     ------
     ParameterError
-        If the rows are of several directions or congestion controls, of one without a model here, or if none is left.
+        If the rows are of several directions or congestion controls, if there is no model of the congestion control, or
+        if no row is left.
     """
     level = check_level(level)
     given = {
@@ -178,7 +182,7 @@ def estimate_loss(
     n_left_out = len(transfers) - len(rows)
     warnings = (f"{count(n_left_out, 'transfer')} left out",) if n_left_out else ()
     if name in RATE_BASED:
-        why = f"{name} sends at the rate it measures: no loss follows from its throughput"
+        why = f"{name} sends at the rate that it measures, so its throughput does not determine the loss"
         return _estimate(nan, (nan, nan), rows, f"none for {name}", level, (), (*warnings, why))
     rtt_ms, mss_bytes = rows.mean_rtt_ms.to_numpy(), rows.mss_bytes.to_numpy()
     streams = rows.streams.astype(float).fillna(1.0).clip(lower=1.0).to_numpy()
@@ -207,7 +211,7 @@ def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
     ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
     directions = len(transfers[ends].drop_duplicates()) if ends and len(transfers) > 1 else 1
     if directions > 1:
-        raise ParameterError(f"the transfers are of {directions} directions; a loss is that of one")
+        raise ParameterError(f"the transfers are of {directions} directions; allowed: one direction")
     optional = {
         "streams": 1,
         "congestion_control": None,

@@ -10,12 +10,12 @@ MSS_BYTES = 1448
 """Payload of a segment of 1,500 bytes: 20 IPv4, 20 TCP, 12 timestamps."""
 PERIODIC = np.sqrt(3 / 2)
 """
-Constant of the law where losses are evenly spaced (Mathis et al. 1997), for a sender that grows one segment per round
-trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). A sender that counts delayed acknowledgements
-has 1/sqrt(2) of it.
+Constant of the law for evenly spaced losses (Mathis et al. 1997), for a sender whose window grows by one segment per
+round trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). For a sender that counts delayed
+acknowledgements it is smaller by 1/sqrt(2).
 """
 RANDOM = 1.3098
-"""Constant of the law for the same sender where each packet is lost independently (Ott, Kemperman & Mathis 1996)."""
+"""Constant of the law for the same sender if each packet is lost independently (Ott, Kemperman & Mathis 1996)."""
 
 
 def mathis_bps(loss, rtt_ms, constant=PERIODIC):

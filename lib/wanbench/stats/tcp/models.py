@@ -21,7 +21,7 @@ MAX_LOSS = 0.4
 """Largest loss that a fit tries: beyond it the formulas no longer hold, and a transfer hardly moves."""
 UNITS = {"W": "bytes", "p": "fraction", "C": "bit/s"}
 CONSTANT = "constant"
-"""Name of the model with one throughput for all pairs: the yardstick that a useful model must beat."""
+"""Name of the model with one throughput for all pairs: the baseline that a useful model must beat."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def throughput_models(
     """
     All models; the finite transfer only with one of `transfer_bytes` and `transfer_s`.
 
-    Each TCP model is capped at a fitted capacity C: every path has one, and without it the near pairs would dominate
-    the fit. Mathis's curve is then the same as the window's: throughput ~ 1/RTT below C.
+    Each TCP model is capped at a fitted capacity C: every path has one, and without it near pairs would dominate the
+    fit. Mathis's curve is then the same as the window's: throughput ~ 1/RTT below C.
     """
     if transfer_bytes is not None and transfer_s is not None:
         raise ParameterError("give transfer_bytes or transfer_s, not both: a test ends by one of them")

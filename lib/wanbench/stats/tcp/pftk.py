@@ -10,7 +10,7 @@ from .window import BITS
 MIN_RTO_MS = 200.0
 """Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)."""
 MIN_LOSS = 1e-12
-"""Losses are clipped to this: below, 1 / p leaves no digits for the other terms."""
+"""Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms."""
 
 
 def pftk_bps(loss, rtt_ms, window_bytes=np.inf, rto_ms=None):
@@ -29,7 +29,7 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf, rto_ms=None):
     rtt_ms, window_bytes : float or array
         `window_bytes` is the receiver's; infinite for none.
     rto_ms : float or array, optional
-        The first timeout, T0; by default the round-trip time plus 200 ms, as Linux has on a path without jitter.
+        The first timeout, T0; by default the round-trip time plus 200 ms, as in Linux on a path without jitter.
 
     Examples
     --------

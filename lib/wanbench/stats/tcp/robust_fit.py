@@ -17,15 +17,17 @@ from .knee import HUBER
 from .models import Paths, ThroughputModel
 
 STEPS = 40
-"""Levenberg-Marquardt steps at most; half of the fits of a simulated survey take 6, and 1 in 14 stops here."""
+"""
+Maximum number of Levenberg-Marquardt steps; half of the fits of a simulated survey take 6, and 1 in 14 stops here.
+"""
 SCALES = 6
-"""Rounds of fit and scale at most; in simulated surveys the scale settles to 0.1 % in 1 to 4."""
+"""Maximum number of rounds of fit and scale; in simulated surveys the scale settles to 0.1 % in 1 to 4."""
 GRID = {1: 200, 2: 80, 3: 20}
 """Grid points per axis by number of parameters: 200 to 8,000 curves, so that the grid costs less than the fit."""
 GRID_PAIRS = 100
-"""Pairs that the grid is judged by; more would not move the best point to another basin."""
+"""Number of pairs on which the grid is evaluated; more would not move the best point to another basin."""
 STARTS = 6
-"""Grid points that start a fit: enough to reach every basin of curves with a knee."""
+"""Number of grid points from which a fit starts: enough to reach every basin of curves with a knee."""
 DIFFERENCE = 1e-5
 """Step of the numerical derivatives, of logarithms: about the cube root of the precision of a float."""
 MIN_SCALE = 1e-4

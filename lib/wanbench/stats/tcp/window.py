@@ -8,9 +8,9 @@ BITS = 8
 """Bits per byte."""
 WINDOW_SHARE = 0.64
 """
-Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 where they arrive one by
-one, 0.66 where the device joins them (measured, 6.18). Since 6.6 the kernel derives it from the memory that packets
-really fill; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
+Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 if they arrive one by one,
+0.66 if the device merges them (measured, 6.18). Since 6.6 the kernel derives it from the memory that packets actually
+use; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
 """
 
 
@@ -34,7 +34,7 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
 
 def buffer_bytes(rate_bps, rtt_ms):
     """
-    The bandwidth-delay product: bytes in flight that fill a path, and so the smallest window that does.
+    The bandwidth-delay product: bytes in flight that fill a path, which is the smallest sufficient window.
 
     A socket buffer must be larger, as it also holds the kernel's bookkeeping (Linux: about twice).
 
@@ -49,7 +49,7 @@ def advertised_window_bytes(receive_buffer_bytes):
     The window that a Linux receiver advertises for a buffer, when the application reads at once.
 
     The buffer is the one that autotuning may reach, the third number of `tcp_rmem`. A program that sets SO_RCVBUF
-    itself (iperf3 -w) gets twice what it asks for, up to twice `net.core.rmem_max`: the kernel adds room for
+    itself (iperf3 -w) gets twice the requested size, up to twice `net.core.rmem_max`: the kernel adds room for
     bookkeeping. `ss -ti` on the sender shows the real window as snd_wnd.
 
     >>> round(float(advertised_window_bytes(2 * 65_536)), 1)

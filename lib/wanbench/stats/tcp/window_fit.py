@@ -28,15 +28,21 @@ from .pairs_with_both import pairs_with_both
 from .window import BITS, window_limited_bps
 
 MIN_PER_SIDE = 3
-"""Pairs on a side of the knee below which its limit is not identified: two can be outliers together."""
+"""With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers."""
 MIN_FOR_MISFIT = 10
-"""Pairs of two clouds whose median is compared with the model: of fewer, a few outliers decide."""
+"""Minimum number of pairs of two clouds for comparing their median with the model: with fewer, outliers decide."""
 MISFIT = 1.5
-"""Ratio of the medians of two pairs of clouds, over the model, above which one W and one C do not fit all."""
+"""
+If the medians of measured over model of two pairs of clouds differ by more than this factor, one W and one C do not fit
+all pairs.
+"""
 FEW_BEYOND = 0.15
-"""Share of the pairs beyond the knee below which W comes out 5 to 20 % too small, simulated (`validity.window`)."""
+"""If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)."""
 UNEVEN_SD = 0.15
-"""Standard deviation of the log of places' effects on throughput: a W by receiver of twice that makes C 3 % low."""
+"""
+Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3 %
+too low.
+"""
 MAX_LOGARITHM = 700.0
 """Logarithms from here on are infinite: exp has no float beyond 709."""
 NAIVE = "pairs taken as independent"
@@ -64,8 +70,8 @@ class WindowFit(Result):
         The RTT from which the window limits, 8 W / C, in ms.
     pairs : DataFrame
         Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps,
-        implied_window_bytes (throughput x RTT / 8: what W would have to be if the window were the limit),
-        model_throughput_bps, ratio (measured / model), limit ("window" or "capacity").
+        implied_window_bytes (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps,
+        ratio (measured / model), limit ("window" or "capacity").
     left_out : DataFrame
         Rows not in use, with their reason.
     """
@@ -81,7 +87,7 @@ class WindowFit(Result):
 
     @property
     def limits(self) -> str:
-        """How many pairs each limit binds: "the window limits 12 pairs, the capacity limits 3 pairs"."""
+        """The number of pairs that each limit binds: "the window limits 12 pairs, the capacity limits 3 pairs"."""
         n_pairs = self.pairs.limit.value_counts()
         return ", ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
 
@@ -114,16 +120,16 @@ def fit_window(
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
     The RTT of a pair is the median of both directions, its throughput their geometric mean. On the log scale, the
-    interval of W comes from the jackknife over regions, less that over pairs as far as the scatter is a pair's own;
-    variance components give its degrees of freedom. C and the knee rest on few pairs, and one region more or less makes
-    them jump, so theirs are the percentiles of a bootstrap over regions, open at the end where resamples had no such
-    limit. `coverage` says how often the interval of W covers in simulated surveys.
+    interval of W comes from the jackknife over regions, less the jackknife over pairs for the scatter that belongs to
+    single pairs; variance components give its degrees of freedom. C and the knee depend on few pairs and change
+    abruptly with a single region, so their intervals are percentiles of a bootstrap over regions, open at an end if
+    resamples had no such limit. `coverage` says how often the interval of W covers in simulated surveys.
 
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`, with `rtt_ms` and `throughput_bps`. An RTT without load misses the queue that the transfer itself
-        fills; W is then too small by it.
+        Table `pairs`, with `rtt_ms` and `throughput_bps`. An RTT without load excludes the queue that the transfer
+        itself causes, which makes W too small.
     cluster
         As for `fit_rtt`.
 
@@ -192,8 +198,9 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
     return (
-        f"W rests on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: simulated with so few, it comes "
-        f"out 5 to 20 % too small, and {coverage.few_beyond(n_places)}",
+        f"W depends on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: in "
+        "simulations with so few, it is 5 to 20 % too small, and "
+        f"{coverage.few_beyond(n_places)}",
     )
 
 
@@ -213,8 +220,8 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]
     if sd < UNEVEN_SD or isinf(fit.level):
         return (), skewed
     return (
-        f"places differ by a factor of {exp(sd):.2f} beyond the knee (one standard deviation): if that is their W, the "
-        "knee is blurred, and C comes out 3 to 12 % too small",
+        f"places differ by a factor of {exp(sd):.2f} beyond the knee (one standard deviation): "
+        "if their W differ by as much, the knee is blurred, and C is 3 to 12 % too small",
     ), skewed
 
 
@@ -244,7 +251,9 @@ def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
         if n_pairs < MIN_PER_SIDE:
             warnings.append(f"{symbol} is not identified: {count(n_pairs, 'pair')} on its side of the knee")
         elif n_places < FEWEST_FOR_INTERVAL:
-            warnings.append(f"{symbol} rests on {count(n_pairs, 'pair')} of {count(n_places, 'place')} only")
+            warnings.append(
+                f"{symbol} depends on {count(n_pairs, 'pair')} of {count(n_places, 'place')} only"
+            )
     return tuple(warnings)
 
 

@@ -21,13 +21,13 @@ OF_MEANS = ("means", "difference")
 OF_MEDIANS = ("medians", "median_difference")
 RATIOS = ("means", "medians")
 MIN_UNITS = 2
-"""A variance between units takes two of them."""
+"""A variance between units needs two units."""
 MIN_UNITS_FOR_MEDIAN = 4
 """Resamples of fewer units repeat the same few medians, so their percentiles are not an interval."""
 MIN_EFFECTIVE = 5.0
-"""Below so many independent values the interval rests on the autoregression, which so short a series cannot check."""
+"""With fewer effective values the interval depends on the autoregression, which such a short series cannot verify."""
 MAX_RESAMPLE = 400
-"""Values of a group in a resample. More do not change the spread between groups, and cost time."""
+"""Maximum number of values of a group in a resample: more do not change the spread between groups, and cost time."""
 SERIES = (
     "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White 2004; Davison "
     "& Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values"
@@ -46,7 +46,7 @@ PLAIN = "plain stationary bootstrap, percentiles"
 ASSUMPTIONS = {
     "series": "Each series is stationary, and depends on its past as an autoregression with short blocks does. "
     "Differences from run to run are not in the interval",
-    "runs": "The runs of an arm are independent of each other and of the other arm's, and stand for further ones",
+    "runs": "The runs of an arm are independent of each other and of the other arm's, and represent further ones",
     "blocks": "Differences between blocks act on both arms alike; the blocks are independent of each other",
 }
 
@@ -69,7 +69,7 @@ class Arm:
 
 
 class Contrast(NamedTuple):
-    """A number with its interval; NaN where there is none."""
+    """A number with its interval; NaN if there is none."""
 
     number: float
     low: float = nan
@@ -138,7 +138,7 @@ def _series_cautions(arms) -> tuple[str, ...]:
         if worth < MIN_EFFECTIVE:
             cautions.append(
                 f"{arm.name}: its {count(len(arm.values), 'value')} are so autocorrelated that they are worth "
-                f"{number(worth, 1)} independent ones; below {MIN_EFFECTIVE:g} the interval rests "
+                f"{number(worth, 1)} independent ones; below {MIN_EFFECTIVE:g} the interval depends "
                 "on the autoregression being right. Measure longer or repeat the run"
             )
     slow = [arm.name for arm in arms if arm.dependence.at_limit]
@@ -159,7 +159,7 @@ def by_run(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Generato
     contrasts = _without_intervals(centre) | welch(*means, level)
     notes = ()
     if min(sizes) < MIN_UNITS_FOR_MEDIAN:
-        notes = (f"no interval of medians from {basis}; it takes {MIN_UNITS_FOR_MEDIAN} runs in each",)
+        notes = (f"no interval of medians from {basis}; it needs {MIN_UNITS_FOR_MEDIAN} runs in each",)
     else:
         picks = [rng.integers(size, size=(resamples, size)) for size in sizes]
         drawn = _drawn_medians([arm.units for arm in arms], picks, rng)
@@ -183,7 +183,7 @@ def by_block(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Genera
     for name, within in differences.items():
         contrasts[name] = _t_interval(centre[name], float(within.std(ddof=1)) / sqrt(n), n - 1, level)
     if n < MIN_UNITS_FOR_MEDIAN:
-        notes = (f"no interval of medians from {basis}; it takes {MIN_UNITS_FOR_MEDIAN}",)
+        notes = (f"no interval of medians from {basis}; it needs {MIN_UNITS_FOR_MEDIAN}",)
     else:
         picks = rng.integers(n, size=(resamples, n))
         drawn = _drawn_medians((a.units, b.units), (picks, picks), rng)

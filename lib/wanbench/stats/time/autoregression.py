@@ -13,7 +13,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 MIN_VALUES = 20
-"""Fewer values cannot tell an autoregression from chance."""
+"""With fewer values an autoregression cannot be distinguished from chance."""
 LARGEST_ROOT = 0.97
 """Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate."""
 LARGEST_FITTED_ROOT = 0.995
@@ -110,7 +110,7 @@ def largest_root(coefficients: np.ndarray) -> float:
 
 def variances(coefficients: np.ndarray) -> tuple[float, float]:
     """
-    Variance of one value, and long-run variance (of the mean, times n), where the residuals have variance 1.
+    Variance of one value, and long-run variance (variance of the mean times n), for residuals of variance 1.
 
     >>> [round(variance, 3) for variance in variances(np.array([0.5]))]
     [1.333, 4.0]

@@ -41,7 +41,8 @@ class Comparison(Result):
     difference, median_difference : Estimate
         b minus a, in `unit`.
     a, b : Arm
-        The arms; with runs `mean` is the mean of run means, with blocks that of block means (blocks with both arms).
+        The arms. `mean` is the mean of run means, or of block means (blocks with both arms), if there are runs or
+        blocks.
     unit_of_replication : str
         "blocks", "runs" or "series".
     left_out : DataFrame
@@ -64,7 +65,7 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """The ratio of means, worded so that "times" and "per cent more" cannot be mistaken for each other."""
+        """The ratio of means, worded so that "times" and "per cent more" cannot be confused."""
         ratio = self.means
         ends = ratio.written_interval
         inside = f"{ratio.written_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
@@ -155,7 +156,7 @@ def compare_arms(
     unit : str
         Unit of the value, such as "ms" or "bit/s".
     resamples, seed
-        Of the bootstrap.
+        Number and seed of resamples of the bootstrap.
 
     Raises
     ------

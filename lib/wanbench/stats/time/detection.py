@@ -22,11 +22,11 @@ from ..result import Estimate, Result
 
 KEY = ["run_id", "test_id", "attempt"]
 EPISODES = ("slow", "link", "kill")
-"""Actions that a detector should notice: the others do not slow a broker unannounced."""
+"""Actions that a detector should notice: no others slow a broker unannounced."""
 RECOVERY_S = 15.0
 """Time after a cluster is healthy again until followers have caught up and clients have reconnected."""
 AGREE_S = 0.01
-"""Times of alarms are kept to microseconds; windows are a hundred times longer than this."""
+"""Alarms closer than this count as equal: times are stored to microseconds, and windows are a hundred times longer."""
 SETTINGS = (
     "method",
     "learn_s",
@@ -47,18 +47,19 @@ class Detected(Result):
     Attributes
     ----------
     delay : Median
-        From when the fault was in force to the alarm of the broker that had it, over all episodes; one that ended
-        without an alarm is a lower limit.
+        Time from when the fault took effect to the alarm on its broker, over all episodes. An episode that ended
+        without an alarm gives a lower limit.
     share : Estimate
-        Of episodes with an alarm before their end.
+        Share of episodes with an alarm before their end.
     false_alarms : Estimate
-        Per hour of undisturbed time of one broker.
+        False alarms per hour of undisturbed time of one broker.
     episodes : DataFrame
         One row per episode: key, number, node_id, kind, in_force_at_s, delay_s, censored.
     alarms : DataFrame
         One row per alarm: key, node_id, at_s, ratio, what ("episode", "false", "other").
     agrees : bool or None
-        Whether the same detector on the kept latencies gives the online alarms; None if another one was asked for.
+        Whether a replay of the detector on the stored latencies gives the online alarms; None if another detector was
+        tried.
     """
 
     delay: Median
@@ -106,15 +107,15 @@ def detection(
     tables : mapping
         detection_runs, detections and detection_latencies; broker_actions, if there were any.
     settings : DetectorSettings, optional
-        Another detector, tried on the kept latencies. None: the online alarms count.
+        Another detector, to try on the stored latencies. None: the online alarms count.
     recovery_s : float
-        Left out after an action, from when the cluster was healthy again.
+        Time to leave out after an action, from when the cluster was healthy again.
 
     Notes
     -----
-    Undisturbed is the time after the baseline that no action, nor the recovery from it, nor a demotion by the detector
-    touches. The interval of the rate is exact for a Poisson process (Garwood 1936): alarms of one broker that come in
-    groups make it too narrow.
+    Time is undisturbed if it lies after the baseline and outside actions, the recovery from them, and demotions by the
+    detector. The interval of the rate is exact for a Poisson process (Garwood 1936): if alarms of one broker come in
+    groups, it is too narrow.
     """
     check_level(level)
     check_number("recovery_s", recovery_s, 0, 86_400)
@@ -245,7 +246,7 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
         high=float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if hours else nan,
         unit="per hour",
         n=1 if hours else 0,
-        basis=f"{count(events, 'alarm')} in {number(hours, 2)} hours of brokers",
+        basis=f"{count(events, 'alarm')} in {number(hours, 2)} broker-hours",
         method="exact Poisson (Garwood 1936)",
         assumption="False alarms come independently, at one rate",
         level=level,

@@ -1,5 +1,5 @@
 """
-Detect long memory of a series: fluctuations that no length averages out.
+Detect long memory of a series: fluctuations that do not average out, however long it is.
 
 A low-order autoregression misses slow regimes, drift and long memory, so its interval of the mean is too narrow. The
 spectrum shows them: it rises towards frequency 0 as frequency to the power of -2 d. The memory d is estimated from the
@@ -14,16 +14,21 @@ import numpy as np
 from scipy import optimize
 
 LOWEST = 0.5
-"""Power of n: how many of the lowest frequencies are used. So few see little of the ordinary short memory."""
+"""Exponent of n for the number of lowest frequencies used: so few that ordinary short memory has little effect."""
 MORE = 0.65
-"""Power of n: how many frequencies the memory is compared with."""
+"""Exponent of n for the larger number of frequencies, used for comparison."""
 LONG = 0.25
-"""Memory d that counts as long: two to three times its standard error in two series of 100 to 300 values. The rates of
-both errors of this rule are in data/validity/slow.csv."""
+"""
+From this d on memory counts as long: two to three times its standard error in two series of 100 to 300 values. The
+rates of false and missed detections are in data/validity/slow.csv.
+"""
 KEPT = 0.8
-"""Share of the memory by more frequencies that must remain: an ordinary autoregression flattens towards frequency 0."""
+"""
+The d of the lowest frequencies must be at least this share of the d of more frequencies: the spectrum of an ordinary
+autoregression flattens towards frequency 0.
+"""
 ONE_ALONE = 0.2
-"""A series this far above both limits counts even if the other is ordinary."""
+"""A single series whose d exceeds both limits by this much counts as long even if the other does not."""
 BOUNDS = (-0.5, 1.2)
 """Range of d searched: from over-differenced to beyond a random walk (1)."""
 

@@ -33,15 +33,16 @@ ASSUMPTION = (
     "have in common"
 )
 UNEQUAL_BELOW = 0.05
-"""P-value of equal scatter below which there is a caution: one false alarm in twenty."""
+"""There is a caution if the p-value of equal scatter is below this: one false alarm in twenty."""
 DRAWS = 2_000
-"""Draws of the check of equal scatter: a p-value of 0.05 is then exact to 0.01."""
+"""Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01."""
 RESTARTED = (
-    "brokers were restarted between these settings, once per block: what differs from one restart to the next is in "
-    "their ratio, but hardly in the pooled scatter, so the interval may be too narrow"
+    "brokers were restarted between these settings, once per block: differences between "
+    "restarts affect their ratio, but hardly the pooled scatter, so the interval may be "
+    "too narrow"
 )
 NOTHING = 1e-12
-"""Squared residuals of logarithms below which a setting's trials are equal but for rounding."""
+"""Trials of a setting are equal up to rounding if their squared log residuals are below this."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,23 +54,23 @@ class AgainstBaseline(Result):
     ----------
     rows : DataFrame
         One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
-        the response, at the average block), `mean_low`, `mean_high` (interval of this mean alone), `ratio` to the
-        baseline, `low`, `high` (hold for all settings together), `single_low`, `single_high` (for this one alone),
-        `verdict` ("higher", "lower", "not shown", by `low` and `high`; "baseline").
+        the response, at the average block), `mean_low`, `mean_high` (individual interval of the mean), `ratio` to the
+        baseline, `low`, `high` (simultaneous over all settings), `single_low`, `single_high` (individual), `verdict`
+        ("higher", "lower", "not shown", by `low` and `high`; "baseline").
     ratios : dict
-        Setting to Estimate of its ratio. Its interval holds for all settings together; `others` has the single one,
-        and one that pools nothing: Welch's, or with blocks that of pairs.
+        Setting to Estimate of its ratio. Its interval is simultaneous over all settings; `others` has the individual
+        one, and one without pooling: Welch's, or with blocks that of pairs.
     log_spread : float
         Pooled standard deviation of the logarithm of the response within a setting; NaN without repeated trials.
     freedom : int
-        Its degrees of freedom.
+        Degrees of freedom of `log_spread`.
     equal_spread_p : float
         P-value of equal scatter in all settings (Bartlett's statistic, its distribution simulated for this design);
         NaN with fewer than two settings that can be compared.
     trials : DataFrame
         The rows in use.
     left_out : DataFrame
-        The others, with their `reason`.
+        The rows left out, with their `reason`.
     """
 
     rows: pd.DataFrame
@@ -100,7 +101,7 @@ class AgainstBaseline(Result):
         parts = [f"{verdict} for {names}" for verdict, names in named.items() if names]
         texts = [
             f"Against {self.by} {self.baseline}, {self.response} is {'; '.join(parts)} ({percent(self.level)} "
-            "intervals that hold for all together).".replace("not shown for", "not shown to differ for")
+            "simultaneous intervals).".replace("not shown for", "not shown to differ for")
         ]
         if isfinite(self.log_spread):
             texts.append(
@@ -151,12 +152,14 @@ def against_baseline(
     by : str
         The column of settings, or of the levels of one factor.
     block : str, optional
-        The column of blocks: what trials of a block have in common is removed. A replicate measured in one go is one.
+        The column of blocks, such as replicates, each measured in one go: effects that the trials of a block share are
+        removed.
     level : float
         Confidence level.
     restart : str, optional
-        The column of what brokers must be restarted for: settings that are equal in it share one restart per block.
-        Ratios between others are cautioned, unless no two settings share one; then the pooled scatter has it all.
+        The column of levels that need a restart of the brokers: settings with the same value share one restart per
+        block. Ratios between other settings get a caution, unless no two settings share a restart; then the pooled
+        scatter includes the effect of restarts.
 
     Raises
     ------
@@ -186,7 +189,8 @@ def against_baseline(
     design = with_blocks(indicators, trials[block] if block else None)
     if np.linalg.matrix_rank(design) < design.shape[1]:
         raise ParameterError(
-            f"blocks by {block} cannot be told from settings by {by}: some share no setting; allowed: blocks that are "
+            f"blocks by {block} cannot be separated from settings by {by}: some share no setting; "
+            "allowed: blocks that are "
             "linked by common settings, or block=None."
         )
     inverse = np.linalg.inv(design.T @ design)
@@ -318,7 +322,7 @@ def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, ex
         notes.append(
             f"settings have unequal scatter ({p_value(equal_p)}): {most} by {number(100 * widest, 1)} %, {least} by "
             f"{number(100 * narrowest, 1)} %; intervals of those that scatter more are too narrow: "
-            "look at those that pool nothing"
+            "use those without pooling"
         )
     once = rows.setting[rows.n == 1]
     if len(once) and (rows.n > 1).any():

@@ -37,10 +37,10 @@ class ClientRack(Result):
     Attributes
     ----------
     ratio : Estimate
-        Those with client.rack over those without.
+        Bytes with client.rack over bytes without.
     trials : DataFrame
-        Per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings (the former over
-        the latter), consumed (bytes that consumers reported over payload; the last part of a second is missing).
+        Per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings (link_bytes over
+        payload_bytes), consumed (bytes reported by consumers over payload; the last fraction of a second is missing).
     """
 
     ratio: Estimate
@@ -89,10 +89,10 @@ def client_rack(
     Parameters
     ----------
     trials : DataFrame
-        Rows of `TrialRates.rates` that differ in how many consumer groups read, and from where, and in nothing else.
-        Those with as many groups as any has are compared, and those with none.
+        Rows of `TrialRates.rates` that differ only in the number of consumer groups and in where they read. Trials with
+        the most groups and trials without consumers are used.
     tables : mapping
-        Of the run: links, link_samples, batches, consumer_windows.
+        Tables of the run: links, link_samples, batches, consumer_windows.
 
     Raises
     ------

@@ -33,8 +33,8 @@ def client_rack(result: ClientRack, *, note: str = "") -> go.Figure:
         figure,
         name="client-rack",
         title="What client.rack saves",
-        subtitle="All links together, headers included, over whole trials. What producers and replicas cause is the "
-        "first column.",
+        subtitle="All links together, headers included, over whole trials. The first column shows the "
+        "bytes of producers and replicas.",
         alt=f"Bytes across regions. {result}",
         caption=str(result),
         table=result.trials,

@@ -1,4 +1,6 @@
-"""What ran concurrently with the load of a trial: pings, background traffic, packets on the link, probes."""
+"""
+Measurements that ran concurrently with the load of a trial: pings, background traffic, packets on the link, probes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from ..tcp.mathis import MSS_BYTES
 MAX_START_DELAY_S = 1.0
 """iperf3 gives its start in whole seconds, rounded down."""
 MIN_ECHOES = 2
-"""In the counted seconds; one echo says nothing about how the RTT varied."""
+"""Minimum number of echoes in the counted seconds; a single echo does not show how the RTT varied."""
 UDP_HEADERS_BYTES = 28
 """IPv4 20, UDP 8."""
 TCP_HEADERS_BYTES = 52
@@ -39,8 +41,8 @@ def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     """
     Per test: harmonic_rtt_ms, the harmonic mean of the RTTs of echoes received in the counted seconds.
 
-    All echoes are taken where fewer than two were received then, or none has a time. Requests in a closed loop complete
-    once per round trip, so their rate is proportional to the mean of 1/RTT, which exceeds 1 over the mean RTT.
+    All echoes are taken if fewer than two were received in these seconds, or none has a time. Requests in a closed loop
+    complete once per round trip, so their rate is proportional to the mean of 1/RTT, which exceeds 1 over the mean RTT.
 
     Parameters
     ----------
@@ -77,10 +79,10 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataF
     Returns
     -------
     DataFrame
-        measured_background_bps (payload towards the brokers, while it went on), background_packets_per_s,
-        background_wire_bps (with IP and UDP or TCP headers), and background_covered: the part of the counted seconds in
-        which it went on, with its start taken as late as possible. Where iperf3's intervals have no times, this is null
-        and the other figures are of the whole transfer.
+        measured_background_bps (payload towards the brokers, while it was running), background_packets_per_s,
+        background_wire_bps (with IP and UDP or TCP headers), and background_covered: the share of the counted seconds
+        in which it was running, with its start taken as late as possible. If iperf3's intervals have no times, this is
+        null and the other figures are those of the whole transfer.
     """
     sent = transfers[transfers.direction.fillna("forward") == "forward"]
     udp = sent.protocol == "UDP"
@@ -119,7 +121,10 @@ def probes(rows: pd.DataFrame) -> pd.DataFrame:
 def cautions(rates: pd.DataFrame) -> list[str]:
     """Cautions for trials with a probe."""
     n = int(rates.probe_records_per_s.notna().sum())
-    text = f"in {count(n, 'trial')} a probe ran with the load and slowed it: compare only with others that had one"
+    text = (
+        f"in {count(n, 'trial')} a probe ran with the load and slowed it: compare them only "
+        "with others that had a probe"
+    )
     return [text] if n else []
 
 

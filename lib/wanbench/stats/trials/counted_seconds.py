@@ -20,9 +20,10 @@ RULE_LOAD = "the load's own times"
 RULE_PRODUCERS = "the producers' lines"
 RULE_LOG = "the log alone"
 RULE = (
-    "Whole seconds count in which all producers ran and none was warming up: by the times that the load noted, else "
-    "from the end of the last warm-up to the last line of the producer that ended first; where no producer reports its "
-    "times, the seconds of the log without its first {} and its last"
+    "Whole seconds count if all producers ran and none was warming up: by the times that "
+    "the load recorded, otherwise from the end of the last warm-up to the last line of "
+    "the first producer to end; if no producer reports its times, the seconds of the log "
+    "without its first {} and its last"
 )
 MIN_SECONDS = 2
 """A single whole second gives no reliable rate: batches may arrive in bursts."""
@@ -33,7 +34,7 @@ class CountedSeconds:
     """
     The seconds of one trial that count: from `start_s` (Unix s) up to, not including, `end_s`.
 
-    `rule` says how they were chosen; `fault` why there are none ("" if there are).
+    `rule` says how they were chosen; `fault` says why there are none, "" otherwise.
     """
 
     start_s: float = nan
@@ -73,11 +74,12 @@ def counted_seconds(
     Parameters
     ----------
     lines, log, load : DataFrame
-        Its rows of tables producer_windows, batches and loads.
+        The trial's rows of tables producer_windows, batches and loads.
     producers : int or None
-        How many there should be; None: as many as have lines.
+        Expected number of producers; None: as many as have lines.
     warmup_s : float
-        Cut where no warm-up is reported: from the first line of a producer on, or from the first second of the log on.
+        Time to cut if no warm-up is reported, counted from the first line of a producer, or from the first second of
+        the log.
     """
     timed = lines[lines.printed_at_s.notna()]
     noted = load[["counts_from_s", "counts_until_s"]]

@@ -1,5 +1,5 @@
 """
-Upper bounds of Kafka connections from what each has in flight: producers and replica fetchers to a leader.
+Upper bounds on the rates of Kafka connections from the bytes in flight: producers and replica fetchers to a leader.
 
 - A producer has some requests in flight to each leading broker, of one batch per partition. Each is answered after the
   RTT to the leader and, with acks=all, the time to replicate. A broker processes one request of a connection at a time
@@ -40,14 +40,14 @@ def request_bytes(batch_bytes, partitions_led) -> np.ndarray:
 
 def produced_bytes_per_s(request, in_flight, leader_s, replicated_s, window_bytes) -> dict[str, np.ndarray]:
     """
-    The most that one producer can send to one leader.
+    The maximum rate from one producer to one leader.
 
     Parameters
     ----------
     request
         Bytes of a request.
     leader_s, replicated_s
-        RTT to the leader, and the time to replicate; 0 where nobody waits for that.
+        RTT to the leader, and the time to replicate; 0 if the producer does not wait for replication.
 
     Returns
     -------
@@ -73,12 +73,12 @@ def fetched_bytes_per_s(
     partitions, fetchers, rtt_s, window_bytes, fetch_max_bytes, response_max_bytes
 ) -> dict[str, np.ndarray]:
     """
-    The most that one follower can fetch from one leader, by limit: size of a "fetch", the connections' "window".
+    The maximum rate of one follower from one leader, by limit: size of a "fetch", the connections' "window".
 
     Parameters
     ----------
     partitions
-        That it copies from this leader; at least 1. They are taken to be spread evenly over fetchers.
+        Number of partitions that it copies from this leader, at least 1, assumed to be spread evenly over fetchers.
 
     Examples
     --------

@@ -36,7 +36,7 @@ IN_FLIGHT = 5
 MAX_REQUEST_BYTES = 1_048_576
 """Kafka's default of max.request.size."""
 CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
-"""What Linux makes of the brokers' default socket.receive.buffer.bytes of 102,400."""
+"""The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400."""
 MIN_LOSSES = 10
 """With fewer losses per connection in the counted seconds, a steady-state law does not apply."""
 NAMES = ("window", "rate", "loss")
@@ -58,9 +58,9 @@ class Limits(Result):
     ----------
     trials : DataFrame
         Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
-        twice the delay requested), `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that
-        each would allow), `predicted` (the lowest of these), `limit` (which that is), `reached` (measured over
-        predicted), `losses` (mean number of packets that a connection loses in the counted seconds).
+        twice the requested delay), `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that
+        each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached` (measured over predicted),
+        `losses` (mean number of packets that a connection loses in the counted seconds).
     reached : dict
         Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
     basis : str
@@ -87,7 +87,7 @@ class Limits(Result):
         return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
 
     def table(self) -> pd.DataFrame:
-        """One row per setting and limit: trials, RTT, what each limit allows, what was measured, and their ratio."""
+        """One row per setting and limit: trials, RTT, rate that each limit allows, measured rate, and their ratio."""
         groups = self.trials.groupby(["setting", "limit"], sort=False, dropna=False)
         means = groups[["rtt_ms", *COLUMNS, "predicted", "measured"]].mean()
         means["reached"] = groups.reached.apply(lambda values: exp(np.log(values).mean()))
@@ -118,7 +118,7 @@ class PredictedRatio(Result):
     Attributes
     ----------
     predicted, measured, measured_over_predicted : Estimate
-        By the limits, by the trials, and the ratio of these two.
+        The ratio by the limits, the ratio by the trials, and the second over the first.
     limits : dict
         Per link, the number of trials that each limit bounds.
     names : tuple of str
@@ -151,7 +151,7 @@ class PredictedRatio(Result):
             f"From settings and pings the limits predict {self.predicted.written} as many batches per second over "
             f"{self.names[1]} as over {self.names[0]}; measured are {measured.written} "
             f"({percent(measured.level)} interval {measured.written_interval or 'none'}; geometric mean of "
-            f"{measured.basis}). That is {off.written} what is predicted (interval "
+            f"{measured.basis}). That is {off.written} the prediction (interval "
             f"{off.written_interval or 'none'}), {verdict} (limited: {by})."
         )
 
@@ -169,15 +169,15 @@ def limits(
     Parameters
     ----------
     brokers : int
-        That lead partitions of the load; with fewer partitions than brokers, as many as partitions.
+        Number of brokers that lead partitions of the load, at most the number of partitions.
     connection_window_bytes : float
-        What TCP can have in flight per connection where socket buffers are fixed; by default what Linux makes of the
-        brokers' default buffer. Infinite where the brokers have -1 and the kernel tunes them.
+        TCP window per connection with fixed socket buffers; by default Linux's window for the brokers' default buffer.
+        Infinite if the brokers have -1, so that the kernel tunes the buffer.
 
     Raises
     ------
     ParameterError
-        Without the levels that it takes: partitions, producers, batch_bytes, delay or pings.
+        If a required level is missing: partitions, producers, batch_bytes, delay or pings.
     """
     level = check_level(level)
     check_number("brokers", brokers, 1, whole=True)
@@ -227,7 +227,7 @@ def _basis(brokers: int, n_out: int) -> str:
         "partition in each; rate: what the background leaves of the link, less headers "
         f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); loss: Mathis et al. 1997, random loss."
     )
-    out = f" {count(n_out, 'trial')} not in use: reached nothing, or a level that its limits follow from is missing."
+    out = f" {count(n_out, 'trial')} left out: nothing reached, or a level that its limits need is missing."
     return text + (out if n_out else "")
 
 
@@ -240,9 +240,9 @@ def window_batches_per_s(
     Parameters
     ----------
     rtt_ms : float or array
-        The harmonic mean, where round trips vary.
+        The harmonic mean, if round trips vary.
     leaders, partitions : float or array
-        Brokers that lead the partitions a producer writes to, and these partitions.
+        Number of brokers that lead the partitions to which a producer writes, and number of these partitions.
 
     Examples
     --------
@@ -259,8 +259,8 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
     notes = ()
     if name == "loss" and part.losses.median() < MIN_LOSSES:
         notes = (
-            f"where loss limits, a connection loses some {number(part.losses.median(), 0)} packets while a trial "
-            "counts: too few for a law of the steady state, so measure longer",
+            f"where loss is the limit, a connection loses about {number(part.losses.median(), 0)} "
+            "packets in the counted seconds: too few for a steady-state law, so measure longer",
         )
     # Whole seconds may begin just before the batches of a round trip and end just after them; a law of mean rates, as
     # that of loss, may be exceeded by chance.

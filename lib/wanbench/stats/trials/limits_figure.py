@@ -1,4 +1,4 @@
-"""Measured against what window, rate and loss allow."""
+"""Measured rates against the limits by window, rate and loss."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def limits(result: Limits, *, note: str = "") -> go.Figure:
         figure,
         name="limits",
         title="What limits: window, rate or loss",
-        subtitle="One point per trial: batches/s against the lowest of what the producers' window, their share of the "
-        "rate and loss allow. Nothing is fitted.",
+        subtitle="One point per trial: batches/s against the lowest limit: the producers' window, "
+        "their share of the rate, or loss. Nothing is fitted.",
         alt=f"Measured against allowed rates. {result}",
         caption=str(result),
         table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],

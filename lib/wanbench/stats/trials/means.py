@@ -55,11 +55,12 @@ def geometric_mean(
     Parameters
     ----------
     values : sequence of float
-        One per trial.
+        One value per trial.
     units : sequence, optional
-        Which unit of replication each value belongs to: the mean is that of the units' means. Default: each its own.
+        The unit of replication of each value: the result is the mean of the units' means. Default: every value is a
+        unit.
     unit_name : str
-        What such a unit is called.
+        Name of such a unit.
     **about
         Further fields of `Estimate`; `warnings` are kept.
 

@@ -25,11 +25,11 @@ class Placement(Result):
     Attributes
     ----------
     balanced : Estimate
-        Share of topics of which no broker leads more partitions than another by more than one.
+        Share of topics in which the numbers of partitions led by brokers differ by at most one.
     spread : Estimate
-        Share of topics of which each partition has its replicas in as many regions as it can.
+        Share of topics in which each partition has its replicas in as many regions as possible.
     in_sync : Estimate
-        Share of topics that were spread so and had all replicas in sync when the load ended.
+        Share of topics that were spread in this way and had all replicas in sync at the end of the load.
     topics : DataFrame
         Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
         spread, all_in_sync, moved (partitions not led by their preferred replica).
@@ -53,7 +53,7 @@ class Placement(Result):
 
     @property
     def sentence(self) -> str:
-        """The shares, and how often leaders had moved."""
+        """The shares, and the number of leaders that had moved."""
         moved = int((self.topics.moved > 0).sum())
         shares = " ".join(estimate.sentence for estimate in self.estimates)
         return f"{shares} Partitions not led by their preferred replica: in {count(moved, 'topic')}."
@@ -121,13 +121,13 @@ def placement(
         _share(
             found.spread,
             "topics spread over regions",
-            "Each partition had its replicas in as many regions as it can in {} of topics",
+            "Each partition had its replicas in as many regions as possible in {} of topics",
             level,
         ),
         _share(
             found.spread & found.all_in_sync,
             "topics in sync in all regions",
-            "Each partition had replicas in as many regions as it can, in sync when the load ended, in {} of topics",
+            "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics",
             level,
         ),
         found,

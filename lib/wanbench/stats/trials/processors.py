@@ -38,10 +38,10 @@ class ProcessorEffect(Result):
     Attributes
     ----------
     slope : Estimate
-        The factor on what a trial reaches where the processors are busier by 10 per cent of their time, at the same
-        setting; NaN where no setting has two trials.
+        The factor on the share of its limit that a trial reaches if the processors are busy for a further 10 % of their
+        time, at the same setting; NaN if no setting has two trials.
     trials : DataFrame
-        Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured over what the limit allows),
+        Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured rate over limit),
         `busy_percent` (of the busiest machine, mean over the counted seconds).
     """
 
@@ -52,7 +52,7 @@ class ProcessorEffect(Result):
 
     @property
     def sentence(self) -> str:
-        """The slope, and the shares that the trials with the least and the most busy processors reached."""
+        """The slope, and the shares reached by the trials with the least and the most busy processors."""
         busy = self.trials.busy_percent
         calm, full = self.trials.loc[busy.idxmin()], self.trials.loc[busy.idxmax()]
         return (
@@ -104,7 +104,7 @@ def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     """
-    Test whether trials reach less of their limit where processors are busier.
+    Test whether trials reach less of their limit if processors are busier.
 
     A fixed threshold would not do: at a mean of 75 % over a second, threads already wait. So the share reached is
     regressed on utilisation, among trials of one setting and link rate.
@@ -112,14 +112,14 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     Parameters
     ----------
     limits : Limits
-        Of the trials.
+        The limits of the trials.
     use : DataFrame
-        As `processor_use` returns it, of the seconds that count (`TrialRates.marked`).
+        The result of `processor_use` for the counted seconds (`TrialRates.marked`).
 
     Raises
     ------
     ParameterError
-        No trial has both.
+        No trial has both a limit and processor metrics.
     """
     busy = use.groupby(KEY, dropna=False).busy_percent.max().rename("busy_percent").reset_index()
     trials = limits.trials.drop(columns="busy_percent", errors="ignore").merge(busy, on=KEY)
@@ -136,7 +136,7 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     slope = float(apart.busy @ apart.log) / total if total > 0 else nan
     half, notes = nan, ()
     if freedom <= 0:
-        notes = ("too few trials of one setting to say how what they reach goes with busy processors",)
+        notes = ("too few trials of one setting to relate what they reach to busy processors",)
     elif total > 0:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
         half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
@@ -148,8 +148,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         slope,
         half,
         quantity="reached, busier processors over less busy ones",
-        claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached {{}} as "
-        "much of what their limit allows",
+        claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached "
+        f"{{}} the share of their limit",
         n=len(trials),
         basis=count(len(trials), "trial"),
         method=METHOD.format(max(freedom, 0)),

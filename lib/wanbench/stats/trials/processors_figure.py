@@ -11,7 +11,7 @@ from .rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 
 
 def processor_effect(result: ProcessorEffect, *, note: str = "") -> go.Figure:
-    """A point per trial; dashed: all that the limit allows."""
+    """A point per trial; dashed: the limit."""
     figure = go.Figure()
     for k, (name, part) in enumerate(result.trials.groupby("setting", sort=False)):
         figure.add_scatter(
@@ -28,14 +28,14 @@ def processor_effect(result: ProcessorEffect, *, note: str = "") -> go.Figure:
             hovertemplate="processors %{x:.0f} % busy<br>reached %{y:.3g}<extra></extra>",
         )
     primitives.reference_line(figure, y=1)
-    figure.update_xaxes(title="busy part of the processors' time in the seconds that count (%)")
-    figure.update_yaxes(title="measured over what the limit allows", rangemode="tozero")
+    figure.update_xaxes(title="processor utilisation in the counted seconds (%)")
+    figure.update_yaxes(title="measured rate over limit", rangemode="tozero")
     return theme.finish(
         figure,
         name="processor-effect",
         title="Did busy processors slow trials down?",
-        subtitle="One point per trial: what it reached of what its lowest limit allows. Dashed: all of it.",
-        alt=f"What trials reached against how busy the processors were. {result}",
+        subtitle="One point per trial: the share of its lowest limit that it reached. Dashed: the limit.",
+        alt=f"Share of their limit that trials reached, against processor utilisation. {result}",
         caption=str(result),
         table=result.trials,
         note=note,

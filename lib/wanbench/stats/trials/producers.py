@@ -1,4 +1,4 @@
-"""What the producers of one trial reported: rates, latency, shares."""
+"""Reports of the producers of one trial: rates, latency, shares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from ...formatting import count, number
 
 SATURATED_S = 1.0
-"""A reporting interval: producers further behind than this are behind by more than records on their way."""
+"""A reporting interval: producers further behind than this lag by more than the records in flight."""
 
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:

@@ -36,9 +36,15 @@ NEEDED = (
     "link_samples", "probes",
 )  # fmt: skip
 COVERED = 0.9
-"""With background in a smaller part of the counted seconds there is a caution: iperf3 may start up to a second late."""
+"""
+If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a second
+late.
+"""
 MIN_COVERED = 0.5
-"""With background in a smaller part of the counted seconds a trial is left out: it is mostly another setting."""
+"""
+If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it ran
+another setting.
+"""
 ALONE = "whose background traffic covered too few counted seconds"
 MEASURED = {
     "batches_per_s": ("rate of batches", "batches/s"),
@@ -93,7 +99,7 @@ class TrialRates(Result):
         Per trial and producer: `records_per_s` and its `share` of the trial's, from the lines inside the counted
         seconds, or else from the tool's totals.
     left_out : DataFrame
-        Planned trials and attempts that gave no row, with their levels and the reason.
+        Planned trials and attempts without a row in `rates`, with their levels and the reason.
     rule : str
         How the counted seconds were chosen.
     """
@@ -157,7 +163,7 @@ class TrialRates(Result):
         return rows[[*frame.columns, "setting", "counts"]]
 
     def settled(self, level: float = 0.95) -> Steadiness:
-        """Per setting, whether the rate was steady over the counted seconds."""
+        """Test whether the rate of each setting was steady over the counted seconds."""
         return steadiness(self.seconds, level)
 
     @property
@@ -186,16 +192,14 @@ class TrialRates(Result):
         by_lines = int((rates.counted_by != BY_LOG).sum())
         if by_lines:
             notes.append(
-                f"{count(by_lines, 'trial')} counted by {BY_LINES}, for want of a log: the batches are not measured"
+                f"{count(by_lines, 'trial')} counted by {BY_LINES}, without a log: their batches are not measured"
             )
         by_log = int((rates.window_rule == counted_seconds.RULE_LOG).sum())
         if by_log:
             notes.append(f"no producer reported when it ran in {count(by_log, 'trial')}")
         short = int((rates.background_covered < COVERED).sum())
         if short:
-            notes.append(
-                f"in {count(short, 'trial')} the background went on for less than all counted seconds"
-            )
+            notes.append(f"in {count(short, 'trial')} the background did not cover all counted seconds")
         notes += [*producers.cautions(rates), *concurrent.cautions(rates)]
         errors = int((rates.n_producer_errors > 0).sum())
         if errors:
@@ -240,12 +244,12 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
         Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals, link_samples,
         probes; all but the first two may be missing.
     warmup_s : float
-        Cut where no end of a warm-up is reported: neither by a column `warmup_s` of table trials, nor by the tool.
+        Time to cut if neither column `warmup_s` of table trials nor the tool gives the end of the warm-up.
 
     Raises
     ------
     ParameterError
-        Without table tests or trials.
+        If table tests or trials is missing.
     """
     check_number("warmup_s", warmup_s, 0)
     given = _given(tables)

@@ -23,13 +23,13 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
     Parameters
     ----------
     tables : mapping
-        Of the run: links, link_samples, batches.
+        Tables of the run: links, link_samples, batches.
 
     Returns
     -------
     DataFrame
-        `link_bytes`: bytes over all links together, headers included, those that were lost later on as well. `records`:
-        in the log, each counted on one replica.
+        `link_bytes`: bytes on all links together, including headers and packets that were lost afterwards. `records`:
+        records in the log, each counted on one replica.
     """
     samples = rates.part(tables["link_samples"])
     groups = samples.groupby(LINK)[["bytes_delivered", "bytes_lost"]]

@@ -1,11 +1,11 @@
 """
-What bounds a trial with replicas and clients in several regions: links, requests in flight, or how replicas fetch.
+Bounds on a trial with replicas and clients in several regions: by links, requests in flight, and replica fetching.
 
-- link: of all copies of a record that cross regions (to its leader, to followers, to consumers), each link carries a
-  part; the link that would be full first bounds the payload. A gateway replaces the rates of the links that leave its
-  region: they share its rate.
-- window: what producers have in flight to each leading broker, until it is acknowledged (`in_flight`)
-- replication: what followers have in flight from each leader (`in_flight`)
+- link: each link carries a share of the copies of a record that cross regions (to its leader, to followers, to
+  consumers); the link that would be full first bounds the payload. A gateway replaces the rates of the links that leave
+  its region: they share its rate.
+- window: bytes that producers have in flight to each leading broker until acknowledgement (`in_flight`)
+- replication: bytes that followers have in flight from each leader (`in_flight`)
 
 `limits` is for producers in one region and brokers in another. Nothing is fitted here either.
 """
@@ -39,19 +39,20 @@ def region_limits(
     trial: Mapping, placed: pd.DataFrame, links: pd.DataFrame, *, broker_settings: Mapping | None = None
 ) -> dict[str, float]:
     """
-    What links, window and replication allow one trial, in bit/s of payload; infinite where one does not bind.
+    The payload rate of one trial, in bit/s, that links, window and replication each allow; infinite if one does not
+    bind.
 
     Parameters
     ----------
     trial : mapping
-        A row of `TrialRates.rates`; None where a setting was left as it is. Clients are taken to be in the first
+        A row of `TrialRates.rates`; None for a setting that was not changed. Clients are taken to be in the first
         `client_regions` of the lab's regions.
     placed : DataFrame
-        Its rows of table placements.
+        The trial's rows of table placements.
     links : DataFrame
         Table links.
     broker_settings : mapping, optional
-        By Kafka's names, over its defaults (`DEFAULTS`).
+        Settings by Kafka's names that replace its defaults (`DEFAULTS`).
     """
     settings = DEFAULTS | {
         name: float(value)

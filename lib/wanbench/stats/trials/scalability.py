@@ -29,7 +29,7 @@ from ..result import Estimate, Result
 from .scalability_fit import MIN_LEVELS, Fit
 
 UNFIT_BELOW = 0.05
-"""P-value of lack of fit below which there is a caution: one false alarm in twenty."""
+"""There is a caution if the p-value of lack of fit is below this: one false alarm in twenty."""
 ASSUMPTION = (
     "Throughput follows the law up to log-normal scatter, alike in per cent at every number of producers; trials are "
     "independent; all else is the same in them"
@@ -44,11 +44,12 @@ class Scalability(Result):
     Attributes
     ----------
     efficiency : Estimate
-        Throughput at the most producers measured over that many times that of one; 1 is linear growth.
+        Throughput at the largest measured number of producers, over that number times the throughput of one; 1 is
+        linear growth.
     peak_producers : Estimate
-        N*, at least 1; infinite where beta is 0.
+        N*, at least 1; infinite if beta is 0.
     peak : Estimate
-        The largest throughput, at N*; for beta = 0 what it levels off at; infinite where it grows linearly.
+        The largest throughput, at N*; for beta = 0 the asymptote; infinite for linear growth.
     gamma, alpha, beta : Estimate
         The parameters.
     is_linear_possible : bool
@@ -56,9 +57,9 @@ class Scalability(Result):
     lack_of_fit_p : float
         P-value of an F test of the law against a mean per number of producers; NaN without repeated trials.
     curve : DataFrame
-        `producers`, `fitted`, `low`, `high` (interval at this number alone), `linear`.
+        `producers`, `fitted`, `low`, `high` (individual interval at this number), `linear`.
     trials, left_out : DataFrame
-        Rows in use, with `_response`, the throughput; the others with their `reason`.
+        Rows in use, with `_response`, the throughput; and rows left out, with their `reason`.
     """
 
     efficiency: Estimate
@@ -137,16 +138,16 @@ def fit_scalability(
     throughput, producers : str
         Columns of positive numbers; three or more different numbers of producers.
     block : str, optional
-        The column of blocks; each has a factor of its own on throughput.
+        The column of blocks; each block has a separate factor on throughput.
     unit : str
-        Of the throughput, for texts.
+        Unit of the throughput, for texts.
     level : float
         Confidence level.
 
     Raises
     ------
     ParameterError
-        With fewer than three numbers of producers, or no more trials than parameters.
+        If there are fewer than three numbers of producers, or no more trials than parameters.
 
     Examples
     --------

@@ -44,8 +44,9 @@ def scalability(result: Scalability, *, note: str = "") -> go.Figure:
         figure,
         name="scalability",
         title=f"{result.throughput} against {result.producers}",
-        subtitle=f"Points: trials; line: the Universal Scalability Law, band: its {percent(result.level)} interval at "
-        "each place alone. Dashed: linear growth from what one reaches in the fit.",
+        subtitle="Points: trials; line: the Universal Scalability Law, band: its "
+        f"{percent(result.level)} individual interval at each number. Dashed: linear growth "
+        "from the fitted throughput of one.",
         alt=f"Throughput against producers. {result}",
         caption=str(result),
         table=curve,

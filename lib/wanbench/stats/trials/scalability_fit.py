@@ -1,8 +1,8 @@
 """
 Fit the Universal Scalability Law, with profile-likelihood intervals.
 
-An interval by profile likelihood is the range of a quantity over all parameters whose sum of squares is at most
-1 + F(1, residuals)/residuals times the least. So one set of alpha and beta, found on a grid, gives the ends of every
+An interval by profile likelihood is the range of a quantity over all parameters whose sum of squares is at most 1 +
+F(1, residuals)/residuals times the minimum. So one set of alpha and beta, found on a grid, gives the ends of every
 quantity; gamma and the blocks are linear in logarithms and are solved for.
 """
 
@@ -27,7 +27,7 @@ CURVE_STEPS = 60
 EXACT = 1 + 1e-7
 """A fit at the bound is preferred if its sum of squares is within this factor of the best inside."""
 SEARCHES = 200
-"""Doublings and shrinkings until a box encloses the parameters that the trials allow; some 30 are usual."""
+"""Maximum number of steps until a box encloses the parameters that the trials allow; some 30 are usual."""
 
 
 def usl(producers, gamma, alpha, beta):
@@ -99,8 +99,8 @@ class Fit:
         """
         Alphas and betas that the data allow, and the sum of squares each leaves for gamma.
 
-        A box about the best fit grows while allowed parameters touch its sides, and shrinks while they fill little
-        of it.
+        A box around the best fit grows while allowed parameters touch its sides, and shrinks while they fill little of
+        it.
         """
         middle = np.array([self.alpha, self.beta])
         half = np.maximum(middle / 2, [1e-4, 1e-6])
@@ -155,7 +155,7 @@ class Fit:
         return {name: {key: float(value) for key, value in one.items()} for name, one in out.items()}
 
     def curve(self, alphas, betas, slack) -> pd.DataFrame:
-        """The fitted curve, with its interval at each number of producers alone."""
+        """The fitted curve, with an individual interval at each number of producers."""
         n = np.geomspace(self.n.min(), self.n.max(), CURVE_STEPS)
         middle, play = self.log_gamma(alphas, betas), np.sqrt(slack * self.inverse[0, 0])
         gamma = float(np.exp(self.log_gamma(self.alpha, self.beta)))

@@ -16,7 +16,7 @@ from .means import half_width
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
 MAX_LISTED = 6
-"""Settings in a sentence; more are in the table only."""
+"""Maximum number of settings in a sentence; further ones are only in the table."""
 
 
 class Steadiness(RowsResult):
@@ -27,7 +27,7 @@ class Steadiness(RowsResult):
     ----------
     rows : DataFrame
         Per setting: setting, n_trials, later_over_earlier (geometric mean over trials), low, high, level. The intervals
-        (t on the logarithms) hold for all settings together (Bonferroni); they are null for a single trial.
+        (t on the logarithms) are simultaneous over all settings (Bonferroni); they are null for a single trial.
     """
 
     @property

@@ -1,9 +1,9 @@
 """
 Two interleaved links (A B B A ...): the ratio of their throughputs.
 
-The trial is the unit. Each is compared with the adjacent trial of the other link, so that slow changes affect both; a
-steady drift is estimated and removed. For comparison there are Welch's interval over trials, which ignores pairs, and
-one that treats every second as independent.
+The trial is the unit. Each trial is compared with the adjacent trial of the other link, so that slow changes affect
+both; a steady drift is estimated and removed. For comparison there are Welch's interval over trials, which ignores
+pairs, and one that treats every second as independent.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ DRIFT = (
     "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
     "freedom over pairs"
 )
-DRIFT_ASSUMPTION = "The drift is a steady one, in per cent per trial; pairs are independent of each other"
+DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
 RESAMPLES = 1_000
 """Resamples of the bootstrap of medians."""
 MEANS_ONLY = 2
 """Resamples when medians are not needed: the bootstrap's minimum."""
 FLAT_OUT = (
-    "producers that send as fast as they can fill their own buffers, so the time to acknowledgement is mostly the "
-    "time that records wait there: it says how long the producers ran, not how far the brokers are"
+    "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
+    "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
 )
 OF_TRIALS = "Welch's interval over unpaired trials"
 OF_SECONDS = "Welch's interval over single seconds"
@@ -62,22 +62,22 @@ class TwoLinks(Result):
     Attributes
     ----------
     ratio : Estimate
-        b over a, of the mean of trials: paired where there are two pairs or more, else trial by trial.
+        b over a, of the means of trials: `paired` if there are at least two pairs, else `by_trial`.
     paired : Comparison or None
         Trials compared within pairs.
     by_trial : Comparison
-        Trials without pairs, with every second that counts; its naive interval takes these as independent.
+        Trials without regard to pairs; its naive interval takes every counted second as independent.
     drift_free : Estimate or None
-        b over a (ratio of geometric means) without a steady drift; None where the order of the trials does not allow to
-        tell them apart.
+        b over a (ratio of geometric means) with a steady drift removed; None if the order of the trials does not
+        separate ratio and drift.
     drift : Estimate or None
         The factor from one trial to the next.
     other_values : dict
         The ratio of other values, by column of `TrialRates.rates`.
     pairs : DataFrame
-        One row per pair: `block`, `pair`, `a`, `b` (the value of either trial), `order_a`, `order_b`, `ratio`.
+        One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
     trials : DataFrame
-        Their rows of `TrialRates.rates`, with `link`: which of the two.
+        Their rows of `TrialRates.rates`, with the name of the `link`.
     """
 
     ratio: Estimate
@@ -97,7 +97,7 @@ class TwoLinks(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio, the one without drift, the drift, and those of other values."""
+        """The ratio, the ratio without drift, the drift, and the ratios of other values."""
         known = (self.ratio, self.drift_free, self.drift, *self.other_values.values())
         return tuple(estimate for estimate in known if estimate is not None)
 
@@ -108,7 +108,7 @@ class TwoLinks(Result):
         return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
 
     def within(self) -> WithinTrials:
-        """The scatter of trials, and what it would be if their seconds were independent."""
+        """The scatter of trials, and the scatter that independent seconds would have."""
         rows = []
         for name, part in self.trials.groupby("link", sort=False):
             own = self.seconds[self.seconds.link == name]
@@ -134,13 +134,13 @@ class WithinTrials(RowsResult):
     ----------
     rows : DataFrame
         Per link: link, n_trials, seconds_per_trial, autocorrelation (of one second's count with the next one's, mean
-        over trials), sd_between_trials (of the trials' means), and sd_if_independent: what that would be if seconds
-        were independent draws (a second's standard deviation over the root of the seconds in a trial).
+        over trials), sd_between_trials (of the trials' means), and sd_if_independent: its value if seconds were
+        independent draws (a second's standard deviation over the root of the seconds in a trial).
     """
 
     @property
     def sentence(self) -> str:
-        """How many times more each link's trials scatter than independent seconds would."""
+        """By what factor the scatter of each link's trials exceeds that of independent seconds."""
         rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
         if rows.empty:
             return "Too few trials or seconds to compare their scatter."
@@ -171,20 +171,20 @@ def compare_links(
     Parameters
     ----------
     rates : TrialRates
-        What `trial_rates` made of the tables.
+        The result of `trial_rates`.
     settings : two str
-        Settings a and b; patterns are allowed, such as "internet*". The links are called so, without asterisks.
+        Settings a and b; patterns are allowed, such as "internet*". They name the links, without asterisks.
     value : str
         A column in `rates.MEASURED`.
     other_values : sequence of str
-        Columns in `rates.MEASURED` whose ratio is wanted too; those that are not known of every trial are left out.
+        Further columns in `rates.MEASURED` to compare; those that some trial lacks are left out.
     resamples, seed
-        Of the bootstrap of medians, in `paired` and `by_trial`.
+        Number and seed of the bootstrap of medians, in `paired` and `by_trial`.
 
     Raises
     ------
     ParameterError
-        For a setting that no measured trial has, or trials of both patterns.
+        If no measured trial has a setting, or a trial matches both patterns.
     """
     level = check_level(level)
     trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))
@@ -293,7 +293,7 @@ def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: 
     for column in ("counted_by", "window_rule"):
         if trials[column].nunique() > 1:
             kinds = ", ".join(f"{n} by {kind}" for kind, n in trials[column].value_counts().items())
-            notes.append(f"trials are not all counted alike ({kinds})")
+            notes.append(f"not all trials are counted in the same way ({kinds})")
     own = rates.seconds[rates.seconds.setting.isin(settings)]
     return (*notes, *steadiness(own).cautions)
 
@@ -381,7 +381,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
         params[0],
         halves[0],
         quantity=f"ratio without drift, {label}",
-        claim=f"Without a steady drift, the {label} over {names[1]} is {{}} that over {names[0]}",
+        claim=f"With a steady drift removed, the {label} over {names[1]} is {{}} that over {names[0]}",
         **about,
     )
     drift = ratio_estimate(

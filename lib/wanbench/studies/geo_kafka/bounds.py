@@ -2,8 +2,8 @@
 Upper bounds of each trial from settings, placement and metrics, and the share it reached.
 
 Link, window and replication are those of `stats.trials.region_limits`. The machine's bound is measured: the throughput
-at the same cost per byte with no processor idle. The share reached of that bound is simply the utilisation, so trials
-where it is the lowest are left out of the shares.
+at the same processor time per byte with no processor idle. The share of that bound that a trial reaches is simply the
+utilisation, so trials whose lowest bound it is are left out of the shares.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from .factor_columns import BROKER
 
 NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
-"""The lowest bound over another from which the two are named together: bounds are not more exact than ten per cent."""
+"""
+The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10 %.
+"""
 EXPLAINED = 0.5
-"""Below this share of the lowest bound something else limits: more waiting than work."""
+"""Below this share of the lowest bound something else limits the trial: it waits more than it works."""
 MACHINE = NAMES[-1]
 METHOD = "geometric mean over {0}s; Student's t on logarithms, with the {0} as the unit"
-ASSUMPTION = "Records go evenly to all partitions; links keep the rate and delay that were requested"
+ASSUMPTION = "Records are spread evenly over partitions; links keep the requested rate and delay"
 BY_CHANCE = "errors of the bounds vary by chance from setting to setting"
 
 
@@ -45,26 +47,26 @@ class Bounds(Result):
     Attributes
     ----------
     trials : DataFrame
-        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (what each would
-        allow, bit/s; infinite where it does not bind or is not known), allowed (the lowest), limit (which that is),
-        limits (it and those close above), reached (measured over allowed; NaN where that is the machine), reached_link;
+        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four bounds,
+        bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its name and
+        those of bounds close above it), reached (measured over allowed; NaN if limit is the machine), reached_link;
         busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link), in the
         counted seconds.
     reached : Estimate
-        Measured over allowed, over the settings whose lowest bound is not the machine. What a bound lacks is common to
-        the trials of a setting, so the setting is the unit.
+        Measured over allowed: mean over the settings whose lowest bound is not the machine. The trials of a setting
+        share the errors of their bounds, so the setting is the unit.
     """
 
     trials: pd.DataFrame
     reached: Estimate
     level: float
 
-    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, how full machine and links were"
+    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, utilisation of machine and links"
     DRAWN_BY = "bounds_figure.bounds"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Over all settings."""
+        """The share reached, over all settings."""
         return (self.reached,)
 
     @property
@@ -75,7 +77,10 @@ class Bounds(Result):
         near = f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
         n, machine = len(self.trials), int((self.trials.limit == MACHINE).sum())
         if machine == n:
-            return f"{near} The machine's is the lowest in every trial, and what is reached of it is how busy it was."
+            return (
+                f"{near} The machine's bound is the lowest in every trial; the share reached of it is "
+                "just its utilisation."
+            )
         left = (
             f"Left out: {count(machine, 'trial')} of {n} whose lowest bound is the machine."
             if machine
@@ -105,14 +110,14 @@ class Bounds(Result):
         link = geometric_mean(
             part.reached_link,
             self.level,
-            quantity=f"{setting}: of the links' bound",
+            quantity=f"{setting}: share of the links' bound",
             claim=f"{setting} reaches {{}} of what the links' rate allows",
             **about,
         )
         lowest = geometric_mean(
             part.reached.dropna(),
             self.level,
-            quantity=f"{setting}: of the lowest bound",
+            quantity=f"{setting}: share of the lowest bound",
             claim=f"{setting} reaches {{}} of what its lowest bound allows",
             **about,
         )
@@ -147,7 +152,7 @@ class Share(Result):
     """
     Shares that one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`.
 
-    `lowest` is None where the machine is the lowest bound of all trials.
+    `lowest` is None if the machine is the lowest bound of all trials.
     """
 
     setting: str
@@ -159,7 +164,7 @@ class Share(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Of the links' bound, of the lowest."""
+        """The shares of the links' bound and of the lowest bound."""
         return (self.link, *((self.lowest,) if self.lowest else ()))
 
     @property
@@ -167,7 +172,7 @@ class Share(Result):
         """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
         if self.lowest is None:
-            lowest = f"the {MACHINE} in every trial, and what is reached of it is how busy it was."
+            lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."
             unexplained = ""
         else:
             lowest = f"the {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
@@ -193,16 +198,16 @@ def bounds(
     Parameters
     ----------
     tables : mapping
-        Of the run: links and placements; metrics (of sysstat) and link_samples where they were taken.
+        Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
 
     Raises
     ------
     MissingDataError
-        If the run says nothing about where replicas lay, or its lab has no emulated links.
+        If the run has no placement of replicas, or its lab has no emulated links.
     """
     for name in ("placements", "links"):
         if name not in tables or tables[name].empty:
-            raise MissingDataError(f"the run has no table {name}, from which bounds follow.")
+            raise MissingDataError(f"the run has no table {name}, which bounds need.")
     placed = dict(list(rates.part(tables["placements"]).groupby(KEY)))
     rows = []
     for trial in curves.frame.to_dict("records"):
@@ -214,7 +219,7 @@ def bounds(
             about = {name: trial[name] for name in (*KEY, "setting", "cell")} | {"measured": trial[VALUE]}
             rows.append(about | region_limits(trial, own, tables["links"], broker_settings=brokers))
     if not rows:
-        raise MissingDataError("no trial says where its replicas lay.")
+        raise MissingDataError("no trial records the placement of its replicas.")
     frame = pd.DataFrame(rows).merge(mean_use(rates, tables), on=KEY, how="left")
     busy = frame.busy_percent / 100
     frame["machine"] = (frame.measured / busy).where(busy > 0, inf)

@@ -1,4 +1,4 @@
-"""Measured throughput against the lowest of the bounds, by which bound that is."""
+"""Measured throughput against the lowest bound, coloured by the name of that bound."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def bounds(result: Bounds, *, note: str = "") -> go.Figure:
         figure,
         name="bounds",
         title="What bounds throughput",
-        subtitle="One point per trial, by its lowest bound. Link, window and replication follow from settings; machine "
-        "from how busy the processors were: how near such a point is to the line is just that.",
+        subtitle="One point per trial, by its lowest bound. Link, window and replication follow from "
+        "settings; the machine's bound follows from processor utilisation, so the distance of "
+        "its points from the line shows only that.",
         alt=f"Measured against allowed throughput. {result}",
         caption=str(result),
         table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],

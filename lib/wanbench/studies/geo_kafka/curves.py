@@ -35,16 +35,16 @@ class Curve(Result):
     Attributes
     ----------
     levels : DataFrame
-        Per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's), `numeric` (the level, where the
-        factor is a number), `compression` (payload bytes per byte in the log), and of `AgainstBaseline.rows` n, mean,
-        ratio, low, high (which hold for all settings of all curves together) and verdict.
+        Per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's), `numeric` (the level, if the
+        factor is a number), `compression` (payload bytes per byte in the log), and from `AgainstBaseline.rows` n, mean,
+        ratio, low, high (simultaneous over all settings of all curves) and verdict.
     trials : DataFrame
         Per trial: label, block, throughput_bps, ratio (to the baseline's mean).
     range : Estimate
         The best level over the worst.
     last : Estimate or None
-        The highest level of a factor that is a number over the best, or if it is the best, over the level before it.
-        The interval holds for all settings together, and so for the one that was chosen. None with fewer than three
+        For a numeric factor: the highest level over the best one, or, if it is the best, over the level before it. The
+        interval is simultaneous over all settings, so it also holds for a selected one. None with fewer than three
         levels.
     """
 
@@ -70,7 +70,7 @@ class Curve(Result):
 
     @property
     def sentence(self) -> str:
-        """The range of the factor, and where throughput stops rising."""
+        """The range of the factor, and the level at which throughput stops rising."""
         return f"{self.range.sentence} {self.turn}".strip()
 
     @property
@@ -119,8 +119,8 @@ class Curves(Result):
     curves : dict of str to Curve
         By factor, in the order of `factor_columns.FACTORS`.
     frame : DataFrame
-        All trials in use with their settings; `cell`, the name of their combination of levels: that of the first
-        setting that had it; and `restart`, the settings for which brokers are restarted.
+        All trials in use with their settings; `cell`, their combination of levels, named after the first setting that
+        has it; and `restart`, the levels that need a restart of the brokers.
     columns : list of str
         The columns of settings.
     base : int
@@ -193,7 +193,7 @@ class Curves(Result):
 
     def ratio(self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str) -> Estimate:
         """
-        Throughput of one setting over that of another; the interval holds for this ratio alone.
+        Throughput of one setting over that of another; its interval is not simultaneous with others.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Curves(Result):
         """
         a, b = self._cell(of), self._cell(over)
         if a == b:
-            raise MissingDataError(f"{of} and {over} are one setting.")
+            raise MissingDataError(f"{of} and {over} are the same setting.")
         return self._between(a, b, quantity, claim)
 
     def scalability(self) -> Scalability:
@@ -223,7 +223,7 @@ class Curves(Result):
             {"producers": "float64"}
         )
         if own.producers.nunique() < 3 or len(own) < 4:
-            raise MissingDataError("the law of scalability needs trials of three numbers of producers.")
+            raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
         own = own.assign(throughput=own[VALUE] / 1e6)
         return fit_scalability(own, "throughput", unit="Mbit/s", level=self.level)
 

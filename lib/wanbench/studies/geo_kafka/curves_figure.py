@@ -14,7 +14,9 @@ from .curves import Curve, Curves
 ROW_PX = 24
 AROUND_PX = 170
 WIDE = 5.0
-"""From this ratio of the largest to the smallest value the axis is logarithmic, so that small ones stay visible."""
+"""
+The axis is logarithmic from this ratio of the largest to the smallest value on, so that small values stay visible.
+"""
 
 
 def curve(result: Curve, *, note: str = "") -> go.Figure:

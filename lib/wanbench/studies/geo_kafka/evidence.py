@@ -20,7 +20,7 @@ def evidence(
     Parameters
     ----------
     links : DataFrame
-        Table links: a gateway is compared with a full mesh only at the rate that all links of a region have together.
+        Table links: a gateway is compared with a full mesh only if its rate equals the total rate of a region's links.
     tuned, default : str
         The names of these two settings.
     """

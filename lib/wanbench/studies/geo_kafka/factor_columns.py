@@ -12,7 +12,7 @@ from ...errors import RawDataError
 from ...formatting import count, number, quantity
 
 ABOUT = ("run_id", "test_id", "block", "setting", "from_region", "to_region")
-"""Columns of table trials that identify a trial rather than set it."""
+"""Columns of table trials that identify a trial and are no settings."""
 BROKER = "broker "
 """Prefix of the column of a broker setting."""
 BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
@@ -37,7 +37,7 @@ FACTORS = {
     "gateway_bps": ("gateway_bps",),
     "replica_fetching": tuple(BROKER + name for name in FETCHING),
 }
-"""The columns that each factor may change. A column that no factor has is a factor by itself."""
+"""The columns that each factor may change. A column that belongs to no factor is a factor by itself."""
 LABELS = {
     "buffers": "TCP buffers",
     "batch_bytes": "batch size",
@@ -57,7 +57,7 @@ MISSING = {
     "security": "as the cluster",
     "target_records_per_s": "no limit",
 }
-"""What a null level means, where it is not Kafka's default."""
+"""Meaning of a null level, for columns where it is not Kafka's default."""
 NO_CONSUMERS = "no consumers"
 
 
@@ -108,7 +108,7 @@ def needs_restart(name: str) -> bool:
 
 
 def factor_of(columns: set[str]) -> str | None:
-    """The factor whose columns include these; None without columns, or for those of several factors."""
+    """The factor to which all these columns belong; None if there are none, or if they belong to several factors."""
     if not columns:
         return None
     fits = [name for name, own in FACTORS.items() if columns <= set(own)]
@@ -152,7 +152,10 @@ def _text(value) -> str:
 
 
 def level_labels(levels: pd.DataFrame) -> list[str]:
-    """A label per row of levels: its first column that varies, and more only where needed to distinguish rows."""
+    """
+    A label per row of levels: the level of the first column that varies, and of further columns if needed to
+    distinguish rows.
+    """
     varying = [name for name in levels if len(set(levels[name])) > 1]
     shown = varying[:1]
     for name in varying[1:]:

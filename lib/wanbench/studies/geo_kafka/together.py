@@ -16,7 +16,7 @@ def together(rates: TrialRates, *, setting: str = "together", level: float = 0.9
     Parameters
     ----------
     setting : str
-        The name that these trials have, though their levels differ.
+        The name that all these trials share, although their levels differ.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Check predictions from one survey against another's measurements of pairs that the first lacks."""
+"""Check predictions from one survey against another survey's measurements of pairs that the first lacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CheckedPredictions(Result):
     coverage : Estimate
         The share of the other survey's RTTs that lie in the prediction intervals.
     ratio : Estimate
-        Measured by the other survey over predicted: the median over pairs.
+        RTT measured by the other survey over the predicted RTT: the median over pairs.
     pairs : DataFrame
         Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
     """
@@ -52,9 +52,9 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     Parameters
     ----------
     pairs, others : DataFrame
-        Tables `pairs`: the survey that predicts, and the one that checks.
+        Tables `pairs`: of the survey that predicts, and of the survey that checks.
     level : float
-        Of the prediction intervals.
+        Level of the prediction intervals.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     ]
     checked = sample.frame[wanted].reset_index(drop=True)
     if checked.empty:
-        raise ParameterError("others has no pair that pairs lacks and whose two regions pairs has")
+        raise ParameterError("others has no pair that pairs lacks, between regions of pairs")
     rtts = [
         predictor.predict(row.region_a, row.region_b, distance_km=row.distance_km).rtt
         for row in checked.itertuples()
@@ -110,7 +110,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
         ),
         ratio=Estimate(
             quantity="measured by others over predicted",
-            claim="What others measured is {} times the prediction in the median",
+            claim="The RTT measured by others is {} times the predicted one in the median",
             estimate=float(np.exp(log.median())),
             low=float(np.exp(log_ends[0])),
             high=float(np.exp(log_ends[1])),

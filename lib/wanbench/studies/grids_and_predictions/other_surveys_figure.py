@@ -39,7 +39,7 @@ def predicted_against_measured(result: CheckedPredictions, *, note: str = "") ->
     return theme.finish(
         figure,
         name="predictions-elsewhere",
-        title="Predicted round trips against what others measured",
+        title="Predicted round-trip times against those measured by others",
         subtitle="One point per pair that the predicting survey lacks; bars: prediction intervals.",
         alt=f"Predicted against measured round-trip times. {result.sentence}",
         caption=str(result),

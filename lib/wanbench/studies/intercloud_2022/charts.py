@@ -22,7 +22,7 @@ class Chart(Result):
     """
     One chart: its pairs (table `pairs`), the two lines through them, and the TCP window.
 
-    `model` is None where there are too few regions, and for all pairs together, which have several windows.
+    `model` is None if there are too few regions, and for the chart of all pairs, which have several windows.
     """
 
     TITLE = "RTT and throughput against distance"
@@ -74,7 +74,7 @@ class Charts(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Each kind of caution once, with the names of its charts, and the charts that could not be made."""
+        """Each kind of caution once, with the names of its charts, and the charts that are missing."""
         names: dict[str, list[str]] = {}
         for name, chart in self.charts.items():
             # What a caution says before its numbers, which differ from chart to chart.
@@ -117,14 +117,15 @@ def charts(
     transfer_s: float | None = None,
 ) -> Charts:
     """
-    Fit both lines to all pairs, and to the pairs of each ordered pair of clouds; to the latter TCP's window as well.
+    Fit both lines to all pairs, and to the pairs of each ordered pair of clouds, with TCP's window for the latter.
 
     Parameters
     ----------
     pairs : DataFrame
         Table `pairs`.
     transfer_s : float, optional
-        How long each transfer lasted: then slow start is part of the model (finite transfer), else only the window.
+        Duration of each transfer. If it is given, the model includes slow start (finite transfer), otherwise only the
+        window.
     """
     check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
     joined = pairs.from_cloud + "->" + pairs.to_cloud

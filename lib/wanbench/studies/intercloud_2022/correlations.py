@@ -18,7 +18,7 @@ from ...stats.result import Estimate, Result
 
 QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
 R_DECIMALS = 3
-"""One more than published correlations have, so that a reader sees whether one rounds to it."""
+"""One more than published correlations have, so that a reader can check the rounding."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,8 +30,8 @@ class Correlations(Result):
     ----------
     rows : DataFrame
         Per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows (over the
-        rows as they stand, repeats and both directions counted as independent, as a chart of the rows has it), r_pairs
-        (over unordered pairs), low, high, comes_out (either rounds to the claimed value).
+        unchanged rows, as in a chart of them: repeats and both directions count as independent), r_pairs (over
+        unordered pairs), low, high, comes_out (one of the two rounds to the claimed value).
     """
 
     DRAWN_BY = "correlations_figure.r_by_selection"
@@ -60,8 +60,8 @@ class Correlations(Result):
                 n=int(first.n_rows),
                 n_regions=int(first.n_regions),
                 basis=count(int(first.n_rows), "row"),
-                method="Pearson's r over rows as they stand, each taken as one observation, as in the source",
-                assumption="Among many selections one gives a number by chance",
+                method="Pearson's r over unchanged rows, each taken as one observation, as in the source",
+                assumption="Among many selections, one reproduces a number by chance",
             ),
         )
 
@@ -106,9 +106,9 @@ def correlations(
     ----------
     selections : mapping of str to DataFrame
         By label ("within AWS"), the rows: one per test or per ordered pair, with `from_region`, `to_region`,
-        `distance_km` and the column. The first is the plain one.
+        `distance_km` and the column. The first is the plain selection.
     claimed : float
-        The published correlation; its number of digits decides what rounds to it.
+        The published correlation; its number of digits decides which values round to it.
     column : str
         "rtt_ms" or "throughput_bps".
     """

@@ -24,7 +24,7 @@ def r_by_selection(result: Correlations, *, note: str = "") -> go.Figure:
         figure,
         name=f"correlation-by-reading-{result.column.partition('_')[0]}",
         title=f"{name} against distance: the correlation by selection of rows",
-        subtitle="Filled: over unordered pairs, bar: 95 % interval by place. Open: over rows as they stand.",
+        subtitle="Filled: over unordered pairs, bar: 95 % interval by place. Open: over unchanged rows.",
         alt=f"Correlations with distance over {count(len(rows), 'selection')} of the same rows. {result}",
         caption=result.sentence,
         table=rows,

@@ -37,12 +37,12 @@ class MatchedCities(Result):
     difference : Estimate
         Between clouds less within one: ms, or for throughput a ratio (between over within).
     cities : DataFrame
-        The regions taken as one place: one, other, apart_km.
+        The pairs of regions matched as one city: one, other, apart_km.
     pairs : DataFrame
         Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
     """
 
-    TITLE = "Cities where both clouds are"
+    TITLE = "Cities with regions of both clouds"
     DRAWN_BY = "matched_cities_figure.between_against_within"
 
     column: str
@@ -63,7 +63,7 @@ def matched_cities(
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`; pairs of the cities themselves give their distances.
+        Table `pairs`; the distance of two matched regions is that of their pair.
     column : str
         "rtt_ms", or "throughput_bps", which is compared as a ratio.
 
@@ -97,7 +97,7 @@ def matched_cities(
     naive = half_width(level, max(n - 1, 1), difference.var(ddof=1) / n) if n > 1 else nan
     warnings, half = sample.warnings()[: len(sample.left_out) > 0], nan
     if len(used) < FEWEST_FOR_INTERVAL:
-        warnings += (f"no interval from {len(used)} cities; it takes {FEWEST_FOR_INTERVAL}",)
+        warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)
     else:
         half = dyadic.ratio(difference, np.ones(n), *ends, len(used), level)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms

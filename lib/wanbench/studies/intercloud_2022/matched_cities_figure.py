@@ -1,4 +1,4 @@
-"""The same cities, within and between clouds."""
+"""Matched cities: pairs between clouds against pairs within them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def between_against_within(result: MatchedCities, *, note: str = "") -> go.Figur
         figure,
         name=f"matched-cities-{name.replace(' ', '-')}",
         title=f"The same cities, within and between clouds: {name}",
-        subtitle="One point per pair of cities in which both clouds are. Dashed: no difference.",
+        subtitle="One point per pair of cities with both clouds. Dashed: no difference.",
         alt=f"Scatter of {name} between clouds against within one over the same pairs of cities. {result}",
         caption=result.difference.sentence,
         table=pairs,

@@ -17,14 +17,19 @@ from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL
 from ...stats.result import Estimate, Result
 
 NEARLY = 0.9
-"""Share of the best throughput that counts as about the best: 10 % is five times what repeated tests differ by."""
+"""
+From this share of the best throughput on, a target counts as about the best: 10 % is five times the typical difference
+of repeated tests.
+"""
 MIN_TARGETS = 3
-"""Sources with fewer tested targets in a cloud are left out: of one or two, the nearest is easily the best."""
+"""
+Sources with fewer tested targets in a cloud are left out: among one or two, the nearest is often the best by chance.
+"""
 COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
 METHOD = "percentile interval of a bootstrap over source regions"
 ASSUMPTION = (
-    "The target regions are taken as given: source regions share them, so the interval says nothing of other "
-    "targets"
+    "The target regions are taken as given: source regions share them, so the interval "
+    "says nothing about other targets"
 )
 
 
@@ -36,9 +41,9 @@ class NearestRegion(Result):
     Attributes
     ----------
     share : Estimate
-        The share of sources to whose nearest target throughput is at least 90 % of the best.
+        The share of sources whose throughput to the nearest target is at least 90 % of the best.
     relative : Estimate
-        Throughput to the nearest target over that to the best one: the median over sources.
+        Throughput to the nearest target over throughput to the best one: the median over sources.
     sources : DataFrame
         Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best,
         best_km, relative.
@@ -60,7 +65,8 @@ def nearest_region(
     pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0
 ) -> NearestRegion:
     """
-    For each source region and each other cloud: throughput to its nearest region against the best there.
+    For each source region and each other cloud: throughput to that cloud's nearest region against throughput to its
+    best one.
 
     Parameters
     ----------
@@ -88,7 +94,7 @@ def nearest_region(
         warnings += (f"{count(n_few, 'source')} with too few targets in a cloud left out",)
     ends = np.full((2, 2), nan)
     if len(regions) < FEWEST_FOR_INTERVAL:
-        warnings += (f"no interval from {len(regions)} source regions; it takes {FEWEST_FOR_INTERVAL}",)
+        warnings += (f"no interval from {len(regions)} source regions; it needs {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)[:, index]
         drawn = np.column_stack([weights @ good / weights.sum(axis=1), dyadic.medians(relative, weights)])

@@ -31,10 +31,10 @@ class Repeats(Result):
     Attributes
     ----------
     factor : Estimate
-        The largest over the smallest test of one ordered pair: the median over pairs.
+        The largest over the smallest value of one ordered pair: the median over pairs.
     share : Estimate
-        The share of the variance of the logarithm that lies between pairs rather than between the tests of
-        one: the intraclass correlation of a one-way analysis of variance.
+        The share of the variance of the logarithm that lies between pairs rather than between tests of the same pair:
+        the intraclass correlation of a one-way analysis of variance.
     pairs : DataFrame
         The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor. Ordered pairs with one
         test are left out.
@@ -96,7 +96,7 @@ def repeats(
     sums = _anova_sums(pairs)
     factor_ends = share_ends = (nan, nan)
     if len(regions) < FEWEST_FOR_INTERVAL:
-        warnings += (f"no interval from {len(regions)} regions; it takes {FEWEST_FOR_INTERVAL}",)
+        warnings += (f"no interval from {len(regions)} regions; it needs {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)
         tails = [(1 - level) / 2, (1 + level) / 2]

@@ -16,18 +16,18 @@ UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
 NO_EUROPE_ASIA = "Europe-Asia left out"
 NO_EUROPE_ASIA_CATALOGUE = "Europe-Asia left out, catalogue coordinates"
 MIN_ROWS = 100
-"""A smaller selection cannot be the chart, which has some 500 to 2,000 points."""
+"""A smaller selection cannot be the published chart, which has some 500 to 2,000 points."""
 CHART_KM = 17_000.0
-"""Where the distance axis of the published charts ends."""
+"""End of the distance axis of the published charts."""
 CHART_MS = 300.0
-"""Where the RTT axis of the published charts ends."""
+"""End of the RTT axis of the published charts."""
 
 
 def row_selections(
     tests: pd.DataFrame, catalogue: pd.DataFrame, flagged: tuple[str, ...] = ()
 ) -> dict[str, pd.DataFrame]:
     """
-    Rows by the label of each selection with at least 100 rows.
+    Each selection with at least 100 rows: its rows, by its label.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from ...stats.result import Estimate, Result
 from ...stats.tcp.pairs_with_both import pairs_with_both
 
 MIN_DISTANCE_KM = 500.0
-"""Nearer pairs are left out: where the line of RTT nears zero, a factor off it says little."""
+"""Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little."""
 REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
@@ -58,7 +58,7 @@ def scatter(
     cluster=PLACE,
 ) -> Scatter:
     """
-    Scatter of RTT about a line on distance, and of throughput about a line of its logarithm, as factors.
+    Scatter of RTT about its line on distance, and of log throughput about its own line, as factors.
 
     Parameters
     ----------

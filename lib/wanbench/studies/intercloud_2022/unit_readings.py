@@ -24,7 +24,7 @@ class UnitReadings(Result):
     rows : DataFrame
         Per reading and sender: reading, sender, n, max_bps, limit_bps, n_above, share_of_limit.
     step : int
-        The greatest common divisor of the values (1 where they are not whole numbers).
+        The greatest common divisor of the values (1 if they are not whole numbers).
     """
 
     DRAWN_BY = "unit_readings_figure.max_rate_over_limit"
@@ -99,9 +99,9 @@ def unit_readings(
     Parameters
     ----------
     values, senders : Series
-        The column, and who sent in each row (a cloud).
+        The column, and the sending cloud of each row.
     limits_bps : mapping of str to float
-        What each sender's instance can send at most, in bit/s.
+        The maximum rate of each sender's instance, in bit/s.
     factors : mapping of str to float
         The factor from values to bit/s under each reading: {"bytes/s": 8, "bit/s": 1}.
     """

@@ -38,13 +38,13 @@ class Comparisons:
     Attributes
     ----------
     settings : tuple of str
-        By the response, the smallest first.
+        In order of the response, the smallest first.
     means : dict
-        Setting to Estimate of its geometric mean; t on the scatter within settings, pooled, differences between blocks
-        included: it is about the setting in another block.
+        Setting to Estimate of its geometric mean, with a t interval from the pooled scatter within settings. The
+        scatter includes differences between blocks, so the interval is that of a mean in other blocks.
     ratios : dict
-        (setting, other) to Estimate of setting over other, for both orders; differences between blocks are taken off,
-        and the intervals of all pairs hold together.
+        (setting, other) to Estimate of setting over other, for both orders. Differences between blocks are removed, and
+        the intervals are simultaneous over all pairs.
     """
 
     response: str
@@ -86,14 +86,14 @@ def compare_all(
     frame : DataFrame
         Trials with setting, block and the response; rows without a response do not count.
     unit : str
-        Of the response.
+        Unit of the response.
     claim : str
-        Of a mean, with {name} for the setting.
+        The sentence about a mean, with {name} for the setting.
 
     Raises
     ------
     ParameterError
-        Without a trial of each of two settings.
+        If fewer than two settings have a trial.
     """
     level = check_level(level)
     check_columns("frame", frame, ["setting", "block", response])
@@ -103,7 +103,7 @@ def compare_all(
     names = tuple(by_setting.mean().sort_values(kind="stable").index)
     if len(names) < 2:
         raise ParameterError(
-            f"{response} is known of {', '.join(names) or 'no setting'}; allowed: two settings or more."
+            f"{response} is known for {', '.join(names) or 'no setting'}; allowed: two settings or more."
         )
     indicators = (trials.setting.to_numpy()[:, None] == np.array(names)).astype(float)
     pooled, freedom = _spread(indicators, logs)

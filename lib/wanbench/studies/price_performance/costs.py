@@ -23,11 +23,11 @@ class SizeCosts(Result):
     Attributes
     ----------
     trials : DataFrame
-        Of `SizeTrials`.
+        The trials of a `SizeTrials`.
     rates, costs : Comparisons
         Messages per second; USD per billion messages.
     failed : dict
-        Setting to the number of its attempts that gave no row.
+        Setting to the number of its failed attempts.
     """
 
     trials: pd.DataFrame
@@ -40,13 +40,13 @@ class SizeCosts(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """What a billion messages cost, the cheapest setting first; then the messages per second in the same order."""
+        """Cost of a billion messages, the cheapest setting first; then messages per second in the same order."""
         names = self.costs.settings
         return tuple(each.means[name] for each in (self.costs, self.rates) for name in names)
 
     @property
     def sentence(self) -> str:
-        """The order of the means, and which settings may be the cheapest."""
+        """The settings in order of their means, and which of them may be the cheapest."""
         costs, names = self.costs, self.costs.settings
         listed = ", ".join(f"{name} {costs.means[name].written}" for name in names)
         leaders = [name for name in names if costs.rank(name)[0] == 1]
@@ -62,9 +62,12 @@ class SizeCosts(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of the estimates, and failures: a setting that fails costs more than its other trials show."""
+        """Cautions of the estimates, and failures: a setting that fails costs more than its successful trials show."""
         lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items() if n)
-        return (*super().cautions, *([f"trials that failed are in no cost ({lost})"] if lost else []))
+        return (
+            *super().cautions,
+            *([f"failed trials are not included in any cost ({lost})"] if lost else []),
+        )
 
     @property
     def lead(self) -> Estimate:
@@ -73,7 +76,7 @@ class SizeCosts(Result):
         return self.costs.ratios[second, first]
 
     def price_that_ties(self, setting: str, other: str) -> Estimate:
-        """The price of a setting at which a billion messages cost as much as with the other, in USD per hour."""
+        """The price of a setting, in USD per hour, at which a billion messages would cost as much as with the other."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
         return self.ratio(other, setting).transformed(
             lambda ratio: now * ratio,
@@ -83,7 +86,9 @@ class SizeCosts(Result):
         )
 
     def ratio(self, setting: str, other: str, of: str = COST) -> Estimate:
-        """Cost (or with of="messages_per_s" rate) of a setting over another's; MissingDataError if one is missing."""
+        """
+        Cost of a setting (with of="messages_per_s": its rate) over that of another; MissingDataError if one is missing.
+        """
         each = self.costs if of == COST else self.rates
         if (setting, other) not in each.ratios:
             raise MissingDataError(
@@ -141,7 +146,7 @@ def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     Cost of a billion messages with each setting: price per hour over messages per hour.
 
     Two settings tie unless the interval of their cost ratio excludes 1; intervals are simultaneous over all pairs. A
-    tie does not prove equality: the interval says by how much they may differ.
+    tie does not prove equality: the interval shows how much the settings may differ.
     """
     rates = compare_all(
         trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}"

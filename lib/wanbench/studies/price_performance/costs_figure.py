@@ -47,8 +47,9 @@ def costs(result: SizeCosts, *, note: str = "") -> go.Figure:
         figure,
         name="cost-per-billion",
         title="What a billion messages cost",
-        subtitle="Small points: trials. Bars: intervals of a setting, from the scatter pooled over all. Whether two "
-        "differ is in the table: their trials are compared block by block.",
+        subtitle="Small points: trials. Bars: intervals of a setting, from the scatter pooled over "
+        "all. The table shows whether two sizes differ: their trials are compared block by "
+        "block.",
         alt=f"Rates and costs by setting. {result}",
         caption=str(result),
         table=result.table(),

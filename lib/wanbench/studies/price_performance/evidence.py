@@ -29,7 +29,7 @@ def evidence(
     Parameters
     ----------
     plain, more_network : str
-        A setting, and one that differs from it in twice the rate of its network alone.
+        A setting, and another that differs from it only in having twice the network rate.
     """
     trials = _with_requests(costs.trials, times)
     found = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}

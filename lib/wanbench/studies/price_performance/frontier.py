@@ -24,9 +24,9 @@ class Frontier(Result):
     ----------
     costs, latencies : Comparisons
     rows : DataFrame
-        Per setting: cost and p99 with intervals; `verdict`: "dominated", if another is shown to be both cheaper and
-        faster; "on the frontier of the means", if no other has a lower mean in both; else "not shown to be dominated";
-        `by`, the settings that dominate it.
+        Per setting: cost and p99 with intervals; `verdict`: "dominated" if another is significantly cheaper and faster,
+        "on the frontier of the means" if no other has a lower mean in both, else "not shown to be dominated"; `by`: the
+        settings that dominate it.
     """
 
     costs: Comparisons
@@ -66,7 +66,7 @@ def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:
     """
     Cost per billion messages against the p99 from send to acknowledgement.
 
-    ParameterError if fewer than two settings have a p99: a tool that is killed prints none.
+    ParameterError if fewer than two settings have a p99: a killed tool prints none.
     """
     latencies = compare_all(costs.trials, P99, "ms", level=level, claim="With {name} the p99 is {{}}")
     both, rows = [name for name in costs.costs.settings if name in latencies.means], []

@@ -19,10 +19,10 @@ FULL = {
     "iowait": ("disk", 0.25),
 }
 """
-A link is full from 85 % of its rate, averaged over seconds: senders without any other limit come to nine tenths, as
-TCP gives way where a queue overflows. A quota is full if it ran out in half of its periods: most requests then wait for
-the next one. Processors are full at 95 % of the time busy, as no process has room; disks at 25 % IOWait, as processors
-wait for them.
+A link is full from 85 % of its rate on, averaged over seconds: senders without any other limit reach 90 %, because TCP
+backs off when a queue overflows. A quota is full if it ran out in half of its periods: most requests then wait for the
+next period. Processors are full if busy 95 % of the time, because no process finds an idle one; disks at 25 % IOWait,
+because processors wait for them.
 """
 UNSEEN = (
     "Not tested here, as invisible from inside: burst credits, and limits of attached volumes (EBS), which the "

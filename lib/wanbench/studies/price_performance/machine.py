@@ -18,17 +18,17 @@ from .trials import SizeTrials, quotas_of
 @dataclass(frozen=True, repr=False)
 class Machine(RowsResult):
     """
-    Processors that settings need, against those available.
+    The processors that settings need, compared with those of the machine.
 
     Attributes
     ----------
     rows : DataFrame
-        Per setting: `quotas`, the sum of its brokers' quotas; `others`, processors that all else kept busy (clients,
-        relay, other work on the machine), mean over trials; `used` of the quotas; `needed`, quotas and others
-        together (quotas alone where others are unknown); `enough`, None where no trial of the setting has samples of
+        Per setting, in processors: `quotas`, the sum of its brokers' quotas; `others`, those kept busy by clients, the
+        relay and other work on the machine, mean over trials; `used`, the used part of the quotas; `needed`, the sum of
+        quotas and others (quotas alone if others are unknown); `enough`, None if no trial of the setting has samples of
         processors.
     processors : int
-        Of the machine.
+        The number of processors of the machine.
     """
 
     processors: int
@@ -46,9 +46,9 @@ class Machine(RowsResult):
         most = seen.loc[seen.needed.idxmax()]
         if short.empty:
             return (
-                f"{there}; {most.setting} takes the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas "
-                f"of brokers, {number(most.others, 1)} for clients and all else). So quotas, where full, and not the "
-                "machine bound the brokers."
+                f"{there}; {most.setting} needs the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas "
+                f"of brokers, {number(most.others, 1)} for clients and all else). So where quotas are "
+                "full, they limit the brokers, not the machine."
             )
         used = (
             f"Brokers used {number(short.used.min(), 1)} to {number(short.used.max(), 1)} processors of quotas of "
@@ -57,33 +57,32 @@ class Machine(RowsResult):
             else ""
         )
         return (
-            f"{there}, too few for every size to get what its quota allows beside clients and all else: "
-            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. {used}Where sizes differ in "
-            "their processors alone, a tie may be the machine's."
+            f"{there}, too few for every size to use its whole quota beside clients and all else: "
+            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. {used}If "
+            "sizes differ only in processors, the machine may be the cause of a tie."
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Settings about which nothing is known."""
+        """Settings without samples of processors."""
         names = ", ".join(self.rows.setting[self.rows.enough.isna()])
-        text = f"no samples of processors for {names}: whether the machine suffices there is unknown"
+        text = f"no samples of processors for {names}: whether the machine suffices for them is unknown"
         return (text,) if names else ()
 
 
 def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *, brokers: int) -> Machine:
     """
-    The brokers' quotas and all other use, against the processors of the machine.
+    Compare the brokers' quotas and all other use with the processors of the machine.
 
-    If processors were short, `others` is too low, and more are needed. MissingDataError without samples or quotas.
+    If processors were short, `others` is an underestimate, and more are needed. MissingDataError without samples or
+    quotas.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()
     if not len(subjects):
         raise MissingDataError("no samples of processors; measure with HostMetrics beside the load.")
     if not any(quota for text in trials.trials.broker_sizes for quota in quotas_of(text, brokers)):
-        raise MissingDataError(
-            "no size has a quota of processors, as brokers on hosts of their own have none."
-        )
+        raise MissingDataError("no size has a processor quota: brokers on separate hosts have none.")
     n, rows = len(subjects), []
     for name, part in trials.trials.groupby("setting", sort=False):
         quotas = [quota for quota in quotas_of(part.broker_sizes.iloc[0], brokers) if quota]

@@ -49,8 +49,8 @@ class OverTime(Result):
     Attributes
     ----------
     rows : DataFrame
-        Per trial, quantity and step: run_id, test_id, attempt, setting, quantity, `at_s` (middle of the step, since
-        the load counts), value (mean over the step; of counters that brokers have, summed over brokers first), unit.
+        Per trial, quantity and step: run_id, test_id, attempt, setting, quantity, `at_s` (middle of the step, in s
+        after the warm-up), value (mean over the step; metrics of brokers are first summed over brokers), unit.
     """
 
     rows: pd.DataFrame
@@ -73,7 +73,7 @@ def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: 
     """
     The metrics of every trial, in steps.
 
-    Latency is the mean and the maximum that producers print per interval: they print quantiles only at the end.
+    Latencies are the mean and the maximum that producers print per interval; they print quantiles only at the end.
     """
     metrics = tables["metrics"].merge(rates.rates[KEY], on=KEY)
     parts = [_broker_counters(metrics), _machine(metrics), _producers(tables["producer_windows"])]

@@ -47,8 +47,9 @@ def over_time(result: OverTime, *, note: str = "") -> go.Figure:
         figure,
         name="metrics-over-time",
         title="Every metric over time",
-        subtitle=f"A line per trial, in steps of {result.step_s:g} s since its load counts, with the last of its "
-        "warm-up before. Processors and disks are the machine's, which clients share; messages and requests are summed "
+        subtitle=f"A line per trial, in steps of {result.step_s:g} s from the end of the warm-up, with "
+        "its last steps before that. Processors and disks are the machine's, which clients "
+        "share; messages and requests are summed "
         "over brokers; latency is that of producers.",
         alt=f"Small charts of metrics over time. {result}",
         caption=str(result),

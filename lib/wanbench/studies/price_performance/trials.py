@@ -32,13 +32,13 @@ class SizeTrials(Result):
     trials : DataFrame
         One row per trial that was measured: run_id, test_id, attempt, setting, block, `messages_per_s` (by the log of
         the brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms` (from send to acknowledgement, after the
-        warm-up, of the producer where it is largest: the quantile of all records is at most that; percentiles of
-        producers cannot be averaged), their `..._least_ms` (it is at least that), `usd_per_hour` of all brokers,
-        `usd_per_billion` messages; shares of 1, NaN where not measured: `processor_share` (used of the quota, of the
-        broker that uses most of it), `waited` (periods in which the fullest broker used up its quota),
-        `fullest_link`, `machine_busy`, `iowait`; and `brokers_sent_bps`, what left their regions, headers included.
+        warm-up: the largest quantile of any producer, an upper bound of that of all records, as percentiles cannot be
+        averaged), `..._least_ms` (the smallest, a lower bound), `usd_per_hour` of all brokers, `usd_per_billion`
+        messages; as shares of 1, NaN if not measured: `processor_share` (used share of the quota, of the broker that
+        uses most of it), `waited` (share of periods in which the fullest broker used up its quota), `fullest_link`,
+        `machine_busy`, `iowait`; and `brokers_sent_bps`, the rate that left their regions, headers included.
     failed : DataFrame
-        Attempts that gave no row, with setting and `reason`. A broker that falls over is one of them.
+        Failed attempts, with setting and `reason`: a broker that crashed, for example.
     """
 
     trials: pd.DataFrame
@@ -91,11 +91,11 @@ def size_trials(
     ----------
     rates : TrialRates
     tables : mapping
-        Of the run: tests, producers, and what there is of metrics and link_samples.
+        Tables of the run: tests, producers, and, if they exist, metrics and link_samples.
     brokers : int
-        Brokers of the cluster, where a trial has one size for all.
+        Number of brokers of the cluster, for trials with one size for all.
     price_factor : float
-        Of all prices: what is paid for 1 USD of the list, such as 0.6 where a term takes off 40 %.
+        Price paid over list price, for all prices: 0.6 with a discount of 40 %.
 
     Raises
     ------

@@ -86,7 +86,10 @@ class RttTable(Result):
         return " ".join(listed)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting and statistic: measured, low, high, published, and whether the interval contains that."""
+        """
+        One row per setting and statistic: measured, low, high, published, and whether the interval contains the
+        published value.
+        """
         rows = []
         for (setting, name), number in self.numbers.items():
             published = PUBLISHED.get(setting, {}).get(name, nan)
@@ -132,7 +135,7 @@ def rtt_table(
     tables : mapping
         Tables tests (with the column `setting`) and echoes.
     settings : sequence of str
-        Settings or patterns, such as "internet*"; they are called so without asterisks.
+        Settings or patterns, such as "internet*"; the table shows them without asterisks.
 
     Raises
     ------

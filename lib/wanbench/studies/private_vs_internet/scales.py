@@ -27,11 +27,13 @@ METHOD = "difference of mean log ratios of pairs between two scales, {} with the
 WELCH = "t by Welch (1947)"
 POOLED = "t with the pooled variance of both scales"
 MIN_PAIRS = 4
-"""With fewer pairs at a scale, Welch's degrees of freedom leave hardly an interval; the variances are pooled."""
+"""
+With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
+"""
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
 ALIKE = "; they scatter alike at both scales"
 FILL_TOLERANCE = 0.05
-"""Batches may differ by this share of batch.size in fill before Kafka's share of the link differs."""
+"""Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,9 +44,9 @@ class Scales(Result):
     Attributes
     ----------
     comparisons : dict
-        The link's rate in bit/s to the comparison there, the highest rate first.
+        Rate of the link in bit/s to the comparison at that rate, the highest rate first.
     changes : dict
-        Rate to Estimate: the ratio there over the ratio at the highest rate; empty where there is one rate only.
+        Rate to Estimate: the ratio at that rate over the ratio at the highest rate; empty if there is only one rate.
     utilisation : DataFrame
         Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the brokers,
         headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the
@@ -87,13 +89,13 @@ class Scales(Result):
         """Whether the ratio depends on the scale, in a sentence."""
         first = label(next(iter(self.comparisons)))
         if not self.changes:
-            return f"Both links were measured at {first} only: what scaling changes is not known."
+            return f"Both links were measured at {first} only: the effect of scaling is unknown."
         listed = []
         for rate, change in self.changes.items():
             if not isfinite(change.low):
                 verdict = "too few pairs to tell whether that is chance"
             elif change.low <= 1 <= change.high:
-                verdict = "no difference is shown, and none within the interval is ruled out"
+                verdict = "no significant difference, but any within the interval is possible"
             else:
                 verdict = "scaling changes the ratio"
             ends = f"{percent(change.level)} interval {change.written_interval or 'none'}"
@@ -108,7 +110,7 @@ class Scales(Result):
         """At which scales links were at capacity."""
         known = self.utilisation[self.utilisation.max_utilisation.notna()]
         if known.empty:
-            return "How full the links were was not measured."
+            return "Link utilisation was not measured."
         full = known[known.at_capacity]
         if full.empty:
             most = quantity(known.max_utilisation.max(), "fraction")
@@ -143,7 +145,7 @@ def compare_scales(
     Raises
     ------
     ParameterError
-        For no rate at which both links were measured.
+        If both links were measured at no common rate.
     """
     level = check_level(level)
     links = {}
@@ -171,7 +173,7 @@ def _change(links: dict[float, TwoLinks], rate: float, first: float, level: floa
     if abs(fills[0] - fills[1]) > FILL_TOLERANCE:
         notes = (
             f"batches are {quantity(fills[0], 'fraction')} full at {here} and {quantity(fills[1], 'fraction')} at "
-            f"{there}, so Kafka's share of the link is not the same",
+            f"{there}, so Kafka's share of the link differs",
         )
     logs = [np.log(one.pairs.ratio.to_numpy(dtype=float)) for one in both]
     sizes, half = [len(own) for own in logs], nan

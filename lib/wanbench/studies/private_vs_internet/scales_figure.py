@@ -13,7 +13,7 @@ from .scales import Scales, label
 
 def scales(result: Scales, *, note: str = "") -> go.Figure:
     """Left: the ratio of the links at each scale, pairs small; right: link utilisation."""
-    titles = ["ratio at each scale", "part of the link's rate in use"]
+    titles = ["ratio at each scale", "link utilisation (share of its rate)"]
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.14, subplot_titles=titles)
     left, right = {"row": 1, "col": 1}, {"row": 1, "col": 2}
     labels = [label(rate) for rate in result.comparisons]
@@ -57,8 +57,9 @@ def scales(result: Scales, *, note: str = "") -> go.Figure:
         figure,
         name="scales",
         title="The same comparison at several scales of the link",
-        subtitle=f"Left: large the ratio with its {level} interval, small a pair each. Right: mean of trials towards "
-        "the brokers, background and headers included, bars up to the fullest trial. Dashed: no difference; full.",
+        subtitle=f"Left: the ratio with its {level} interval (large), single pairs (small). Right: mean "
+        "over trials towards the brokers, background and headers included; bars reach the "
+        "fullest trial. Dashed: no difference; full link.",
         alt=f"Ratios by scale. {result}",
         caption=f"{result.verdict} {result.capacity_sentence}",
         table=result.table(),

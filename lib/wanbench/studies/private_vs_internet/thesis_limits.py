@@ -1,4 +1,4 @@
-"""Where the thesis holds by measurement, and where by computed limits."""
+"""Where the thesis holds according to measurement, and where according to computed limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...stats.result import Result, text_table
 from ...stats.trials.limits import Limits
 
 EQUAL = 1.02
-"""Gains closer to 1 than this, either way, count as neither: the limits are not more accurate than that."""
+"""A gain closer to 1 than this, on either side, gives no verdict: the limits are no more accurate."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,8 +26,8 @@ class Explanation(Result):
     Attributes
     ----------
     combinations : DataFrame
-        Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit), `predicted_gain`
-        (the same of the lowest limit), `predicted_verdict` and `limit` (the lowest there).
+        Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit), `predicted_gain` (by
+        the lowest limit), `predicted_verdict` and `limit` (the name of the lowest).
     """
 
     combinations: pd.DataFrame
@@ -65,8 +65,8 @@ def explain(fitted: Factorial, limits: Limits) -> Explanation:
     """
     Compare the gains that the limits predict with those fitted, for each combination.
 
-    Halving the one-way delay subtracts it from the RTT; doubling the rate doubles what the background leaves, as when
-    the background is a share of the rate.
+    Halving the one-way delay subtracts it from the RTT. Doubling the rate also doubles the rate left by the background,
+    which is taken as a share of the rate.
 
     Raises
     ------

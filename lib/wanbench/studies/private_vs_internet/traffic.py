@@ -13,7 +13,8 @@ from ...stats.trials.rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"
 ASSUMPTION = (
-    "Trials are independent, their means nearly normal; at the full rate as many batches pass, all full"
+    "Trials are independent, their means nearly normal; at the full rate the same number "
+    "of batches passes per second, all full"
 )
 BITS_PER_MBIT = 1e6
 
@@ -31,16 +32,16 @@ def traffic(
     Parameters
     ----------
     rates : TrialRates
-        Trials of one link rate or several; each is scaled by its own.
+        Trials at one or several link rates; each is scaled by its own rate.
     setting : str
         Pattern of the trials to take.
     full_rate_bps : float
-        The full rate, which the link was scaled down from.
+        The full rate, before scaling down.
 
     Returns
     -------
     dict
-        "background", "kafka-traffic" and "total", as far as they were measured.
+        "background", "kafka-traffic" and "total", if they were measured.
 
     Raises
     ------

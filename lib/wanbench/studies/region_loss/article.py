@@ -20,13 +20,13 @@ def article(
     Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
     replicas_back, leaders_back, healing, producer_errors, producers_failed.
 
-    Except for records and times, each is a share of episodes: brokers, partitions and producers of one episode share
-    its fault.
+    Except for records and times, each is a share of episodes, because brokers, partitions and producers of one episode
+    share its fault.
 
     Parameters
     ----------
     setting : str
-        The article's: one region cut off, acks=all.
+        The setting that repeats the article's: one region cut off, acks=all.
     """
     own = found.of(setting).with_fault().items
     rows, sums = healed.rows[healed.rows.setting == setting], lost.sums(setting)
@@ -72,8 +72,9 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
     found = {"replicas_back": replace(_share(in_sync, again), claim=claim)}
     short = (
         f"leaders were watched for {rows.watched_s.min():.0f} to {rows.watched_s.max():.0f} s after healing, and the "
-        f"controller moves them back every {healed.check_s:.0f} s: a verdict needs episodes that go on for so long "
-        "(quiet_s), or brokers that look more often (leader.imbalance.check.interval.seconds)"
+        f"controller moves them back every {healed.check_s:.0f} s: a verdict needs episodes "
+        "that last that long (quiet_s), or brokers that check more often "
+        "(leader.imbalance.check.interval.seconds)"
     )
     for name, good, known, what in (
         ("leaders_back", led, ~undecided, "all leaders back"),

@@ -1,4 +1,4 @@
-"""Test of the checker: damage planted in the consumers' notes must be found under its own name."""
+"""Test of the checker: damage planted in the consumers' output must be reported under its name."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ EXPECTED = {
     "reorder": "order_in_delivery",
     "alter": "damaged_in_delivery",
 }
-"""What each damage must be found as, once, and nothing else."""
+"""The fault that each damage must be reported as, once, with no other fault."""
 
 
 @dataclass(frozen=True, repr=False)
 class Checked(RowsResult):
     """
-    One row per episode with planted damage: done, found, and `right`: found once, under its own name only, and at the
-    planted record if known.
+    One row per episode with planted damage: done, found, and `right`: reported once, only under its own name, and at
+    the planted record if that is known.
     """
 
     TITLE = "Faults planted to test the checker"
@@ -35,24 +35,22 @@ class Checked(RowsResult):
         """How many planted faults were named correctly."""
         right, known = int(self.rows.right.sum()), int(self.rows.known.sum())
         return (
-            f"{right} of {count(len(self.rows), 'planted fault')} found once, under their own name and no other"
+            f"{right} of {count(len(self.rows), 'planted fault')} reported once, under their own name and no other"
             f"{f', {known} of them at the very record that the run names' if known else ''}."
         )
 
     def shown(self) -> pd.DataFrame:
-        """Done, found, and the verdict."""
+        """One row per episode: damage done, damage found, and the verdict."""
         verdict = self.rows.right.map({True: "yes", False: "no"})
         shown = self.rows[["done", "found"]].assign(verdict=verdict)
-        return shown.set_axis(
-            ["Done to the notes", "Found", "Once, under its own name, and nothing else"], axis=1
-        )
+        return shown.set_axis(["Done to the notes", "Found", "Once, only under its own name"], axis=1)
 
 
 def check_checker(found: Episodes) -> Checked:
     """
     Compare planted with detected damage; MissingDataError if none was planted.
 
-    Damage is planted in episodes without a fault, where nothing else must be found.
+    Damage is planted in episodes without a fault, in which nothing else may be found.
     """
     rows = []
     for each in found:

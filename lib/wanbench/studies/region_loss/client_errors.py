@@ -21,7 +21,7 @@ class ClientErrors(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Total, and the most frequent kind."""
+        """The total number of errors, and the most frequent kind."""
         if self.rows.empty:
             return f"No client reported an error in {count(self.n_episodes, 'episode')}."
         kinds = self.rows.groupby("kind").n.sum().sort_values(ascending=False)

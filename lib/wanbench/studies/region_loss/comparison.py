@@ -26,7 +26,7 @@ COLUMNS = (
     "broker_settings",
     "client_settings",
 )
-"""What can differ between settings."""
+"""Columns that may differ between settings."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +37,7 @@ class Comparison(Result):
     Attributes
     ----------
     abouts : DataFrame
-        One row per setting: those of COLUMNS that differ, as text.
+        One row per setting: the columns of COLUMNS that differ, as text.
     """
 
     lost: Losses
@@ -59,7 +59,7 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """The first setting and those that lost records, each with its loss and outage; the others together."""
+        """Loss and outage of the first setting and of each that lost records; the other settings together."""
         told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
         parts = []
         for name in told:
@@ -67,21 +67,21 @@ class Comparison(Result):
             lost = bounded(int(sums.gone), int(sums.acknowledged), self.lost.level)
             outage = spelled(self.recovered.of(name, "writes"))
             parts.append(
-                f"“{name}” lost {lost} acknowledged records, and all writes stood still for {outage}."
+                f"“{name}” lost {lost} acknowledged records, and no write was acknowledged for {outage}."
             )
         others = [self.recovered.of(name, "writes") for name in self.settings if name not in told]
         if len(others) == 1:
-            parts.append(f"1 other setting lost none, and stood still for {spelled(others[0])}.")
+            parts.append(f"1 other setting lost none, with an outage of {spelled(others[0])}.")
         elif others:
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
             times = f"{low.estimate:.1f} to {limit}{high.estimate:.1f} s"
-            parts.append(f"{count(len(others), 'other setting')} lost none, and stood still for {times}.")
+            parts.append(f"{count(len(others), 'other setting')} lost none, with outages of {times}.")
         return " ".join(parts)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of losses and outages."""
+        """The cautions of losses and outages."""
         return (*self.lost.cautions, *self.recovered.cautions)
 
     def table(self) -> pd.DataFrame:
@@ -127,7 +127,7 @@ class Comparison(Result):
 
 
 def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
-    """Outages and losses per setting with a fault, and how settings differ."""
+    """Outages and losses of each setting with a fault, and how settings differ."""
     rows = []
     for name, own in found.with_fault().by_setting().items():
         about = own[0].about

@@ -10,7 +10,7 @@ from .comparison import Comparison
 
 
 def comparison(result: Comparison, *, note: str = "") -> go.Figure:
-    """Median outage with its interval across, lost records per episode up; each episode a small point."""
+    """Horizontal: median outage with its interval. Vertical: lost records per episode. Small points are episodes."""
     figure = go.Figure()
     keys = ["run_id", "test_id", "attempt", "setting"]
     points = result.recovered.rows.merge(result.lost.rows[[*keys, "gone", "acknowledged", "acks"]], on=keys)

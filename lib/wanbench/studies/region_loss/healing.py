@@ -22,8 +22,9 @@ class Healing(OverEpisodes):
     """
     Recovery after healing, without intervention.
 
-    Rows have also moved (partitions whose leader changed), back (those with their earlier leader at the end) and
-    watched_s (time watched after healing). `check_s`: interval at which the controller moves leaders back.
+    Rows also have moved (partitions whose leader changed), back (of these, partitions with their earlier leader at the
+    end) and watched_s (time observed after healing). `check_s` is the interval at which the controller moves leaders
+    back.
     """
 
     check_s: float = CHECK_S
@@ -70,7 +71,7 @@ class Healing(OverEpisodes):
 
 def healing(found: Episodes, *, check_s: float = CHECK_S) -> Healing:
     """
-    When the state before the fault was restored; each time is that of the first sample to show it.
+    Times at which the state before the fault was restored: those of the first samples that show it.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ class LostWhen(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How many were lost, and how many the mechanism explains."""
+        """The number of lost records, and how many of them the mechanism explains."""
         rows = self.rows
         return (
             f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "

@@ -1,4 +1,4 @@
-"""The state of a cluster at the moments at which it changed: the article's three tables, one after another."""
+"""The state of a cluster whenever it changed: the article's three tables, one after another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing w
 @dataclass(frozen=True)
 class Moment:
     """
-    What was seen last at a moment, `at_s` seconds after the fault was ordered; `phase` is one of the three above.
+    The last known state at a moment, `at_s` seconds after the fault was ordered; `phase` is one of the three above.
 
     Attributes
     ----------

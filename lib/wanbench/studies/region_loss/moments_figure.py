@@ -1,4 +1,4 @@
-"""Leaders, replicas in sync and the group's assignment at the moments at which they changed, to be played."""
+"""An animation of leaders, replicas in sync and the group's assignment, with a frame for each change."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .timeline import Timeline
 from .timeline_figure import stem
 
 FRAME_MS = 1500
-"""Long enough to compare three small tables with those before."""
+"""Long enough to compare three small tables with the previous ones."""
 SHADE = "#FBEFE6"
-"""Behind the panels while the fault lasts."""
+"""Background of the panels during the fault."""
 MARKERS = {
     "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
     "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
@@ -23,7 +23,7 @@ AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
 
 
 def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
-    """Three panels, a frame per moment; it opens, and prints, with the last change before healing."""
+    """Three panels, a frame per moment. On opening and in print it shows the last change before healing."""
     states = moments(story)
     replicas = _replicas(states)
     brokers = sorted(set().union(*replicas.values()))

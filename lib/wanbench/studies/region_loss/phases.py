@@ -17,7 +17,7 @@ from ...stats.outages.recovery import Recovery
 
 @dataclass(frozen=True, repr=False)
 class Phases(OverEpisodes):
-    """Rows have also resolution_s (how far a sampled time may be off) and source: samples, or the nodes' log."""
+    """Rows also have resolution_s (maximum error of a sampled time) and source: samples, or the nodes' log."""
 
     TITLE = "What the outage consists of"
     DRAWN_BY = "phases_figure.phases"
@@ -29,7 +29,7 @@ class Phases(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """The three phases per setting."""
+        """Duration of the three phases, per setting."""
         parts = []
         for name in self.settings:
             three = [spelled(self.of(name, phase)) for phase in self.QUANTITIES]
@@ -38,7 +38,7 @@ class Phases(OverEpisodes):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of the estimates, and the resolution of the samples."""
+        """The cautions of the estimates, and the resolution of the samples."""
         worst = self.rows.resolution_s.max()
         coarse = (
             (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
@@ -51,8 +51,8 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     Split the outage of the worst partition of every episode in which a leader changed.
 
     The first broker that the other regions' nodes logged as fenced or out of sync is the time of detection; without
-    such logs, the first sample with a different leader. Dark nodes do not count, as they may fence the others.
-    MissingDataError if no leader change was seen.
+    such logs, the first sample with a different leader. Nodes of the dark region do not count, as they may fence the
+    others. MissingDataError if no leader change was seen.
     """
     rows, silent = [], 0
     for each in found.with_fault():

@@ -21,9 +21,9 @@ QUANTITIES = {
     "partition": ("worst partition", "writes_partition"),
     "reads": ("worst partition's reads", "reads_partition"),
 }
-"""What is implied: its title, and the quantity of `Recovery` that measures it."""
+"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
 PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
-"""Where the active controller was; if unknown, each end assumes the case that moves it outward."""
+"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,11 +31,11 @@ class Planned(RowsResult):
     """
     One row per setting, place of the active controller, and quantity.
 
-    Columns: implied low_s and high_s; n outages measured, of an episode each, min_s and max_s of them, how many lie
-    inside, how many are longer; healed: those that healing ended, which cannot be compared.
+    Columns: implied low_s and high_s; n (measured outages, one per episode) with their min_s and max_s; how many lie
+    inside and how many are longer; healed: outages that healing ended, which cannot be compared.
     """
 
-    TITLE = "The outage that settings imply, and those measured"
+    TITLE = "Outages that settings imply, and measured ones"
 
     @property
     def sentence(self) -> str:
@@ -47,13 +47,14 @@ class Planned(RowsResult):
             f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
         )
         return (
-            f"{inside} of {count(n, 'measured outage')} lie between the ends that time-outs and round trips imply, "
-            f"given where the controller stood; {longer} lasted longer.{left_out}"
+            f"{inside} of {count(n, 'measured outage')} lie within the bounds that time-outs and "
+            f"round trips imply, given the place of the controller; {longer} lasted "
+            f"longer.{left_out}"
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Outages of one episode are dependent."""
+        """A caution that outages of one episode are dependent."""
         return ("each episode gives up to three outages, which share its fault",)
 
     def shown(self) -> pd.DataFrame:
@@ -81,12 +82,12 @@ def planned(
     cluster_settings: Mapping[str, object] | None = None,
 ) -> Planned:
     """
-    Implied next to measured outages, for faults that take a whole region away: "cut", "kill", "freeze".
+    Implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
 
     Parameters
     ----------
     cluster_settings : mapping, optional
-        Of the brokers, where an episode has none of its own.
+        Settings of the brokers, for episodes that record none.
     """
     rows, measured = [], recovered.rows.set_index(KEY)
     for name, own in found.with_fault().by_setting().items():
@@ -121,9 +122,7 @@ def planned(
                     }
                 )
     if not rows:
-        raise ParameterError(
-            "no episode takes a whole region away at once, so the planner has nothing to say."
-        )
+        raise ParameterError("no episode removes a whole region at once, so settings imply no outage.")
     return Planned(pd.DataFrame(rows))
 
 
@@ -131,8 +130,8 @@ def controller_lost(episode: Episode) -> bool | None:
     """
     Whether the active controller was in the affected region; None if unknown.
 
-    It was if the fault targeted it, or if a node of another region became controller during the fault; it was not if
-    such a node fenced brokers without becoming controller.
+    True if the fault targeted the controller, or if a node of another region became controller during the fault. False
+    if such a node fenced brokers without becoming controller.
     """
     events = episode.events
     if episode.about["at"] == "controller" or ((events.kind == "elected") & events.partition.isna()).any():

@@ -21,13 +21,14 @@ class Timeline(Result):
     ----------
     episode : Episode
     leaders : DataFrame
-        at_s, broker, partitions that it leads, as one watcher outside the hit regions saw it.
+        at_s, broker, number of partitions that it leads, as seen by one watcher outside the hit regions.
     partitions : DataFrame
-        at_s, partition, leader and isr, as the same watcher saw them.
+        at_s, partition, leader and isr, as seen by the same watcher.
     replicas : DataFrame
-        at_s, in_sync (least and mean number of in-sync replicas of a partition), full (partitions with all in sync).
+        at_s, in_sync (minimum and mean number of in-sync replicas of a partition), full (number of partitions with all
+        in sync).
     group : DataFrame
-        at_s, region, partitions assigned to its consumers.
+        at_s, region, number of partitions assigned to its consumers.
     rates : DataFrame
         at_s (end of a window of a second), kind (writes, reads), region, per_s.
     """
@@ -59,7 +60,7 @@ class Timeline(Result):
         )
 
     def moments_figure(self, *, note: str = ""):
-        """Leaders, replicas in sync and assignment at the moments at which they changed, to be played."""
+        """An animation of leaders, replicas in sync and assignment, with a frame for each change."""
         return self.drawn_by("moments_figure.moments_figure", note=note)
 
     def led(self) -> tuple[str, str, str]:
@@ -114,7 +115,7 @@ def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
     Parameters
     ----------
     number : int
-        Which of the setting's episodes with a fault, from 0.
+        Index of the episode among the setting's episodes with a fault, from 0.
     """
     own = found.of(setting).with_fault().items
     episode = own[check_number("number", number, 0, len(own) - 1, whole=True)]

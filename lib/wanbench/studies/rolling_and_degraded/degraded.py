@@ -38,17 +38,18 @@ class Degraded(Result):
     Attributes
     ----------
     demotions : dict
-        Kind of slowness to the Estimate of p99 in its second half with demotion over that without, by pairs of
-        episodes: the same broker in the same block.
+        Kind of slowness to the Estimate of p99 with demotion over p99 without, in the second half of the slowness, by
+        pairs of episodes: the same broker in the same block.
     rows : DataFrame
-        One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the warm-up was over),
-        detected_s and demoted_s (after its beginning; NaN: not), p99 of the block's undisturbed seconds (`before_ms`),
-        of both halves of the slowness (`early_ms`, `late_ms`), until it leads again and `SETTLE_S` more (`return_ms`),
-        and after that (`after_ms`); `late_back`, `after_back`: p99 of that is within its earlier interval; back_s,
-        back_censored (from the beginning until p99 is back, while it is slow);
-        led_late, synced_late, led_after, led_before (partitions of the load); acknowledged, received (by the trial).
+        One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the end of the
+        warm-up), detected_s and demoted_s (since begin_s; NaN if it was not); p99 of the block's undisturbed seconds
+        (`before_ms`), of both halves of the slowness (`early_ms`, `late_ms`), from its end until `SETTLE_S` after the
+        broker leads again (`return_ms`), and after that (`after_ms`); `late_back`, `after_back`: whether `late_ms`,
+        `after_ms` lies in the earlier interval; back_s, back_censored (time from begin_s until p99 is back, during the
+        slowness); led_late, synced_late, led_after, led_before (partitions of the load); acknowledged, received (in the
+        trial).
     limit_ms : float
-        Of p99, as `DisturbedTrials` has it.
+        Upper end of the earlier interval of p99, as in `DisturbedTrials`.
     """
 
     demotions: dict[str, Estimate]
@@ -70,7 +71,7 @@ class Degraded(Result):
 
     @property
     def arms(self) -> list[tuple[str, bool]]:
-        """Every kind of slowness without demotion and with it."""
+        """The arms of every kind of slowness: without demotion and with it."""
         present = set(zip(self.rows.system, self.rows.demotes, strict=True))
         return [
             (name, on)
@@ -89,7 +90,10 @@ class Degraded(Result):
 
     @property
     def sentence(self) -> str:
-        """Per kind: p99 before, and late with and without demotion, and in how many episodes it had recovered."""
+        """
+        Per kind: p99 before the slowness and in its second half, with and without demotion, and in how many episodes
+        p99 had recovered.
+        """
         parts = [each.sentence for each in self.estimates]
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
@@ -142,7 +146,7 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
     ----------
     measured : DisturbedTrials
     tables : mapping of DataFrame
-        detections, for when brokers were demoted.
+        Table detections gives the times of demotions.
     """
     check_level(level)
     rows = [
@@ -151,7 +155,7 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
         for row in _episodes(trial, measured, tables.get("detections"))
     ]
     if not rows:
-        raise MissingDataError("no slowness of a broker ended before its load.")
+        raise MissingDataError("no slowness of a broker ended before the end of its load.")
     frame = pd.DataFrame(rows)
     demotions = {name: _paired(name, part, level) for name, part in frame.groupby("system", sort=False)}
     return Degraded(demotions, frame, measured.limit_ms, level)

@@ -33,11 +33,11 @@ def evidence(
     Parameters
     ----------
     found : Detected
-        Of `wanbench.stats.detection`.
+        The result of `wanbench.stats.detection`.
     roll, kind : str
-        The roll and the kind of slowness that stand for the source's: brokers that are patched, and a degraded disk.
+        The roll and the kind of slowness that represent the source's: patching of brokers, and a degraded disk.
     other_clients : tuple of str
-        Two rolls that differ in their clients alone, as `differ_in_clients` finds them.
+        Two rolls that differ only in their clients, from `differ_in_clients`.
     """
     made: dict[str, Estimate] = {}
     if restarted is not None:
@@ -59,7 +59,7 @@ def evidence(
 
 def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
     """
-    The first two rolls that differ in the settings of their clients alone, the plain one last; None without any.
+    The first two rolls that differ only in the settings of their clients, the plain one last; None if there are none.
 
     >>> kill = {"kind": "kill"}
     >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})

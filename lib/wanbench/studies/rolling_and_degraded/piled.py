@@ -1,4 +1,4 @@
-"""All leaders on one broker, and spread again: load by broker, latency, and duration of the moves."""
+"""All leaders moved to one broker and spread again: load by broker, latency, and duration of the moves."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class Piled(Result):
     Attributes
     ----------
     rows : DataFrame
-        One row per trial and phase: block, phase, lasts_s, p99_ms (NaN: shorter than a second of the schedule),
-        leader_share (largest share of the load's partitions that a broker leads at its end), sent_share (of the bytes
-        that leave all zones, the largest of a zone; NaN without link samples), moved (leaders).
+        One row per trial and phase: block, phase, lasts_s, p99_ms (NaN if the phase is shorter than a second of the
+        schedule), leader_share (largest share of the load's partitions that one broker leads at the end of the phase),
+        sent_share (largest share of one zone in the bytes that leave all zones; NaN without link samples), moved
+        (number of leaders moved).
     """
 
     rows: pd.DataFrame

@@ -37,12 +37,12 @@ class Restarts(Result):
     Attributes
     ----------
     rows : DataFrame
-        One row per restart: setting, block, kind, node_id, at_s (s since the warm-up was over), undisturbed_p99_ms (of
-        its block), p99_ms, p999_ms of the records that were due from its beginning until `CALM_S` after the cluster was
-        whole, and the columns of QUANTITIES; `back_censored`: the next restart came before p99 was back. An excess is
-        over the undisturbed seconds of the block.
+        One row per restart: setting, block, kind, node_id, at_s (since the end of the warm-up), undisturbed_p99_ms (of
+        its block), p99_ms and p999_ms of the records due from the start of the restart until `CALM_S` after the cluster
+        was complete, and the columns of QUANTITIES; `back_censored`: the next restart came before p99 was back. An
+        excess is the difference from the undisturbed seconds of the block.
     limit_ms : float
-        Of p99, as `DisturbedTrials` has it.
+        Upper end of the earlier interval of p99, as in `DisturbedTrials`.
     """
 
     rows: pd.DataFrame
@@ -53,7 +53,7 @@ class Restarts(Result):
 
     @property
     def settings(self) -> list[str]:
-        """The settings, in order of measuring."""
+        """The settings, in the order in which they were measured."""
         return list(dict.fromkeys(self.rows.setting))
 
     def of(self, setting: str, name: str) -> Median:
@@ -66,7 +66,7 @@ class Restarts(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Excess p99 and p99.9 of every setting, and how long p99 was beyond its earlier interval."""
+        """Excess p99 and p99.9 of every setting, and the time for which p99 was beyond its earlier interval."""
         names = ("excess_p99_ms", "excess_p999_ms", "back_s")
         return tuple(self.of(setting, name) for setting in self.settings for name in names)
 
@@ -113,7 +113,7 @@ class Restarts(Result):
 
 
 def floats(values: pd.Series) -> np.ndarray:
-    """As floats, NaN for a missing one."""
+    """The values as floats, NaN for missing ones."""
     return pd.to_numeric(values, errors="coerce").astype("Float64").to_numpy(dtype=float, na_value=nan)
 
 

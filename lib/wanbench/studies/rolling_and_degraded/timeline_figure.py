@@ -67,7 +67,7 @@ def timeline(result: DisturbedTrials, *, settings: Sequence[str], note: str = ""
 
 
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
-    """second (since the warm-up), and the columns of LINES; infinite where lost records reach so far."""
+    """The columns of LINES per second since the warm-up; a quantile is infinite if lost records reach it."""
     rows = []
     for start_s, parts in trial.seconds.items():
         tail = merged(parts)

@@ -22,10 +22,15 @@ from ...stats.trials.attempts import attempts_of
 KEY = ["run_id", "test_id", "attempt"]
 LEVEL = 0.95
 WINDOW_S = 3
-"""Window of a p99 that is compared with undisturbed ones: at 200 records/s, six of its records are beyond it."""
+"""
+Length of the windows whose p99 is compared with undisturbed windows: at 200 records/s, six records of a window are
+beyond its p99.
+"""
 BEHIND = "the generator itself was late, p99 by {}"
-"""By more than `wanbench.open_loop` allows of the trial's own p99: a few ms, as while a broker starts, matter only if
-latency is low."""
+"""
+A trial counts unless its generator was late by more than the share of the trial's own p99 in `wanbench.open_loop`: a
+few ms, as during the start of a broker, matter only if latency is low.
+"""
 OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
 """Prefix of the load's topics."""
 NEEDED = {
@@ -41,7 +46,7 @@ ACTIONS = (
 SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
 """Columns of tables that a run without actions lacks."""
 Second = tuple[np.ndarray, np.ndarray, int]
-"""Values in us, their counts, and records that were lost."""
+"""Latencies in us, their counts, and the number of lost records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +59,11 @@ class DisturbedTrial:
     about : Series
         run_id, test_id, attempt, setting, system, block, and the row of open_loop_loads.
     demotes : bool
-        Brokers that the detector named were demoted.
+        Whether brokers that the detector named were demoted.
     histograms : DataFrame
-        Of table open_loop_histograms, end to end and after the warm-up.
+        Rows of table open_loop_histograms, end to end and after the warm-up.
     actions, samples, links : DataFrame
-        Of tables broker_actions, cluster_samples (the load's topics only) and link_samples.
+        Rows of tables broker_actions, cluster_samples (only the load's topics) and link_samples.
     """
 
     about: pd.Series
@@ -99,7 +104,7 @@ class DisturbedTrial:
         return found
 
     def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
-        """Starts of the seconds that overlap a period; with `whole`, of those entirely in it."""
+        """Starts of the seconds that overlap a period; with `whole`, of the seconds entirely in it."""
         if whole:
             return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
@@ -120,7 +125,8 @@ class DisturbedTrial:
 
     def leads(self, node_id: int, at_s: float) -> tuple[int, int, int]:
         """
-        Number of partitions of the load, those a broker leads, and those it is in sync for, as last seen at a time.
+        Numbers of partitions of the load: all, those that a broker leads, and those for which it is in sync, by the
+        last sample up to a time.
         """
         seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
         if seen.empty:
@@ -150,17 +156,18 @@ class DisturbedTrials(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        One row per trial: setting, block, `counts`, `why` (not), undisturbed_s, n (records), n_lost, client_errors,
-        and p99_ms of its undisturbed seconds, which are those after the warm-up and before its first action.
+        One row per trial: setting, block, `counts`, `why` (it does not count), undisturbed_s, n (records), n_lost,
+        client_errors, and p99_ms of its undisturbed seconds, which are those after the warm-up and before its first
+        action.
     items : tuple of DisturbedTrial
-        Those that count.
+        The trials that count.
     window_s : int
     limit_ms : float
-        Upper end of the earlier interval of p99: one more stretch of `window_s` undisturbed seconds stays within it
-        with the probability `level`.
+        Upper end of the earlier interval of p99: p99 of one more window of `window_s` undisturbed seconds lies in it
+        with probability `level`.
     level : float
     n_windows : int
-        Undisturbed stretches of the run that do not overlap.
+        Number of undisturbed windows of the run that do not overlap.
     """
 
     items: tuple[DisturbedTrial, ...]
@@ -232,8 +239,8 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
     Parameters
     ----------
     tables : mapping of DataFrame
-        Of one run: those of NEEDED; broker_actions, cluster_samples, detection_runs and link_samples as far as
-        there are any.
+        Tables of one run: those of NEEDED and, if they exist, broker_actions, cluster_samples, detection_runs and
+        link_samples.
     window_s : int
         Whole seconds whose p99 decides whether latency is back.
 
@@ -337,7 +344,7 @@ def merged(parts: Iterable[Second]) -> Tail | None:
 def back_after_s(windows: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
     """
     How long p99 was beyond the limit: until the first window within it, at or after the slowest one; 0 if none is
-    beyond. With True if none returned: the time is then a lower limit.
+    beyond. The second value is True if no window was within it again: the time is then a lower limit.
 
     >>> windows = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0], "end_s": [12.0, 13.0, 14.0, 15.0]})
     >>> back_after_s(windows.assign(p99_ms=[20.0, 300.0, 90.0, 18.0]), 9.5, 25.0)

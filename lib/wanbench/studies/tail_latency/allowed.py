@@ -43,8 +43,8 @@ class Allowed(Result):
         By system, in records per second of all producers together.
     trials : DataFrame
         One row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
-        utilisation (its mean in the seconds that count), busy_percent (of the busiest machine; NaN: not sampled),
-        allowed_records_per_s.
+        utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
+        sampled), allowed_records_per_s.
     """
 
     rates: dict[str, Estimate]
@@ -54,7 +54,7 @@ class Allowed(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """One per system."""
+        """The allowed rate of each system."""
         return tuple(self.rates.values())
 
     @property
@@ -95,9 +95,9 @@ def allowed(
     Parameters
     ----------
     tables : mapping of DataFrame
-        Of the same run: link_samples of all links; metrics, if the processors were sampled.
+        Tables of the same run: link_samples of all links; metrics, if processors were sampled.
     at
-        What stays fixed for the rate, such as partitions=9.
+        Fixed values of other settings, such as partitions=9.
 
     Raises
     ------

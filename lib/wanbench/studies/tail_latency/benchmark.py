@@ -1,4 +1,4 @@
-"""The OpenMessaging Benchmark on the same cluster, compared with our own trials of the same load."""
+"""The OpenMessaging Benchmark on the same cluster, compared with open-loop trials of the same load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def benchmark(
     at: Sequence[float] = QUANTILES,
 ) -> TailComparison:
     """
-    Percentiles of the benchmark's run minus ours. Its latency counts from the actual send, in whole milliseconds.
+    Percentiles of the benchmark's run minus those of the open-loop trials. The benchmark's latency counts from the
+    actual send, in whole milliseconds.
 
     Raises
     ------

@@ -33,7 +33,7 @@ class BestRates(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Of each system, from steps and then from searches."""
+        """The highest rate of each system, first from steps, then from searches."""
         return tuple(each.rate for found in (self.stepped, self.searched) for each in found.values())
 
     @property
@@ -110,9 +110,9 @@ def best_rates(
     Parameters
     ----------
     tables : mapping of DataFrame
-        Of the same run: rate_search_steps, where it was searched.
+        Tables of the same run: rate_search_steps, if there were searches.
     at
-        What stays fixed for the stepped trials: partitions=...
+        Fixed values of other settings, for the stepped trials: partitions=...
 
     Raises
     ------

@@ -19,7 +19,7 @@ from .trials import BEHIND, SystemTrials
 METHOD = (
     "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
 )
-ASSUMPTION = "Blocks are independent and stand for further ones"
+ASSUMPTION = "Blocks are independent and represent further ones"
 CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
 FAR, MIDDLE = 0.999, 0.5
 Term = tuple[TailTrials, float, int]
@@ -32,7 +32,7 @@ def evidence(
     Every measured estimate that a claim refers to.
 
     The first system stands for the source's Apache Kafka and is the numerator of ratios. "Highest" throughput is the
-    last step at which both have trials that count, whether or not they kept up.
+    last step at which both systems have trials that count, whether or not they kept up.
     """
     found = {"on_schedule": _on_schedule(trials)}
     for name, table in (("throughput", by_rate), ("partitions", by_partitions)):

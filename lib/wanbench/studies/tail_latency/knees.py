@@ -23,9 +23,9 @@ class Knees(Result):
     Attributes
     ----------
     knees : dict of str to Knee
-        By system, as `stats.tails.knee` finds it.
+        By system, from `stats.tails.knee`.
     links : dict of str to Estimate
-        The rate that the links allow each system, where links were sampled.
+        The rate that the links allow each system, if links were sampled.
     """
 
     knees: dict[str, Knee]
@@ -50,7 +50,7 @@ class Knees(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of each knee, with the system's name."""
+        """The cautions of each knee, with the system's name."""
         return tuple(f"{name}: {text}" for name, one in self.knees.items() for text in one.knee.warnings)
 
     def shown(self) -> pd.DataFrame:
@@ -80,9 +80,9 @@ def knees(
     Parameters
     ----------
     links : Allowed, optional
-        What the links allow each system, to show beside the knee; no part of how it is found.
+        The rate that the links allow each system, for comparison; the knee does not depend on it.
     at
-        What stays fixed: partitions=...
+        Fixed values of other settings: partitions=...
 
     Raises
     ------

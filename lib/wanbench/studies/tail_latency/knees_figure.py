@@ -46,7 +46,7 @@ def knees(result: Knees, *, note: str = "") -> go.Figure:
     figure.update_yaxes(**theme.log_axis(values[np.isfinite(values)], "ms"))
     p = order.name(next(iter(result.knees.values())).curve.q)
     figure.update_yaxes(title=f"{p} of a typical trial (ms, log axis)")
-    figure.update_xaxes(title="records/s asked for, all producers together", rangemode="tozero")
+    figure.update_xaxes(title="requested records/s, all producers together", rangemode="tozero")
     figure.update_layout(legend={"orientation": "h", "y": -0.2})
     return theme.finish(
         figure,

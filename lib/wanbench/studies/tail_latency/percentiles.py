@@ -27,8 +27,8 @@ class Percentiles(Result):
     ----------
     compared : TailComparison
     rows : DataFrame
-        One row per percentile and system: system, quantile, latency_ms, low, high, n, effective_n (records worth as
-        many independent ones), needed (that an interval with two ends takes).
+        One row per percentile and system: system, quantile, latency_ms, low, high, n, effective_n (equivalent number of
+        independent records), needed (records for an interval with two ends).
     """
 
     compared: TailComparison
@@ -62,7 +62,7 @@ class Percentiles(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of the tails, except open upper ends, which the table shows."""
+        """The cautions of the tails, except open upper ends, which the table shows."""
         tails = (self.compared.a.tail, self.compared.b.tail)
         return tuple(dict.fromkeys(text for tail in tails for text in tail.cautions))
 

@@ -30,8 +30,8 @@ def settled(
     """
     Change of a percentile from the earlier to the later half of the counted seconds, over trials that kept up.
 
-    A trial of a few seconds is too short to test for stationarity; all together suffice. An interval that contains 1
-    shows no drift.
+    A trial of a few seconds is too short to test for stationarity; all trials together suffice. An interval that
+    contains 1 shows no significant drift.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from ...stats.tails.system_verdicts import Verdicts, verdicts
 from .trials import RATE, STEPS, SystemTrials
 
 BEYOND = "beyond the time waited"
-"""Shown for a percentile that is that of a lost record."""
+"""Shown if the percentile falls on a lost record."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,17 +32,17 @@ class Step:
     a, b : Estimate
         The percentile of each system, from the records of all its trials.
     ratio : Estimate
-        The first system's over the second's, of typical trials, as `stats.tails.verdicts` has it.
+        The first system's percentile over the second's, in typical trials (`stats.tails.verdicts`).
     verdict : str
-        On the second system: better, worse, tied, not enough data; those of all rows hold together.
+        On the second system: better, worse, tied, not enough data; simultaneous over all rows.
     reason : str
-        Why there are not enough data.
+        The reason for "not enough data".
     tails : (TailTrials, TailTrials)
         The trials of each system that count.
     kept_up : (bool, bool)
         Whether each system kept up in every trial.
     payload_bps : float
-        Payload of the rate asked for.
+        Payload at the requested rate.
     """
 
     step: float
@@ -70,11 +70,11 @@ class SideBySide(Result):
     names : (str, str)
         The systems.
     steps : list of Step
-        In ascending order; only steps at which trials of both count.
+        In ascending order; only steps at which both systems have trials that count.
     points : DataFrame
         One row per trial that counts: system, step, latency_ms, kept_up.
     missing : list of float
-        Steps without a trial of both that counts.
+        Steps at which one system has no trial that counts.
     verdicts : Verdicts
     """
 
@@ -100,7 +100,7 @@ class SideBySide(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio at each step, that at the highest step first."""
+        """The ratio at each step, the highest step first."""
         return tuple(step.ratio for step in reversed(self.steps))
 
     @property
@@ -193,12 +193,12 @@ def side_by_side(
     q : float
         The percentile as a share.
     at
-        What stays fixed: partitions=..., or rate_records_per_s=...
+        Fixed values of other settings: partitions=..., or rate_records_per_s=...
 
     Raises
     ------
     MissingDataError
-        If trials of both systems count at no step.
+        If at no step both systems have trials that count.
     ParameterError
         If there are not two systems.
     """

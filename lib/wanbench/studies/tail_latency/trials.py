@@ -27,8 +27,10 @@ RATE, PARTITIONS = "rate_records_per_s", "partitions"
 ACKNOWLEDGED = "acknowledged_records_per_s"
 STEPS = {RATE: "rate", PARTITIONS: "partitions"}
 KEPT_UP = 0.98
-"""A system keeps up if it acknowledges this share of the requested rate: at less, each second of a trial adds more than
-20 ms to the latency of the next, so that its tail says how long the trial lasted."""
+"""
+A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
+second, so that the tail only reflects the length of the trial.
+"""
 LOAD = (
     RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms",
     "fell_behind", "error",
@@ -50,9 +52,10 @@ class SystemTrials(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        One row per trial: system, block, rate_records_per_s (asked of all producers together), partitions (in all),
-        payload_bps (of the rate asked for), acknowledged_records_per_s, late_p99_ms (of the generator), `kept_up` (of
-        the system), `counts`, `why` (not), and `tail`, the latencies end to end of those that count.
+        One row per trial: system, block, rate_records_per_s (requested, of all producers together), partitions (in
+        total), payload_bps (at the requested rate), acknowledged_records_per_s, late_p99_ms (of the generator),
+        `kept_up` (the system), `counts`, `why` (it does not count), and `tail`, the end-to-end latencies of a trial
+        that counts.
     systems : tuple of str
         In the order they were given.
     """
@@ -82,7 +85,7 @@ class SystemTrials(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """That trials were left out."""
+        """A caution if trials were left out."""
         out = self.rows[~self.rows.counts]
         named = ", ".join(f"{row.setting} in block {row.block}" for row in out.itertuples())
         return (f"not in any curve or comparison: {named}",) if len(out) else ()
@@ -166,11 +169,11 @@ def trials(
     Parameters
     ----------
     tables : mapping of DataFrame
-        Of one run: tests, trials, open_loop_loads and open_loop_histograms are used.
+        Tables of one run: tests, trials, open_loop_loads and open_loop_histograms are used.
     systems : sequence of str
         Their names, in the order to show them.
     what : "end to end" or "publish"
-        Which latency.
+        The latency to take.
 
     Raises
     ------
