@@ -40,7 +40,7 @@ test: setup ## run every test: four at a time, as those with a lab mostly wait, 
 
 .PHONY: quick
 quick: setup ## run the tests that need no lab, no cluster and no browser
-	@cd lib && $(PYTEST) --numprocesses 2 -m "not lab and not browser"
+	@cd lib && $(PYTEST) --numprocesses 4 -m "not lab and not browser"
 
 .PHONY: fuzz
 fuzz: setup ## feed the readers thousands of damaged and made-up files, others each time (tens of minutes)

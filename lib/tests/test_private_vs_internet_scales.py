@@ -46,7 +46,7 @@ def test_the_same_ratio_at_both_scales():
     assert "% full at" not in str(found)
     assert list(found.comparisons) == [2e8, 1e8]
     change = found.changes[1e8]
-    assert change.low < 1 < change.high and "no difference is shown" in found.verdict
+    assert change.low < 1 < change.high and "no significant difference" in found.verdict
     assert "At 200 Mbit/s" in str(found) and "never at capacity" in found.capacity_sentence
     np.testing.assert_allclose(found.utilisation.mean_utilisation, 0.8, rtol=1e-3)
 

@@ -117,7 +117,7 @@ def test_a_quarter_says_what_it_cannot_tell_apart():
     with pytest.raises(ParameterError, match="delay_ms:jitter_ms = loss:acks"):
         fitted(frame, interactions="all")
     found = fitted(frame, interactions="estimable")
-    assert "cannot tell" in str(found) and "main effects are confounded" in str(found)
+    assert "cannot separate" in str(found) and "main effects are confounded" in str(found)
     aliases = found.alias_table().set_index("effect").aliased_with
     assert "loss:acks" in aliases["delay_ms:jitter_ms"]
     mains = aliases[list(SIX)]

@@ -293,6 +293,6 @@ def test_a_planned_survey_is_about_as_precise_as_planned():
         found.append((slope.high - slope.low) / 2)
     assert 0.65 * wanted < np.median(found) < 1.15 * wanted
     assert plan.n_tests == plan.n_regions * (plan.n_regions - 1)
-    assert plan.minutes == pytest.approx(2 * (plan.n_regions - 1) / 6) and "takes about" in repr(plan)
+    assert plan.minutes == pytest.approx(2 * (plan.n_regions - 1) / 6) and "needs about" in repr(plan)
     with pytest.raises(ParameterError, match="no standard error"):
         stats.plan_precision(stats.path_inflation(simulated_surveys.survey(8, seed=1)).medians["all"], 0.1)

@@ -202,7 +202,7 @@ def fit_surface(
     design = np.column_stack([own, with_blocks(np.ones((len(runs), 1)), blocks)[:, 1:]])
     if len(runs) <= design.shape[1] or np.linalg.matrix_rank(design) < design.shape[1]:
         raise ParameterError(
-            f"{count(len(runs), 'run')} cannot tell {count(design.shape[1], 'term')} of a quadratic surface apart; "
+            f"{count(len(runs), 'run')} cannot separate {count(design.shape[1], 'term')} of a quadratic surface; "
             "allowed: more runs at different settings, or fewer factors."
         )
     log = np.log(runs[response].to_numpy(dtype=float))
