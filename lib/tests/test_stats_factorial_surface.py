@@ -115,7 +115,7 @@ def test_rows_that_cannot_count_are_named():
 
 def test_what_cannot_be_fitted_is_refused():
     frame = made()
-    with pytest.raises(ParameterError, match="cannot tell 12 terms"):
+    with pytest.raises(ParameterError, match="cannot separate 12 terms"):
         fitted(frame[:12])
     with pytest.raises(ParameterError, match="allowed: linear="):
         fit_surface(

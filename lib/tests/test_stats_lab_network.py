@@ -23,7 +23,7 @@ from wanbench.stats.lab import network
                 ],
             },
             2,
-            "The network is the real one between 2 hosts of lab aws+gcp (e2-small, t3.small) in 2 regions. None of its properties",
+            "The network is the real one between 2 hosts of lab aws+gcp (e2-small, t3.small) in 2 regions. None of",
         ),
     ],
 )
