@@ -35,6 +35,10 @@ def test_a_circuit_is_read_and_judged(tmp_path):
     )
     assert not found.never_full and found.shown()["dropped by its queue"].tolist() == ["not known"] * 2
     assert found.finding("circuit").n == 1
+    head, *rows = GOOD.splitlines(keepends=True)
+    newest_first = read(tmp_path, "".join([head, *rows[::-1]]))
+    assert newest_first["unread"].empty
+    assert circuit_capacity(newest_first["metrics"]).sentence == found.sentence
     figure = metrics_figure.link_utilisation(circuit_windows(tables["metrics"]))
     assert [trace.name for trace in figure.data] == ["PF-1 to here", "here to PF-1"]
     assert list(figure.data[0].y)[:2] == [800, 800] and figure.layout.shapes[0].y0 == 1000
