@@ -10,6 +10,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from patience import comes_about
 
 from wanbench.experiments import ExperimentError, clock
 from wanbench.experiments.kafka_load import KafkaLoad
@@ -159,11 +160,13 @@ def test_a_probe_that_cannot_start_says_why(shared_lab, tmp_path):
 
 @pytest.mark.lab
 @pytest.mark.kafka
-def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(shared_lab, tmp_path):
+def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(shared_lab, tmp_path, monkeypatch):
     source, target = shared_lab.host("us"), shared_lab.host("eu")
-    probe = KafkaProbe(duration_s=60.0, interval_s=0.05, placement=((1,),))
+    consumers, start = [], target.start
+    monkeypatch.setattr(target, "start", lambda *words: consumers.append(start(*words)) or consumers[-1])
+    probe = KafkaProbe(duration_s=300.0, interval_s=0.05, placement=((1,),))
     with pytest.raises(ZeroDivisionError), probe.concurrently(source, target, tmp_path, "0001.1") as files:
-        time.sleep(1.5)
+        assert comes_about(lambda: b"\n[" in consumers[-1].printed()), "a receipt"
         raise ZeroDivisionError
     found = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")
     assert found["probes"].n_received[0] > 0 and len(files) >= 3

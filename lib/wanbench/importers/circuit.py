@@ -61,9 +61,10 @@ def read_circuit(
 
     Notes
     -----
-    Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A circuit's rows may come oldest or
-    newest first. A row of the file that cannot be read, has a negative value or breaks this order is a row of unread;
-    so are a missing value, and each gap at the row after it. Nothing is put into a gap. `stats.lab.circuit.circuit_capacity` says how full the circuit was.
+    Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A circuit's rows may come oldest
+    or newest first. A row of the file that cannot be read, has a negative value or breaks this order is a row of
+    unread; so are a missing value, and each gap at the row after it. Nothing is put into a gap.
+    `stats.lab.circuit.circuit_capacity` says how full the circuit was.
 
     Raises
     ------
@@ -187,7 +188,7 @@ def _intervals(sheet, at, names):
     texts = at.astype(str)
     for name in names[sheet.good].unique():
         rows = np.flatnonzero((names == name) & sheet.good)
-        if len(rows) > 1 and at.iloc[rows].is_monotonic_decreasing:  # many portals export the newest row first
+        if at.iloc[rows].is_monotonic_decreasing:  # many portals export the newest row first
             rows = rows[::-1]
         times = at.iloc[rows]
         behind = times <= times.cummax().shift()
