@@ -18,10 +18,7 @@ from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 
-with_browser = [
-    pytest.mark.browser,
-    pytest.mark.skipif(browser() is None, reason="no Chromium on this machine"),
-]
+pytestmark = pytest.mark.browser
 
 
 class Elements(HTMLParser):
@@ -318,7 +315,7 @@ def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch)
 
 
 class TestStaticFiles:
-    pytestmark = with_browser
+    pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
 
     def test_files_have_the_blog_sizes(self, tmp_path):
         layout = {"title": {"text": "Latency against distance"}, "meta": {"name": "rtt"}}

@@ -18,6 +18,8 @@ from wanbench.stats.trials.limits import limits
 from wanbench.stats.trials.rates import trial_rates
 from wanbench.studies.private_vs_internet import rtt_table
 
+pytestmark = pytest.mark.browser
+
 RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))
 
 
@@ -90,7 +92,6 @@ def test_rtt_is_called_a_check_of_the_pipeline(site):
     assert "a check of the pipeline" in text
 
 
-@pytest.mark.browser
 @pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
 def test_pages_have_no_fault_in_a_browser_without_a_network(site):
     pytest.importorskip("playwright.sync_api")
