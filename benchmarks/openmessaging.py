@@ -10,8 +10,9 @@ It prints the quantiles of every run and their intervals, then for each quantile
 blocks: a run is the unit. The benchmark's end-to-end latency counts from the actual send in whole milliseconds, that of
 the open-loop load from when a record was due; its publish latency from the actual send. Its producer fills a batch for
 one partition before it turns to the next, so that at a low rate one leader at a time has all records; `--in-turn` takes
-that difference away. A run takes the warm-up and the time that counts (whole minutes), and 15 to 50 s; the folder
-keeps what all of them left.
+that difference away. With several requests in flight the benchmark's latency is more than twice as high as ours, with
+`--in-flight 1` it is not (`OpenMessaging` says why). A run takes the warm-up and the time that counts (whole minutes),
+and 15 to 50 s; the folder keeps what all of them left.
 """
 
 from __future__ import annotations

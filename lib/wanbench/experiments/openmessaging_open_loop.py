@@ -109,8 +109,8 @@ def cautions(workload, driver) -> tuple[str, ...]:
         "what is not above zero; an open-loop load counts from when a record was due.",
         "The benchmark's producer fills a batch for one partition before it turns to the next; records of an open-loop "
         "load go to the partitions in turn, so its batches have fewer records where there are several partitions.",
-        "The benchmark's clients are Kafka's Java clients, those of an open-loop load librdkafka; with equal settings "
-        "their latencies differ (see OpenMessaging).",
+        "The benchmark's clients are Kafka's Java clients, those of an open-loop load librdkafka; latencies differ "
+        "unless producers have one request in flight (see OpenMessaging).",
         "The benchmark stops at its scheduled end; an open-loop load waits drain_s for records in transit.",
     ]
     if workload.warmupDurationMinutes is None:
