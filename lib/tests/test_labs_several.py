@@ -21,10 +21,12 @@ from wanbench.campaign import measure
 from wanbench.campaign.start import _lab
 from wanbench.errors import LabError, ParameterError
 from wanbench.experiments import Iperf3, Ping
+from wanbench.ingest.lab_cost import lab_cost
 from wanbench.labs import AzureLab, GcpLab, azure, gcp
 from wanbench.labs.rented import SeveralClouds, leases, on_one_cloud
-from wanbench.labs.spending import BudgetError
+from wanbench.labs.spending import BudgetError, spent_before_usd
 from wanbench.plan import make_plan
+from wanbench.runs import find
 
 REGIONS = ["gcp:europe-west1", "azure:eastus"]
 OWN = {"gcp": {"instance_type": "e2-small"}, "azure": {"instance_type": "Standard_B2s"}}
@@ -130,12 +132,23 @@ def test_one_budget_over_both_refuses_before_anything_is_made(clouds):
         ("gcp", ("instances", "bulk_insert", "QUOTA_EXCEEDED"), "QUOTA_EXCEEDED"),
     ],
 )
-def test_one_cloud_that_fails_takes_the_other_down_too(clouds, cloud, fault, said):
+def test_one_cloud_that_fails_takes_the_other_down_too_and_the_run_says_what_that_cost(
+    clouds, cloud, fault, said, tmp_path
+):
     clouds[cloud].faults = [fault]
+    plan = make_plan(regions=REGIONS, experiments=[Ping(count=2, interval_s=0.01)], batch=1)
+    options = {"data_folder": tmp_path, "campaign": "both", "progress": False}
     with pytest.raises(LabError, match=said):
-        clouds["lab"]().__enter__()
+        measure(plan, clouds["lab"](), **options)
     asked = clouds["gcp"].calls["networks", "insert"], clouds["azure"].calls["PUT", "virtualNetworks"]
     assert all(asked) and gone(clouds)
+    [failed] = find(tmp_path)
+    cost = lab_cost(failed)
+    assert cost.spent_usd[1] > 0 and cost.expected_usd == (0, 0) and spent_before_usd(failed.folder) > 0
+    assert said in failed.events()[-1]["reason"]
+    run = measure(plan, clouds["lab"](), **options)
+    assert run.folder == failed.folder and len(run.lab["hosts"]) == 2 and run.manifest["sessions"] == 2
+    assert lab_cost(run).spent_usd[1] > cost.spent_usd[1] and lab_cost(run).expected_usd[1] > 0
 
 
 def test_what_remains_on_either_is_named_with_its_cloud(clouds, monkeypatch):

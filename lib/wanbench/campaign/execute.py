@@ -185,6 +185,11 @@ class _Session:
                             self._keep_of_lab(lab, opened_at_utc)
                         self.writer.record({"event": "interrupted", "reason": _reason(error)})
                     raise
+        except BaseException as error:
+            if not self.writer.started:
+                with suppress(LabError, OSError):
+                    self._keep_costs_of(lab, error)
+            raise
         finally:
             deadline = time.monotonic() + _THREADS_END_S
             for thread in self.threads:
@@ -298,12 +303,25 @@ class _Session:
         planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
+    def _number(self) -> int:
+        """The session's number in the run, from 1."""
+        before = self.writer.before
+        return 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
+
+    def _keep_costs_of(self, lab, error):
+        """Nothing was measured, but hosts may have been paid for."""
+        if files := lab.keep_costs(self.writer.folder, f"session-{self._number()}"):
+            self.writer.start({"kind": lab.kind})
+            self.writer.record(
+                {"event": "lab-closed", "files": [file.as_dict() for file in files]},
+                {"event": "interrupted", "reason": _reason(error)},
+            )
+
     def _keep_of_lab(self, lab, opened_at_utc):
         """Raw files of the lab itself: counters of links and devices, server logs."""
         if self.kept:
             return
-        before = self.writer.before
-        session = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
+        session = self._number()
         files, name = [], f"counters.{session}.json" if session > 1 else "counters.json"
         for folder, counts in (("links", lab.counters()), ("devices", lab.devices())):
             if counts is not None:

@@ -61,11 +61,15 @@ class Meter:
 
     def __init__(self):
         # By the wall clock: a monotonic one stands still while this machine sleeps, and hosts do not.
-        self._started, self._sent = datetime.now(UTC), {}
+        self._started, self._ended, self._sent = datetime.now(UTC), None, {}
+
+    def stop(self) -> None:
+        """The hosts are gone."""
+        self._ended = datetime.now(UTC)
 
     def running_s(self) -> float:
-        """Time since then."""
-        return max(0.0, (datetime.now(UTC) - self._started).total_seconds())
+        """Time since then, or until it was stopped."""
+        return max(0.0, ((self._ended or datetime.now(UTC)) - self._started).total_seconds())
 
     def sent(self, hosts: Sequence[Host], target: str) -> dict[tuple[str, str], float]:
         """Bytes by (region, target). Of a host that does not answer, those until it last did; that is said."""
