@@ -222,6 +222,24 @@ def test_hosts_of_several_types_are_one_lab(clouds):
     assert gone(clouds)
 
 
+def test_types_that_share_a_quota_are_counted_together_before_anything_is_made(clouds):
+    # Each type alone would fit.
+    gcp_lab, azure_lab = (clouds["lab"].args[0][name] for name in ("gcp", "azure"))
+    clouds["gcp"].quotas |= {"CPUS": 4, "N2_CPUS": 2}
+    clouds["azure"].quotas |= {"cores": 20, "standardBSFamily": 5}
+    of_gcp = partial(on_one_cloud, gcp_lab, REGIONS[:1], yes=True)
+    of_gcp(instance_type={"e2-small": 2, "n2-standard-2": 1}).estimate(None, "a")
+    with pytest.raises(LabError, match="europe-west1: 6 CPUS are needed, 0 of the quota of 4"):
+        of_gcp(instance_type={"e2-small": 2, "e2-medium": 1}).estimate(None, "a")
+    clouds["gcp"].project_quotas["NETWORKS"] = 1
+    with pytest.raises(LabError, match="the project: 2 NETWORKS are needed"):
+        of_gcp(instance_type={"e2-small": 1, "n2-standard-2": 1}).estimate(None, "a")
+    with pytest.raises(LabError, match="eastus: 6 standardBSFamily are needed, 0 of the quota of 5"):
+        types = {"Standard_B2s": 2, "Standard_D2pls_v6": 1}
+        on_one_cloud(azure_lab, REGIONS[1:], instance_type=types, yes=True).estimate(None, "a")
+    assert not clouds["gcp"].made and not clouds["azure"].made
+
+
 @pytest.mark.parametrize(
     "regions, options, said",
     [
