@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from ..rented.estate import POLL_S, SETTLE_S, TIMEOUT_S, Estate, Resource
-from .clients import Aws, AwsError
+from .clients import HOME, Aws, AwsError
 from .preflight import enabled_regions
 from .tags import RUN, tags_of
 
 __all__ = ["POLL_S", "SETTLE_S", "TIMEOUT_S", "AwsEstate", "listed"]
 
 INSTANCE, KEY_PAIR, GROUP, VOLUME = "instance", "key pair", "security group", "volume"
-HOME = "us-east-1"
-"""Region to ask for the list of regions, unless AWS_REGION or a profile names a region of another partition."""
 
 
 class AwsEstate(Estate):
@@ -21,6 +19,10 @@ class AwsEstate(Estate):
 
     def __init__(self, aws: Aws | None = None):
         self._aws, self.timeout_s, self.poll_s = aws or Aws(), TIMEOUT_S, POLL_S
+
+    def account(self) -> str:
+        """See `Estate.account`."""
+        return self._aws.account()
 
     def regions(self) -> list[str]:
         """Those that are enabled."""

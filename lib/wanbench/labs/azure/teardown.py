@@ -24,6 +24,10 @@ class AzureEstate(Estate):
     def __init__(self, azure: Azure | None = None):
         self._azure, self.timeout_s, self.poll_s = azure or Azure(), TIMEOUT_S, POLL_S
 
+    def account(self) -> str:
+        """See `Estate.account`."""
+        return self._azure.subscription
+
     def regions(self) -> list[str]:
         """See `SUBSCRIPTION`."""
         return [SUBSCRIPTION]

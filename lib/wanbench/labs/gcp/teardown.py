@@ -25,6 +25,10 @@ class GcpEstate(Estate):
     def __init__(self, gcp: Gcp | None = None):
         self._gcp, self.timeout_s, self.poll_s = gcp or Gcp(), TIMEOUT_S, POLL_S
 
+    def account(self) -> str:
+        """See `Estate.account`."""
+        return self._gcp.project
+
     def regions(self) -> list[str]:
         """See `PROJECT`."""
         return [PROJECT]

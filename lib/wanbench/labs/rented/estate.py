@@ -66,6 +66,10 @@ class Estate(ABC):
     poll_s: float = POLL_S
 
     @abstractmethod
+    def account(self) -> str:
+        """Whose it is; never shown, and written only as a hash. LabError if that cannot be found out."""
+
+    @abstractmethod
     def regions(self) -> list[str]:
         """Everywhere that something may be, by the cloud's own names; LabError if that cannot be found out."""
 

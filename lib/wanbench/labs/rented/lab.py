@@ -204,7 +204,7 @@ class RentedLab(Cloud, Tenancy):
         """See `Tenancy.spent`; nothing if nothing was rented."""
         if self._meter is None:
             return self._costs.of({}, 0.0)
-        sent = self._meter.sent(self._hosts() if self.instances else [], self.sends_to)
+        sent = self._meter.sent(self._hosts(), self.sends_to)
         return self._costs.of(sent, self._meter.running_s())
 
     def prices(self) -> list[dict]:
@@ -213,7 +213,7 @@ class RentedLab(Cloud, Tenancy):
 
     def rent(self) -> None:
         """See `Tenancy.rent`; makes the run's lease and keys first."""
-        self._lease, self._leaving, self._meter = Lease(self.kind), Event(), Meter()
+        self._lease, self._leaving, self._meter = Lease(self.kind, self.estate().account()), Event(), Meter()
         operator_key, operator_public = key_pair()
         host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
