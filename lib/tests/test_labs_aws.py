@@ -79,7 +79,7 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
             2,
         ]
         assert {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
-        assert not any(tags.is_expired(each.tags) for each in found)
+        assert not any(tags.is_expired(each.tags, datetime.now(UTC)) for each in found)
         assert {tags.RUN, tags.OWNER, tags.EXPIRES} <= set.intersection(*(set(each.tags) for each in found))
         host = opened.host("aws:eu-west-1", 1)
         assert os.stat(host.how["key_file"]).st_mode & 0o777 == 0o600

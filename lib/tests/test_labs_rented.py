@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cloud_stub import serve
 from scripted_lab import Reply, ScriptedHost, ScriptedLab
 
 import wanbench
@@ -19,6 +20,7 @@ from wanbench import cli
 from wanbench.errors import LabError
 from wanbench.folders import root
 from wanbench.labs.rented import Estate, Resource, everywhere, leases, sweep, tags
+from wanbench.labs.rented.clock import clock_at
 from wanbench.labs.rented.own_address import own_public_address
 from wanbench.labs.rented.ready import close, make_ready
 from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
@@ -178,19 +180,22 @@ class Shared(Estate):
 
     cloud, title, poll_s, owner = "aws", "AWS", 0.0, "7"
 
-    def __init__(self, *there, expires=LATER):
-        self.there, self.expires = list(there), expires
+    def __init__(self, *there):
+        self.there, self.time = list(there), datetime.now(UTC)
 
     def account(self):
         if self.owner is None:
             raise LabError("no answer")
         return self.owner
 
+    def now(self):
+        return self.time
+
     def regions(self):
         return ["here"]
 
     def listed(self, region, run=None):
-        tagged = [{tags.RUN: name, tags.EXPIRES: self.expires} for name in self.there]
+        tagged = [{tags.RUN: name, tags.EXPIRES: LATER} for name in self.there]
         return [Resource("host", each[tags.RUN], region, tags=each) for each in tagged]
 
     def delete(self, each):
@@ -222,3 +227,25 @@ def test_a_sweep_of_another_account_leaves_what_is_known_of_the_first(monkeypatc
     estate.owner, estate.there = "7", [lease.run]
     assert sweep(estate, yes=True, settle_s=0.0) == 0 and estate.there == []
     assert leases.lease_state(lease.run) == leases.UNKNOWN
+
+
+def test_things_expire_by_the_clock_of_their_cloud(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    estate = Shared("of another machine")
+    for hours, said in (
+        (None, "AWS does not tell the time"),
+        (-2, "is 120 minutes ahead of that of AWS"),
+        (0, ""),
+    ):
+        estate.time = None if hours is None else datetime.now(UTC) + timedelta(hours=hours)
+        assert sweep(estate, yes=True, settle_s=0.0) == 0 and estate.there
+        assert said in capsys.readouterr().out
+    estate.time += timedelta(hours=2)
+    assert sweep(estate, yes=True, settle_s=0.0) == 0 and not estate.there
+    assert "is 120 minutes behind that of AWS" in capsys.readouterr().out
+
+
+def test_a_server_tells_the_time_whatever_it_answers():
+    with serve(None) as address:  # which knows no HEAD
+        assert abs(clock_at(address) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert clock_at(address) is None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from ..rented.clock import clock_at
 from ..rented.estate import POLL_S, SETTLE_S, TIMEOUT_S, Estate, Resource
 from .clients import HOME, Aws, AwsError
 from .preflight import enabled_regions
@@ -23,6 +26,10 @@ class AwsEstate(Estate):
     def account(self) -> str:
         """See `Estate.account`."""
         return self._aws.account()
+
+    def now(self) -> datetime | None:
+        """See `Estate.now`."""
+        return clock_at(self._aws.client("ec2", self._aws.home() or HOME).meta.endpoint_url)
 
     def regions(self) -> list[str]:
         """Those that are enabled."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 from ..rented import sweep as shared
+from ..rented.clock import clock_at
 from ..rented.estate import POLL_S, Estate, Resource
 from .clients import VARIABLE, Azure, AzureError, installed
 
@@ -27,6 +29,10 @@ class AzureEstate(Estate):
     def account(self) -> str:
         """See `Estate.account`."""
         return self._azure.subscription
+
+    def now(self) -> datetime | None:
+        """See `Estate.now`."""
+        return clock_at(self._azure.endpoint)
 
     def regions(self) -> list[str]:
         """See `SUBSCRIPTION`."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 
 from ...errors import LabError
 from .estate import SETTLE_S, Estate, Resource, everywhere, take_down
-from .leases import FREE, HELD, forget, free_leases, is_of, lease_state
+from .leases import FREE, HELD, UNKNOWN, forget, free_leases, is_of, lease_state
 from .tags import CAMPAIGN, EXPIRES, OWNER, is_expired
 
 CLOUDS = ("aws", "gcp", "azure")
 """Those that rent out hosts: rooms of `wanbench.labs` with `sweep` and `unusable` (why the account cannot be asked)."""
+
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""From here on a difference of clocks is told."""
 
 
 def sweep(
@@ -49,6 +53,9 @@ def sweep(
     there, unknown = _everything(estate, regions)
     (ended, others), seen = _ended(estate), {each.run for each in there}
 
+    # Only of what another machine may be using does the time decide.
+    now = _now(estate) if any(lease_state(each.run) == UNKNOWN for each in there) else None
+
     def why(each: Resource) -> str | None:
         """Why a resource is to go; None if it stays."""
         state = lease_state(each.run)
@@ -56,7 +63,7 @@ def sweep(
             return None
         if state == FREE:
             return "orphaned"
-        if is_expired(each.tags):
+        if now is not None and is_expired(each.tags, now):
             return "expired"
         # Not what begins while this goes on: nobody was shown that.
         return "asked for" if everything and each.run in seen else None
@@ -115,6 +122,20 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     if not statuses:
         print("No cloud could be asked.", file=sys.stderr)
     return max(statuses, default=1)
+
+
+def _now(estate: Estate) -> datetime | None:
+    """The time at the cloud; says so if this machine's clock has another, or nothing can expire."""
+    now = estate.now()
+    if now is None:
+        print(f"{estate.title} does not tell the time, so nothing of other machines counts as expired.")
+    elif abs(ahead := datetime.now(UTC) - now) > CLOCKS_DIFFER:
+        way = "ahead of" if ahead > timedelta() else "behind"
+        print(
+            f"This machine's clock is {abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {estate.title}, "
+            "by which things expire. Set it right before you measure."
+        )
+    return now
 
 
 def _ended(estate: Estate) -> tuple[list[Path], list[str]]:
