@@ -185,7 +185,7 @@ def driver_to_be_killed():
 
 def _serve(pipe):
     in_a_hurry()
-    for service in ("ec2", "ssm"):
+    for service in ("ec2", "ssm", "sts"):
         clients.Aws().client(service, "us-east-1")  # reads its description, for all children
     while message := pipe.recv():
         environment, killed_at = message

@@ -22,5 +22,8 @@ class Stubbed(clients.Aws):
                     )
             stubber.activate()
 
+    def account(self):
+        return "123456789012"
+
     def client(self, service, region):
         return super().client(service, "us-east-1")

@@ -67,7 +67,17 @@ def test_sample(sample, fast):
 
 def test_every_dialect_has_samples():
     names = " ".join(path.stem for path in SAMPLES)
-    for dialect in ("iputils-", "busybox-", "macos_", "freebsd_", "inetutils_", "windows_", "ipv6"):
+    for dialect in (
+        "iputils-",
+        "busybox-",
+        "toybox-",
+        "fping-",
+        "macos_",
+        "freebsd_",
+        "inetutils_",
+        "windows_",
+        "ipv6",
+    ):
         assert dialect in names
 
 

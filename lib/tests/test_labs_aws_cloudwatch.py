@@ -1,6 +1,9 @@
 """Metrics of CloudWatch: asked for page by page, throttled, late or refused; kept without ids; read into tables."""
 
 import json
+import os
+import signal
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -9,6 +12,7 @@ from measuring import REGIONS, go, plan_of
 from scripted_lab import ScriptedLab
 
 from wanbench import ingest
+from wanbench.campaign import execute
 from wanbench.errors import ParameterError
 from wanbench.ingest import cloudwatch as reader
 from wanbench.labs.aws import clients, cloudwatch
@@ -122,6 +126,30 @@ def test_what_a_run_keeps_is_hashed_and_in_its_tables(aws, tmp_path):
     run.verify()
     assert [each["path"] for each in run.raw_files()][-1] == "cloudwatch/session-1.1-1.cloudwatch.json"
     assert set(ingest.read_run(run.folder)["metrics"].subject) >= {"tunnel to Azure TunnelDataIn"}
+
+
+def test_an_interruption_ends_the_wait_and_keeps_what_there_is(aws, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cloudwatch, "POLL_S", 60.0)
+    at, starts = opened(2)
+    told, pressed = aws.pages, threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+
+    def asked(*arguments, **how):
+        if not pressed.ident:
+            pressed.start()
+        return told(*arguments, **how)
+
+    monkeypatch.setattr(aws, "pages", asked)
+    monkeypatch.setattr(execute, "now_utc", lambda: at)
+    aws.stubber.add_response("get_metric_data", answer(starts[:1], 7.0))
+    aws.stubber.add_response("get_metric_data", answer(starts, 8.0, 9.0))
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, ScriptedLab(REGIONS), plan_of(), watched=[CloudWatch([VPN, VPN], aws=aws)])
+    assert "CloudWatch lacks 5 data points of tunnel to Azure" in capsys.readouterr().err
+    # All is measured: the next call only finishes the run.
+    run = go(tmp_path, lab := ScriptedLab(REGIONS), plan_of())
+    assert run.finished and not lab.opened
+    metrics = ingest.read_run(run.folder)["metrics"]
+    assert metrics[metrics.metric == "TunnelDataIn"].value.tolist() == [7.0, 8.0, 9.0]
 
 
 def test_brokers_are_asked_one_by_one():

@@ -196,5 +196,5 @@ def test_without_the_permission_to_list_clusters_hosts_are_swept_all_the_same(ca
     denied = ("list_clusters_v2", ("AccessDeniedException", "no"))
     assert sweep(aws=Stubbed(kafka=[denied]), regions=[]) == 0
     assert "not looked at, as kafka:ListClustersV2 is not allowed" in capsys.readouterr().out
-    leases.Lease("msk").release(all_gone=False)
+    leases.Lease("msk", ACCOUNT).release(all_gone=False)
     assert sweep(aws=Stubbed(kafka=[denied]), regions=[]) == 1

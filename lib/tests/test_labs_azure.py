@@ -105,7 +105,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
         assert [len(of_kind(cloud, kind)) for kind in kinds] == [2, 4, 4, 2, 2]
         found = teardown.AzureEstate(azure_of(cloud)).listed(teardown.SUBSCRIPTION)
         assert len(found) == 2 and {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
-        assert not any(tags.is_expired(each.tags) for each in found)
+        assert not any(tags.is_expired(each.tags, datetime.now(UTC)) for each in found)
         operator, nobody = of_kind(cloud, "networkSecurityGroups")[0]["properties"]["securityRules"]
         assert nobody["properties"]["access"] == "Deny" and nobody["properties"]["priority"] == 4096
         assert operator["properties"]["sourceAddressPrefixes"] == ["192.0.2.7/32"]

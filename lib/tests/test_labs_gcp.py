@@ -10,6 +10,7 @@ import signal
 import urllib.error
 import urllib.request
 from collections import Counter
+from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
 
@@ -103,7 +104,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
         assert len(found) == len(cloud.made) == 17 and {each.tags[tags.CAMPAIGN] for each in found} == {
             "by-hand"
         }
-        assert not any(tags.is_expired(each.tags) for each in found)
+        assert not any(tags.is_expired(each.tags, datetime.now(UTC)) for each in found)
         rules = {
             name.rpartition("-")[2]: each
             for (kind, _, name), each in cloud.made.items()

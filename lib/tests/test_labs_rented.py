@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cloud_stub import serve
 from scripted_lab import Reply, ScriptedHost, ScriptedLab
 
 import wanbench
@@ -19,6 +20,7 @@ from wanbench import cli
 from wanbench.errors import LabError
 from wanbench.folders import root
 from wanbench.labs.rented import Estate, Resource, everywhere, leases, sweep, tags
+from wanbench.labs.rented.clock import clock_at
 from wanbench.labs.rented.own_address import own_public_address
 from wanbench.labs.rented.ready import close, make_ready
 from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
@@ -37,7 +39,7 @@ def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
     assert cli.main(["sweep", "gcp", "--yes"]) == 0 and told == [{"yes": True, "everything": False}]
     assert cli.main(["sweep", "elsewhere"]) != 0 and "allowed: aws, gcp" in capsys.readouterr().err
     monkeypatch.setattr("wanbench.labs.gcp.unusable", lambda: None)
-    leases.Lease("aws").release(all_gone=False)
+    leases.Lease("aws", "7").release(all_gone=False)
     # What a run left on a cloud that cannot be asked is not nothing.
     assert sweep_clouds() == 1 and len(told) == 2
     assert "aws: not looked at, as it is not looked for; 1 runs that ended here" in capsys.readouterr().out
@@ -170,28 +172,80 @@ def test_a_host_that_starts_is_not_waited_for_once_the_lab_is_being_left():
         make_ready(Starting(None, "a", 1), leaving=leaving, **how)
 
 
+LATER = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Shared(Estate):
+    """One that several machines use; `there` are runs, each with one host."""
+
+    cloud, title, poll_s, owner = "aws", "AWS", 0.0, "7"
+
+    def __init__(self, *there):
+        self.there, self.time = list(there), datetime.now(UTC)
+
+    def account(self):
+        if self.owner is None:
+            raise LabError("no answer")
+        return self.owner
+
+    def now(self):
+        return self.time
+
+    def regions(self):
+        return ["here"]
+
+    def listed(self, region, run=None):
+        tagged = [{tags.RUN: name, tags.EXPIRES: LATER} for name in self.there]
+        return [Resource("host", each[tags.RUN], region, tags=each) for each in tagged]
+
+    def delete(self, each):
+        self.there.remove(each.id)
+
+
 def test_all_that_is_asked_for_is_all_that_was_shown(monkeypatch, tmp_path):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
-    later = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    class Shared(Estate):
-        cloud, title, poll_s, there = "aws", "AWS", 0.0, ["old"]
-
-        def regions(self):
-            return ["here"]
-
-        def listed(self, region, run=None):
-            return [
-                Resource("host", name, region, tags={tags.RUN: name, tags.EXPIRES: later})
-                for name in self.there
-            ]
-
-        def delete(self, each):
-            self.there.remove(each.id)
+    estate = Shared("old")
 
     def ask(question):
-        Shared.there.append("of a campaign that began meanwhile")
+        estate.there.append("of a campaign that began meanwhile")
         return "yes"
 
-    assert sweep(Shared(), everything=True, ask=ask, settle_s=0.0) == 0
-    assert Shared.there == ["of a campaign that began meanwhile"]
+    assert sweep(estate, everything=True, ask=ask, settle_s=0.0) == 0
+    assert estate.there == ["of a campaign that began meanwhile"]
+
+
+def test_a_sweep_of_another_account_leaves_what_is_known_of_the_first(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    lease = leases.Lease("aws", "7")
+    lease.release(all_gone=False)
+    estate = Shared()
+    for owner, said in (("8", "another account made them"), (None, "it cannot be found out whether")):
+        estate.owner = owner
+        assert sweep(estate, yes=True, settle_s=0.0) == 1
+        assert f"1 runs that ended here are left on record, as {said}" in capsys.readouterr().out
+    assert leases.lease_state(lease.run) == leases.FREE
+    estate.owner, estate.there = "7", [lease.run]
+    assert sweep(estate, yes=True, settle_s=0.0) == 0 and estate.there == []
+    assert leases.lease_state(lease.run) == leases.UNKNOWN
+
+
+def test_things_expire_by_the_clock_of_their_cloud(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    estate = Shared("of another machine")
+    for hours, said in (
+        (None, "AWS does not tell the time"),
+        (-2, "is 120 minutes ahead of that of AWS"),
+        (0, ""),
+    ):
+        estate.time = None if hours is None else datetime.now(UTC) + timedelta(hours=hours)
+        assert sweep(estate, yes=True, settle_s=0.0) == 0 and estate.there
+        assert said in capsys.readouterr().out
+    estate.time += timedelta(hours=2)
+    assert sweep(estate, yes=True, settle_s=0.0) == 0 and not estate.there
+    assert "is 120 minutes behind that of AWS" in capsys.readouterr().out
+
+
+def test_a_server_tells_the_time_whatever_it_answers():
+    with serve(None) as address:  # which knows no HEAD
+        assert abs(clock_at(address) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert clock_at(address) is None

@@ -21,10 +21,12 @@ from wanbench.campaign import measure
 from wanbench.campaign.start import _lab
 from wanbench.errors import LabError, ParameterError
 from wanbench.experiments import Iperf3, Ping
+from wanbench.ingest.lab_cost import lab_cost
 from wanbench.labs import AzureLab, GcpLab, azure, gcp
 from wanbench.labs.rented import SeveralClouds, leases, on_one_cloud
-from wanbench.labs.spending import BudgetError
+from wanbench.labs.spending import BudgetError, spent_before_usd
 from wanbench.plan import make_plan
+from wanbench.runs import find
 
 REGIONS = ["gcp:europe-west1", "azure:eastus"]
 OWN = {"gcp": {"instance_type": "e2-small"}, "azure": {"instance_type": "Standard_B2s"}}
@@ -130,12 +132,23 @@ def test_one_budget_over_both_refuses_before_anything_is_made(clouds):
         ("gcp", ("instances", "bulk_insert", "QUOTA_EXCEEDED"), "QUOTA_EXCEEDED"),
     ],
 )
-def test_one_cloud_that_fails_takes_the_other_down_too(clouds, cloud, fault, said):
+def test_one_cloud_that_fails_takes_the_other_down_too_and_the_run_says_what_that_cost(
+    clouds, cloud, fault, said, tmp_path
+):
     clouds[cloud].faults = [fault]
+    plan = make_plan(regions=REGIONS, experiments=[Ping(count=2, interval_s=0.01)], batch=1)
+    options = {"data_folder": tmp_path, "campaign": "both", "progress": False}
     with pytest.raises(LabError, match=said):
-        clouds["lab"]().__enter__()
+        measure(plan, clouds["lab"](), **options)
     asked = clouds["gcp"].calls["networks", "insert"], clouds["azure"].calls["PUT", "virtualNetworks"]
     assert all(asked) and gone(clouds)
+    [failed] = find(tmp_path)
+    cost = lab_cost(failed)
+    assert cost.spent_usd[1] > 0 and cost.expected_usd == (0, 0) and spent_before_usd(failed.folder) > 0
+    assert said in failed.events()[-1]["reason"]
+    run = measure(plan, clouds["lab"](), **options)
+    assert run.folder == failed.folder and len(run.lab["hosts"]) == 2 and run.manifest["sessions"] == 2
+    assert lab_cost(run).spent_usd[1] > cost.spent_usd[1] and lab_cost(run).expected_usd[1] > 0
 
 
 def test_what_remains_on_either_is_named_with_its_cloud(clouds, monkeypatch):
@@ -148,7 +161,7 @@ def test_what_remains_on_either_is_named_with_its_cloud(clouds, monkeypatch):
         clouds["lab"](),
     ):
         clouds["gcp"].unreachable = zone
-    assert not clouds["azure"].made and [path.read_text() for path in leases.free_leases()] == ["gcp"]
+    assert not clouds["azure"].made and leases.free_leases() == leases.free_leases("gcp") != []
 
 
 def test_hosts_in_subnets_that_exist_take_the_path_that_a_trial_names(clouds):
@@ -207,6 +220,24 @@ def test_hosts_of_several_types_are_one_lab(clouds):
         sent = {("azure:eastus", "azure:westeurope"): 1e9}
         assert lab.cost_of(sent, 0).table.query("item == 'egress between regions'").amount.sum() == 1
     assert gone(clouds)
+
+
+def test_types_that_share_a_quota_are_counted_together_before_anything_is_made(clouds):
+    # Each type alone would fit.
+    gcp_lab, azure_lab = (clouds["lab"].args[0][name] for name in ("gcp", "azure"))
+    clouds["gcp"].quotas |= {"CPUS": 4, "N2_CPUS": 2}
+    clouds["azure"].quotas |= {"cores": 20, "standardBSFamily": 5}
+    of_gcp = partial(on_one_cloud, gcp_lab, REGIONS[:1], yes=True)
+    of_gcp(instance_type={"e2-small": 2, "n2-standard-2": 1}).estimate(None, "a")
+    with pytest.raises(LabError, match="europe-west1: 6 CPUS are needed, 0 of the quota of 4"):
+        of_gcp(instance_type={"e2-small": 2, "e2-medium": 1}).estimate(None, "a")
+    clouds["gcp"].project_quotas["NETWORKS"] = 1
+    with pytest.raises(LabError, match="the project: 2 NETWORKS are needed"):
+        of_gcp(instance_type={"e2-small": 1, "n2-standard-2": 1}).estimate(None, "a")
+    with pytest.raises(LabError, match="eastus: 6 standardBSFamily are needed, 0 of the quota of 5"):
+        types = {"Standard_B2s": 2, "Standard_D2pls_v6": 1}
+        on_one_cloud(azure_lab, REGIONS[1:], instance_type=types, yes=True).estimate(None, "a")
+    assert not clouds["gcp"].made and not clouds["azure"].made
 
 
 @pytest.mark.parametrize(

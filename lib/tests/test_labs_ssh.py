@@ -18,6 +18,7 @@ from wanbench import ingest
 from wanbench.campaign import measure
 from wanbench.cli import main
 from wanbench.errors import CommandError, LabError
+from wanbench.kafka.lab import KafkaLab
 from wanbench.labs import LocalLab, SshLab, geodesic_links
 from wanbench.labs.ssh import SshHost, read_inventory
 
@@ -100,6 +101,20 @@ def test_a_survey_is_that_of_the_local_lab_and_holds_no_secret(sshd, tmp_path):
     content = b"".join(path.read_bytes() for path in runs["ssh"].folder.rglob("*") if path.is_file())
     for planted in (SECRET, "user_key", "known_hosts", str(sshd.folder)):
         assert planted.encode() not in content
+
+
+@pytest.mark.kafka
+def test_a_cluster_is_started_by_ssh_and_serves_another_host(sshd):
+    other = ssh_driver.REGIONS[1]
+    lab = SshLab([FIRST, other], inventory=sshd.inventory)
+    with KafkaLab(lab, [FIRST], profile="functional", heap_mb=256, start_timeout_s=300) as opened:
+        cluster = opened.cluster
+        assert cluster.bootstrap == f"{sshd.address(FIRST)}:9092"
+        cluster.create_topic("by-ssh", partitions=2)
+        [topic] = cluster.ask(opened.host(other), "topics", names=["by-ssh"])
+        assert [partition["isr"] for partition in topic["partitions"]] == [[1], [1]]
+        assert [node["host"] for node in opened.describe()["cluster"]["nodes"]] == ["host-0"]
+    assert comes_about(lambda: not sshd.left())
 
 
 def when_measuring(sshd, then):

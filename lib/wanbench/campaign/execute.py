@@ -63,7 +63,8 @@ def measure(
         Make a new run even if there is one with these parameters.
     watched : sequence
         Other observers of the measurement, such as `wanbench.labs.aws.cloudwatch.CloudWatch`: at the end of a session,
-        `keep(run folder, stem, start of the session in UTC)` of each returns its raw files.
+        `keep(run folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the
+        event is set, as somebody interrupts.
 
     Returns
     -------
@@ -143,7 +144,7 @@ class _Session:
         self.last_round = len(plan.rounds)
         self.news: queue.SimpleQueue = queue.SimpleQueue()
         self.threads: list[threading.Thread] = []
-        self.stopping = threading.Event()
+        self.stopping, self.interrupted = threading.Event(), threading.Event()
         for earlier in writer.before.attempts() if writer.before else ():
             self.attempts[earlier.test_id] = max(self.attempts[earlier.test_id], earlier.attempt)
             self.failures[earlier.test_id] += earlier.outcome == "failed"
@@ -167,7 +168,7 @@ class _Session:
 
     def measure_on(self, lab: Lab) -> None:
         """Open the lab, run the waiting tests, and close it whatever happens."""
-        signals = _Signals(self.news)
+        signals = _Signals(self.news, self.interrupted)
         opened_at_utc = now_utc()
         self.progress = Progress(
             len(self.plan.tests), done=len(self.done), failed=self.given_up, shown=self.show
@@ -185,6 +186,11 @@ class _Session:
                             self._keep_of_lab(lab, opened_at_utc)
                         self.writer.record({"event": "interrupted", "reason": _reason(error)})
                     raise
+        except BaseException as error:
+            if not self.writer.started:
+                with suppress(LabError, OSError):
+                    self._keep_costs_of(lab, error)
+            raise
         finally:
             deadline = time.monotonic() + _THREADS_END_S
             for thread in self.threads:
@@ -298,12 +304,25 @@ class _Session:
         planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
+    def _number(self) -> int:
+        """The session's number in the run, from 1."""
+        before = self.writer.before
+        return 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
+
+    def _keep_costs_of(self, lab, error):
+        """Nothing was measured, but hosts may have been paid for."""
+        if files := lab.keep_costs(self.writer.folder, f"session-{self._number()}"):
+            self.writer.start({"kind": lab.kind})
+            self.writer.record(
+                {"event": "lab-closed", "files": [file.as_dict() for file in files]},
+                {"event": "interrupted", "reason": _reason(error)},
+            )
+
     def _keep_of_lab(self, lab, opened_at_utc):
         """Raw files of the lab itself: counters of links and devices, server logs."""
         if self.kept:
             return
-        before = self.writer.before
-        session = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
+        session = self._number()
         files, name = [], f"counters.{session}.json" if session > 1 else "counters.json"
         for folder, counts in (("links", lab.counters()), ("devices", lab.devices())):
             if counts is not None:
@@ -312,7 +331,9 @@ class _Session:
                 files.append(self.writer.keep(folder, name, content, **ends))
         files += lab.keep(self.writer.folder, f"session-{session}")
         for number, each in enumerate(self.watched, 1):
-            files += each.keep(self.writer.folder, f"session-{session}.{number}", opened_at_utc)
+            files += each.keep(
+                self.writer.folder, f"session-{session}.{number}", opened_at_utc, self.interrupted
+            )
         if files:
             self.writer.record({"event": "lab-closed", "files": [file.as_dict() for file in files]})
         self.kept = True
@@ -325,8 +346,8 @@ class _Signals:
     third.
     """
 
-    def __init__(self, news):
-        self._news, self._seen, self._at_once, self._earlier = news, [], True, {}
+    def __init__(self, news, heard):
+        self._news, self._heard, self._seen, self._at_once, self._earlier = news, heard, [], True, {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -334,6 +355,7 @@ class _Signals:
 
     def _hear(self, number, frame):
         self._seen.append(number)
+        self._heard.set()
         if self._at_once or len(self._seen) >= 3:
             raise _exception(number)
         self._news.put(int(number))

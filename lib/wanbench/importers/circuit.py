@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from .. import tables
-from ..checks import check_name, check_number
+from ..checks import check_choice, check_name, check_number
 from ..errors import ParameterError, RawDataError
 from .assemble import finished, table_of
+from .cloudwatch_output import outputs, read_outputs
 from .provenance import read_bytes, source_of_bytes
 from .sheet import AS_TEXT, Sheet, decoded, read_csv, read_jsonl, shown
 
@@ -25,6 +26,9 @@ NAMES = (
     *(f"capacity_{unit}" for unit in RATES),
 )  # fmt: skip
 """Columns that are read."""
+DAY_FIRST = r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4}),? +([0-9:.]+)$"
+THOUSANDS = r"[1-9][0-9]{0,2}(\.[0-9]{3})+"
+"""A number that is 1204 or 1.204, depending on what its point means."""
 GAP = 1.5
 """Usual intervals between two rows from which on one is missing between them: clocks shift a row by less."""
 
@@ -36,6 +40,7 @@ def read_circuit(
     circuit: str | None = None,
     capacity_bps: float | None = None,
     time_zone: str | None = None,
+    decimal: str | None = None,
     about=None,
 ) -> dict[str, pd.DataFrame]:
     """
@@ -47,7 +52,9 @@ def read_circuit(
         CSV with a header; or JSON: one list of objects, or an object per line. One row per time and circuit: `time`
         (the end of the row's interval, ISO 8601 or Unix seconds), `in_` and `out_` with a unit (bps, kbps, mbps, gbps:
         bits per second with decimal prefixes; or percent of the capacity), and optionally `circuit` and `capacity_`
-        with a unit of rates. Other columns are ignored, unless they begin like these.
+        with a unit of rates. Other columns are ignored, unless they begin like these. CSV of European spreadsheets may
+        have semicolons, decimal commas and times such as 31.12.2026 10:05. Also what `aws cloudwatch get-metric-data`
+        and `get-metric-statistics` print for Direct Connect and VPN tunnels, several of it one after the other.
     columns : {name here: name there}, optional
         Columns under other names, such as {"in_mbps": "Rx (Mbps)"}.
     circuit : str, optional
@@ -56,6 +63,8 @@ def read_circuit(
         The capacity where no column has it. Without one, percentages stay percentages, and at most 100.
     time_zone : str, optional
         Time zone of times without one, such as "Europe/Berlin".
+    decimal : "." or ",", optional
+        The decimal mark of CSV with semicolons, where its numbers leave that open.
     about : mapping, optional
         title, address, version, licence of the file.
 
@@ -71,21 +80,23 @@ def read_circuit(
     ParameterError
         If a parameter is not as described.
     RawDataError
-        If a column is missing or has another unit, or no row can be read.
+        If a column is missing or has another unit, the decimal mark is not clear, or no row can be read.
     """
     columns = _checked(columns)
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
+    check_choice("decimal", decimal, (".", ","), optional=True)
     name = Path(path).name.partition(".")[0] if circuit is None else check_name("circuit", circuit)
-    sheet = _sheet(path, about)
+    sheet, semicolons = _sheet(path, about)
     there = {each: columns.get(each, each) for each in NAMES if columns.get(each, each) in sheet.names}
     _check_columns(sheet, columns, there)
+    decimal = decimal or (_decimal(sheet, there) if semicolons else ".")
     at = _times(sheet, there["time"], time_zone)
     names = sheet.text(there.get("circuit"))
     names = names.where(names != "", name)
-    capacity = _first_of(sheet, there, "capacity", RATES)
+    capacity = _first_of(sheet, there, "capacity", decimal)
     capacity = pd.Series(capacity_bps, index=at.index, dtype=float) if capacity is None else capacity
     sheet.refuse(capacity <= 0, capacity, "a capacity above 0")
-    values = {way: _way(sheet, there, way, capacity) for way in WAYS}
+    values = {way: _way(sheet, there, way, capacity, decimal) for way in WAYS}
     interval_s = _intervals(sheet, at, names)
     for way, (value, _) in values.items():
         for line in sheet.lines[value.isna() & sheet.good]:
@@ -102,12 +113,33 @@ def _checked(columns):
     return columns
 
 
-def _sheet(path, about) -> Sheet:
+def _sheet(path, about) -> tuple[Sheet, bool]:
+    """The file, and whether it is CSV with semicolons."""
     data = read_bytes(path)
-    text = decoded(path, data)
-    if text.lstrip()[:1] == "[":
-        return _listed(path, data, text, about)
-    return read_jsonl(path, about=about) if text.lstrip()[:1] == "{" else read_csv(path, about=about)
+    text = decoded(path, data).strip()
+    if text[:1] == "[":
+        return _listed(path, data, text, about), False
+    if text[:1] == "{":
+        printed = outputs(path, text)
+        return read_outputs(path, data, printed, about) if printed else read_jsonl(path, about=about), False
+    header = text.partition("\n")[0]
+    if "," in header and ";" in header:
+        raise RawDataError(path, 1, shown(header), "a header with commas or with semicolons, not both")
+    return read_csv(path, delimiter=";" if ";" in header else ",", about=about), ";" in header
+
+
+def _decimal(sheet, there) -> str:
+    """The decimal mark of CSV with semicolons: a comma, unless there is none and what its points mean is clear."""
+    names = [name for each, name in there.items() if each not in ("time", "circuit")]
+    cells = pd.concat([sheet.text(name) for name in names])
+    points = cells[cells.str.contains(".", regex=False)]
+    comma = cells.str.contains(",", regex=False).any()
+    if len(points) and (comma or points.str.fullmatch(THOUSANDS).all()):
+        expected = (
+            "numbers whose decimal mark is clear, as 1204,5 or 1204.5; or give decimal=',' or decimal='.'"
+        )
+        raise RawDataError(sheet.path, int(sheet.lines[points.index[0]]), points.iloc[0], expected)
+    return "," if comma else "."
 
 
 def _listed(path, data, text, about) -> Sheet:
@@ -156,26 +188,28 @@ def _times(sheet, name, time_zone):
             "%Y-%m-%dT%H:%M:%S.%fZ"
         )
         sheet.replace(name, texts.where(~unix, iso))
+    texts = sheet.text(name)
+    sheet.replace(name, texts.str.replace(DAY_FIRST, r"\3-\2-\1T\4", regex=True))
     at = sheet.time(name, time_zone)
     sheet.refuse(at.isna(), texts, f"{name}: a time")
     return at
 
 
-def _first_of(sheet, there, what, units):
+def _first_of(sheet, there, what, decimal):
     """The column of this quantity in bits per second; None without one."""
-    for unit in units:
+    for unit in RATES:
         if f"{what}_{unit}" in there:
-            return sheet.number(there[f"{what}_{unit}"]) * RATES[unit]
+            return sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
     return None
 
 
-def _way(sheet, there, way, capacity):
+def _way(sheet, there, way, capacity, decimal):
     """Values of one direction, and their unit row by row."""
-    rate = _first_of(sheet, there, way, RATES)
+    rate = _first_of(sheet, there, way, decimal)
     if rate is not None:
         return rate, "bit/s"
     name = there[f"{way}_{PERCENT}"]
-    percent = sheet.number(name)
+    percent = sheet.number(name, decimal=decimal)
     too_much = (percent > 100) & capacity.isna()
     sheet.refuse(too_much, sheet.text(name), f"{name}: at most 100, as the capacity is not known")
     known = capacity.notna()

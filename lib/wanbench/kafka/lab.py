@@ -109,6 +109,10 @@ class KafkaLab(Lab):
             files += cluster.keep(folder, f"{stem}.{name}")
         return files
 
+    def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
+        """As for the underlying lab."""
+        return self.lab.keep_costs(folder, stem)
+
     def describe(self) -> dict:
         """
         Its entry in the manifest, without addresses and users of external clusters. ClusterError, with the broker's

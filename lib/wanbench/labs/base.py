@@ -184,6 +184,13 @@ class Lab(ABC):
         """Files about the lab itself, such as logs of its servers, written into a run folder under `stem`."""
         return []
 
+    def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Of the files that `keep` writes, those about money: also of a lab that is closed or failed to open. None if
+        nothing was paid for.
+        """
+        return []
+
     def host(self, region: str, number: int = 0) -> Host:
         """The region's host of that number; KeyError names the regions there are."""
         try:

@@ -89,8 +89,9 @@ class Run:
 
     @property
     def lab(self) -> dict:
-        """The lab's description (`Lab.describe`) when the run started."""
-        return self._start().get("lab", {})
+        """The lab's description (`Lab.describe`) when it was first open; its kind alone if it never was."""
+        described = [event["lab"] for event in self._events if event["event"] in ("run-started", "resumed")]
+        return next((lab for lab in described if len(lab) > 1), self._start().get("lab", {}))
 
     @property
     def measured_s(self) -> float | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import RawDataError
-from .lines import REPLY, REPORT, SILENCE, Event, Footer
+from .events import REPLY, REPORT, SILENCE, Event, Footer
 
 WRAP = 65536
 """Sequences count modulo 16 bits."""

@@ -1,7 +1,8 @@
 """
 Parse one line of ping, in all its dialects.
 
-Known: iputils (old and new), busybox, BSD and macOS, GNU inetutils, Windows in English; IPv4 and IPv6.
+Known: iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host;
+IPv4 and IPv6.
 
 Outside a ping (before its header, after its counts, or after the last line of one that was killed) any line may stand:
 prompts, dates, output of a script. But a line that only ping prints is rejected there, as its header was not
@@ -11,42 +12,35 @@ understood. So is an unknown line within a ping, as it may be an unknown form of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ...errors import RawDataError
-from .footer_times import CARRY_MS, WITHOUT_CARRY, Tally, Times
+from . import fping
+from .events import ADDRESS, AT, REPLY, REPORT, SILENCE, Event, Footer, Ping, number
+from .footer_times import CARRY_MS, WITHOUT_CARRY, Times
 
-REPLY = 0
-SILENCE = 1
-"""No answer yet."""
-REPORT = 2
-"""An error that names its echo."""
 LONGEST_LINE = 4096
 """No line of ping is nearly as long; a bound keeps the patterns fast."""
 
 MARKS = ("DUP!", "BAD CHECKSUM!", "DIFFERENT ADDRESS!", "truncated")
 
-_AT = r"(?:\[(?P<at>[0-9]{1,12}\.[0-9]{1,6})\] )?"
-_ADDRESS = r"[0-9A-Za-z.:%_-]{1,128}"
-_WHO = rf"(?:[^ ]{{1,255}} \((?P<who>{_ADDRESS})\)|(?P<bare>{_ADDRESS}))"
+_WHO = rf"(?:[^ ]{{1,255}} \((?P<who>{ADDRESS})\)|(?P<bare>{ADDRESS}))"
 REPLY_LINE = re.compile(
-    rf"{_AT}(?P<size>[0-9]{{1,6}}) bytes from {_WHO}[:,] (?:icmp_[rs]eq|seq)=(?P<seq>[0-9]{{1,5}})"
+    rf"{AT}(?P<size>[0-9]{{1,6}}) bytes from {_WHO}[:,] (?:icmp_[rs]eq|seq)=(?P<seq>[0-9]{{1,5}})"
     r"(?: ident=[0-9]{1,5})?(?: (?:ttl|hlim)=(?P<ttl>[0-9]{1,3}))?"
     r"(?: time=(?P<time>[0-9]{1,9}(?:\.[0-9]{1,6})?) ms)?"
     rf"(?P<marks>(?: \((?:{'|'.join(MARKS)})\))*)(?:\t\(same route\))?"
 )
 SILENCE_LINE = re.compile(
-    rf"{_AT}(?P<message>no answer yet|Request timeout) for icmp_seq(?:=| )(?P<seq>[0-9]{{1,9}})"
+    rf"{AT}(?P<message>no answer yet|Request timeout) for icmp_seq(?:=| )(?P<seq>[0-9]{{1,9}})"
 )
-REPORT_LINE = re.compile(rf"{_AT}From {_WHO}:? icmp_seq=(?P<seq>[0-9]{{1,5}}) (?P<message>[ -~]{{1,200}})")
+REPORT_LINE = re.compile(rf"{AT}From {_WHO}:? icmp_seq=(?P<seq>[0-9]{{1,5}}) (?P<message>[ -~]{{1,200}})")
 DAMAGE_LINE = re.compile(r"wrong (?:data byte|total length) [ -~]{1,100}")
 # Messages that name no echo, IP options, and dumps of headers and payloads.
 MESSAGE_LINE = re.compile(r"ping6?: .*|ai->.*|WARNING: .*|Warning: .*|PATTERN: .*")
 NOTE_LINE = re.compile(
     r"(?:RR|TS|LSRR|SSRR): ?.*|NOP|unknown option .*|\t.*|#[0-9]+\t[0-9a-f ]*|[cd]p:[0-9a-f ]*"
     r"|\^C|\r?[0-9]+/[0-9]+ packets.*|load: .*"
-    rf"|{_AT}[0-9]{{1,6}} bytes from {_ADDRESS}(?: \([^ ]+\))?: [A-Z][ -~]*"
+    rf"|{AT}[0-9]{{1,6}} bytes from {ADDRESS}(?: \([^ ]+\))?: [A-Z][ -~]*"
 )
 FLOOD_LINE = re.compile(r"[.\x08](?:[.\x08 EC]|\^C)*$")
 DUMP_HEADER = "Vr HL TOS "
@@ -94,6 +88,7 @@ HEADERS = tuple(
             1,
             r"Pinging (?P<target>[^ ]+) (?:\[[^ ]+\] )?(?:from [^ ]+ )?with [0-9]+ bytes of data: ?",
         ),
+        ("toybox", 1, r"Ping (?P<target>.*) \([^ ]+\): [0-9]+\([0-9]+\) bytes\."),
     )
 )
 """Dialect and sequence of the first echo by the header; the first that matches counts."""
@@ -105,8 +100,9 @@ BEGINNINGS = (
 
 ANOTHER_LANGUAGE = re.compile(r"seq=[0-9]+ ttl=[0-9]|[0-9] ?ms TTL=[0-9]")
 IN_ENGLISH = re.compile(r"[0-9] bytes from |Reply from ")
+_STAMP = AT.replace("?P<at>", "?:").replace("?P<clock>", "?:")
 ONLY_PING = re.compile(
-    rf"icmp_[rs]eq[ =]|{ANOTHER_LANGUAGE.pattern}|^{_AT.replace('?P<at>', '?:')}[0-9]+ bytes from "
+    rf"icmp_[rs]eq[ =]|{ANOTHER_LANGUAGE.pattern}|^{_STAMP}[0-9]+ bytes from "
     r"|^Reply from |^Request timed out|^(?:\^C)?--- .* ping6? statistics ---|[0-9] packets transmitted, [0-9]"
     r"|^Ping statistics for |^ *Packets: Sent = [0-9]"
 )
@@ -121,55 +117,9 @@ MOST_OTHER_LINES = 10_000
 
 HEADER = (
     "a header of ping in English, such as 'PING host (192.0.2.1) 56(84) bytes of data.' or "
-    "'Pinging 192.0.2.1 with 32 bytes of data:'"
+    "'Pinging 192.0.2.1 with 32 bytes of data:', or lines of fping -C, -c or -l"
 )
 ENGLISH = "output of ping in English (LC_ALL=C, or on Windows chcp 437)"
-
-
-class Event(NamedTuple):
-    """Content of a line about one echo; -1 and None: not printed."""
-
-    line_number: int
-    kind: int
-    sequence: int
-    received_at_s: float | None = None
-    rtt_ms: float | None = None
-    ttl: int = -1
-    reply_bytes: int = -1
-    responder: str | None = None
-    error: str | None = None
-    duplicate: bool = False
-
-
-class Footer(NamedTuple):
-    """The counts in ping's footer, and their line."""
-
-    line_number: int
-    text: str
-    transmitted: int
-    received: int
-    duplicates: int
-
-
-@dataclass(slots=True)
-class Ping:
-    """
-    One ping in a file: its header, and its footer once read.
-
-    `number` counts from 0, `line_number` is its header's. `reported` counts the errors that Windows counts as received,
-    `doubtful` the times that may lack a carry, as printed.
-    """
-
-    number: int
-    line_number: int
-    dialect: str
-    first_sequence: int
-    target: str
-    footer: Footer | None = None
-    times: Times | None = None
-    reported: int = 0
-    counted: int = 0
-    doubtful: Tally = field(default_factory=Tally)
 
 
 class LineReader:
@@ -199,7 +149,7 @@ class LineReader:
         nothing essential can be missing.
         """
         text = text.removesuffix("\r").strip("\a")  # the bell of ping -a
-        if len(text) > LONGEST_LINE:
+        if len(text) > LONGEST_LINE and not (self._is_of_fping() and fping.SUMMARY.match(text)):
             self.refuse(line_number, text, f"lines of at most {LONGEST_LINE} characters")
         if not text.strip():
             return None
@@ -207,6 +157,12 @@ class LineReader:
             return None
         if text.startswith("P") and self._begins(line_number, text):
             return None
+        if "% loss)" in text or self._is_of_fping():
+            if found := fping.echo(line_number, text):
+                return self._of_fping(text, *found)
+            if self._is_of_fping() and fping.SUMMARY.match(text):
+                self.phase = "outside"
+                return None
         return getattr(self, f"_{self.phase}")(line_number, text)
 
     def end(self) -> None:
@@ -224,11 +180,30 @@ class LineReader:
             if line := header.fullmatch(text):
                 if self.phase == "footer":
                     self.refuse(line_number, text, "the counts of packets transmitted and received")
-                number = 0 if self.ping is None else self.ping.number + 1
-                self.ping = Ping(number, line_number, dialect, first_sequence, line["target"])
-                self.phase, self.last_reply, self._n_other, self._unfinished = "body", (0, 0), 0, None
+                self._start(line_number, dialect, first_sequence, line["target"])
                 return True
         return False
+
+    def _start(self, line_number, dialect, first_sequence, target):
+        number = 0 if self.ping is None else self.ping.number + 1
+        self.ping = Ping(number, line_number, dialect, first_sequence, target)
+        self.phase, self.last_reply, self._n_other, self._unfinished = "body", (0, 0), 0, None
+
+    def _is_of_fping(self):
+        return self.phase == "body" and self.ping.dialect == "fping"
+
+    def _of_fping(self, text, target, event):
+        """An echo of fping, which prints no header: a ping begins with its first echo."""
+        is_first = event.sequence == 0 and not event.duplicate
+        same = self._is_of_fping() and self.ping.target == target
+        if self._is_of_fping() and not same and not is_first:
+            self.refuse(event.line_number, text, f"echoes of {self.ping.target} only (fping of one host)")
+        if not same or (is_first and self.ping.counted):
+            if self.phase == "footer":
+                self.refuse(event.line_number, text, "the counts of packets transmitted and received")
+            self._start(event.line_number, "fping", 0, target)
+        self.ping.counted += is_first
+        return event
 
     def _outside(self, line_number, text):
         """A line outside any ping."""
@@ -246,7 +221,7 @@ class LineReader:
             self.refuse(*where, f"{HEADER}, within {MOST_OTHER_LINES:,} lines")
 
     def _is_cut(self, text):
-        if self.phase == "outside" or text.endswith((" ms", "% packet loss")):
+        if self.phase == "outside" or text.endswith((" ms", "% packet loss", "% loss)")):
             return False
         if self.phase == "footer" and COUNTS_LINE.fullmatch(text) and "% packet loss" in text:
             return False
@@ -256,12 +231,13 @@ class LineReader:
         if STATISTICS_LINE.fullmatch(text) or text.startswith("Ping statistics for "):
             self.phase = "footer"
             return None
-        windows = self.ping.dialect == "windows"
-        event = self._windows(line_number, text) if windows else self._unix(line_number, text)
+        read = {"windows": self._windows, "fping": lambda *line: None}.get(self.ping.dialect, self._unix)
+        event = read(line_number, text)
         if event is not None:
             return event
         dump, self._dump_follows = self._dump_follows, text.startswith(DUMP_HEADER)
-        if dump or self._dump_follows or NOTE_LINE.fullmatch(text) or MESSAGE_LINE.fullmatch(text):
+        notes = (NOTE_LINE, MESSAGE_LINE, *([fping.NOTE] if self.ping.dialect == "fping" else []))
+        if dump or self._dump_follows or any(note.fullmatch(text) for note in notes):
             return None
         if FLOOD_LINE.match(text):
             self.refuse(line_number, text, "a line per echo (ping without -f)")
@@ -274,7 +250,7 @@ class LineReader:
         if line := REPLY_LINE.fullmatch(text):
             return self._reply(line_number, text, line)
         if line := SILENCE_LINE.fullmatch(text):
-            return Event(line_number, SILENCE, int(line["seq"]), _number(line["at"]), error=line["message"])
+            return Event(line_number, SILENCE, int(line["seq"]), number(line["at"]), error=line["message"])
         if line := REPORT_LINE.fullmatch(text):
             sequence = self._in_range(line_number, text, line["seq"], 65535)
             who = line["who"] or line["bare"]
@@ -282,7 +258,7 @@ class LineReader:
                 line_number,
                 REPORT,
                 sequence,
-                _number(line["at"]),
+                number(line["at"]),
                 responder=who,
                 error=line["message"].strip(),
             )
@@ -294,7 +270,7 @@ class LineReader:
         sequence = self._in_range(line_number, text, line["seq"], 65535)
         self.last_reply = (line_number, sequence)
         marks = line["marks"].replace(" (DUP!)", "").strip()
-        rtt_ms = _number(line["time"])
+        rtt_ms = number(line["time"])
         if rtt_ms == 0:  # the clock was set back, or is too coarse: no light is that fast
             rtt_ms, marks = None, f"time={line['time']} ms {marks}".strip()
         elif rtt_ms and self.ping.dialect == "iputils" and WITHOUT_CARRY.fullmatch(line["time"]):
@@ -303,7 +279,7 @@ class LineReader:
             line_number,
             REPORT if "BAD CHECKSUM" in marks else REPLY,
             sequence,
-            _number(line["at"]),
+            number(line["at"]),
             rtt_ms,
             self._in_range(line_number, text, line["ttl"] or -1, 255),
             int(line["size"]),
@@ -379,7 +355,3 @@ class LineReader:
 
 def _is_echo(text):
     return any(line.fullmatch(text) for line in (REPLY_LINE, SILENCE_LINE, REPORT_LINE, WINDOWS_REPLY_LINE))
-
-
-def _number(digits):
-    return None if digits is None else float(digits)

@@ -18,8 +18,9 @@ from ...files import replaced_file
 from ..content import as_utf8, decompressed
 from ..rows import core
 from .echoes import Echoes, Events, Rows, Texts
+from .events import REPLY, Ping
 from .footer_times import Tally, lack_carry
-from .lines import REPLY, LineReader, Ping
+from .lines import LineReader
 from .scan import scan
 
 PARQUET = {

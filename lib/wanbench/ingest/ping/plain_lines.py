@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .lines import REPLY, REPLY_LINE, SILENCE, SILENCE_LINE
+from .events import REPLY, SILENCE
+from .lines import REPLY_LINE, SILENCE_LINE
 
 MOST_KINDS = 8
 """
@@ -60,9 +61,17 @@ class Kind(NamedTuple):
     def of(cls, text: str) -> Kind | None:
         """The kind of a line, ignoring its marks; None if the line is not plain."""
         if line := SILENCE_LINE.fullmatch(text):
+            if line["clock"]:
+                return None
             return cls._of(text, line, b"", SILENCE, -1, -1, None, line["message"])
         line = REPLY_LINE.fullmatch(text)
-        if line is None or line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+        if (
+            line is None
+            or line["clock"]
+            or line["ttl"] is None
+            or line["time"] is None
+            or int(line["ttl"]) > 255
+        ):
             return None
         between = text[line.end("seq") : line.start("time")].encode()
         who = line["who"] or line["bare"]

@@ -17,7 +17,8 @@ import numpy as np
 from ...errors import RawDataError
 from . import plain_lines
 from .echoes import Events, Texts, as_events
-from .lines import LONGEST_LINE, REPLY, LineReader, Ping
+from .events import REPLY, Ping
+from .lines import LONGEST_LINE, LineReader
 
 CHUNK_BYTES = 1 << 20
 """About 12,000 lines: numpy works on many at once, and memory stays bounded."""
@@ -96,7 +97,7 @@ def _events(chunk, plain, lines_before, reader, texts):
     try:
         while place < n:
             # only within a ping is a plain line a reply
-            in_ping = reader.phase == "body" and reader.ping.dialect != "windows"
+            in_ping = reader.phase == "body" and reader.ping.dialect not in ("windows", "fping")
             places = others if in_ping else not_blank
             place = int(places[places.searchsorted(place)])
             if place == n:

@@ -19,6 +19,8 @@ Attempts of one request, with growing pauses (botocore's mode "standard"), unles
 """
 TIMEOUT_S = 20
 """A region that does not answer must not keep the others from being taken down."""
+HOME = "us-east-1"
+"""Region for questions about the whole account, unless AWS_REGION or a profile names a region of another partition."""
 
 _PRIVATE = (
     (re.compile(r"Encoded authorization failure message: \S+"), "(encoded message left out)"),
@@ -74,6 +76,10 @@ class Aws:
     def home(self) -> str | None:
         """The region that AWS_REGION or a profile names."""
         return session().region_name
+
+    def account(self) -> str:
+        """The account's number; AwsError if AWS does not tell it."""
+        return self.call("sts", self.home() or HOME, "get_caller_identity")["Account"]
 
     def call(self, service: str, region: str, operation: str, **arguments) -> dict:
         """One call; AwsError if it fails."""

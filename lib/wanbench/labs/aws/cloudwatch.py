@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 
 from ...checks import check_choice, check_name, check_number, refusal
 from ...runs import RawFile, write_raw
@@ -159,8 +160,9 @@ class CloudWatch:
     """
     Fetches the metrics of resources once a lab has measured: give it to `campaign.carry_out` as `watched=[...]`.
 
-    Data points come late. So it asks again until those of the last period are there, for `patience_s` at most, and
-    says how many are missing then. A refusal is written into the resource's file instead of data, and ends nothing.
+    Data points come late. So it asks again until those of the last period are there, for `patience_s` at most or until
+    somebody interrupts, and says how many are missing then. A refusal is written into the resource's file instead of
+    data, and ends nothing.
 
     Parameters
     ----------
@@ -175,13 +177,22 @@ class CloudWatch:
         self.resources, self._aws = tuple(resources), aws or Aws()
         self.patience_s = check_number("patience_s", patience_s, 0, 3600)
 
-    def keep(self, folder: Path, stem: str, opened_at_utc: str) -> list[RawFile]:
-        """Fetch everything since then: <run folder>/cloudwatch/<stem>-<number>.cloudwatch.json of each resource."""
+    def keep(
+        self, folder: Path, stem: str, opened_at_utc: str, leaving: Event | None = None
+    ) -> list[RawFile]:
+        """
+        Fetch everything since then: <run folder>/cloudwatch/<stem>-<number>.cloudwatch.json of each resource.
+
+        Once `leaving` is set, each resource is asked once more at most, and nothing is waited for.
+        """
+        leaving = leaving or Event()
         ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
         start, end = map(datetime.fromisoformat, ends.values())
         deadline = time.monotonic() + self.patience_s
-        print(f"wanbench: CloudWatch is asked, for {self.patience_s:g} s at most.", file=sys.stderr)
-        told = [self._of(each, start, end, deadline) for each in self.resources]
+        if not leaving.is_set():
+            seconds = f"{self.patience_s:g} s at most; Ctrl-C does not wait for the rest"
+            print(f"wanbench: CloudWatch is asked, for {seconds}.", file=sys.stderr)
+        told = [self._of(each, start, end, deadline, leaving) for each in self.resources]
         for each in told:
             missing = sum(series["missing"] for series in each["series"])
             if missing or each["error"]:
@@ -201,7 +212,7 @@ class CloudWatch:
             for n, each in enumerate(told, 1)
         ]
 
-    def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float) -> dict:
+    def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict:
         """What a resource's file entry holds: no id, no dimension."""
         series, error = watched.series(), None
         period_s = series[0]["period_s"]
@@ -218,9 +229,8 @@ class CloudWatch:
                     break
             if not error and all(expected[-1] in each for each in points.values()):
                 break
-            if time.monotonic() + POLL_S > deadline:
+            if time.monotonic() + POLL_S > deadline or leaving.wait(POLL_S):
                 break
-            time.sleep(POLL_S)
         else:
             points = {}
         written = []

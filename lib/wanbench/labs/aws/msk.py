@@ -114,7 +114,7 @@ class MskCluster:
             raise LabError("the MSK cluster is there already.")
         subnets = self._subnets()
         agree(self._costs.of({}, self.ttl_s), budget_usd=self.budget_usd, yes=self.yes, notes=NOTES)
-        self._lease = Lease(MskEstate.cloud)
+        self._lease = Lease(MskEstate.cloud, self._aws.account())
         self._expiry = threading.Timer(self.ttl_s, self._take_down, [self._lease.run])
         self._expiry.daemon = True
         try:

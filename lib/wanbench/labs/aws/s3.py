@@ -12,8 +12,7 @@ from ...errors import ParameterError, RawDataError
 from ...runs import Run
 from ...runs.raw import sha256
 from ..rented.estate import everywhere
-from .clients import Aws, AwsError
-from .teardown import HOME
+from .clients import HOME, Aws, AwsError
 
 SUMS = "SHA256SUMS"
 """The object that lists all others, as sha256sum prints it; put last, so that a folder without it is not whole."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..rented import leases
 from ..rented import sweep as shared
-from .clients import Aws, AwsError, session
+from .clients import HOME, Aws, AwsError, session
 from .msk_estate import MskEstate, clusters
-from .teardown import HOME, AwsEstate
+from .teardown import AwsEstate
 
 
 def sweep(*, aws: Aws | None = None, **options) -> int:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from ..rented.clock import clock_at
 from ..rented.estate import POLL_S, SETTLE_S, TIMEOUT_S, Estate, Resource
-from .clients import Aws, AwsError
+from .clients import HOME, Aws, AwsError
 from .preflight import enabled_regions
 from .tags import RUN, tags_of
 
 __all__ = ["POLL_S", "SETTLE_S", "TIMEOUT_S", "AwsEstate", "listed"]
 
 INSTANCE, KEY_PAIR, GROUP, VOLUME = "instance", "key pair", "security group", "volume"
-HOME = "us-east-1"
-"""Region to ask for the list of regions, unless AWS_REGION or a profile names a region of another partition."""
 
 
 class AwsEstate(Estate):
@@ -21,6 +22,14 @@ class AwsEstate(Estate):
 
     def __init__(self, aws: Aws | None = None):
         self._aws, self.timeout_s, self.poll_s = aws or Aws(), TIMEOUT_S, POLL_S
+
+    def account(self) -> str:
+        """See `Estate.account`."""
+        return self._aws.account()
+
+    def now(self) -> datetime | None:
+        """See `Estate.now`."""
+        return clock_at(self._aws.client("ec2", self._aws.home() or HOME).meta.endpoint_url)
 
     def regions(self) -> list[str]:
         """Those that are enabled."""

@@ -28,6 +28,7 @@ OPERATION_S = 900.0
 """For an operation to be done."""
 BUSY = ("AnotherOperationInProgress", "ReferencedResourceNotProvisioned", "RetryableError")
 """Errors after which the same request may succeed a little later."""
+ENDPOINT = "https://management.azure.com"
 VARIABLE = "AZURE_SUBSCRIPTION_ID"
 PACKAGES = "azure-mgmt-compute (and azure-identity, azure-mgmt-network, azure-mgmt-resource)"
 EXTRA = how_to_install("Azure", PACKAGES, "azure")
@@ -80,6 +81,7 @@ class Azure:
         self.pause_s, self.poll_s = pause_s, poll_s
         self._lock, self._clients = threading.Lock(), {}
         self._subscription, self._credential, self._how = subscription, credential, how
+        self.endpoint = endpoint or ENDPOINT
         if endpoint:
             self._how["base_url"] = endpoint
 

@@ -40,7 +40,7 @@ class AzureLab(RentedLab):
 
     def survey(self) -> tuple[list[Site], list[str]]:
         """See `RentedLab.survey`."""
-        return survey(self._azure, list(self.wanted.values()))
+        return survey(self._azure, list(self.wanted.values()), self.alongside)
 
     def estate(self) -> AzureEstate:
         """See `RentedLab.estate`."""

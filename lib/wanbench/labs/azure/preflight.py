@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +43,13 @@ class Site:
         return f"{PUBLISHER}:{OFFER}:{self.image_sku}:{self.image_version}"
 
 
-def survey(azure: Azure, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str]]:
-    """Where everything can be launched, and notes; see `RentedLab.survey`."""
+def survey(
+    azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()
+) -> tuple[list[Site], list[str]]:
+    """
+    Where everything can be launched, and notes; see `RentedLab.survey`. Hosts that are launched `alongside` are in the
+    same quotas.
+    """
     providers = {name: azure.call("resource", "providers", "get", name) for name in PROVIDERS}
     if off := [name for name, told in providers.items() if told.registration_state != "Registered"]:
         raise LabError(
@@ -54,7 +60,8 @@ def survey(azure: Azure, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str
     if missing := [each.region for each in wanted if each.region not in regions]:
         raise LabError(f"Regions that Azure does not have: {', '.join(missing)}. Nothing was launched.")
     stopping = _locations(providers[ENDS_HOSTS], "schedules")
-    looked = everywhere(lambda each: _survey_region(azure, *each, stopping), list(enumerate(wanted)))
+    of_lab = [*wanted, *alongside]
+    looked = everywhere(lambda each: _survey_region(azure, *each, of_lab, stopping), list(enumerate(wanted)))
     if problems := [each for each in looked if isinstance(each, str)]:
         raise LabError(f"Nothing was launched: {' '.join(problems)}")
     notes = [
@@ -75,22 +82,26 @@ def _locations(provider: Any, kind: str) -> set[str]:
     }
 
 
-def _survey_region(azure: Azure, number: int, each: Wanted, stopping: set[str]) -> Site | str:
+def _survey_region(
+    azure: Azure, number: int, each: Wanted, of_lab: Sequence[Wanted], stopping: set[str]
+) -> Site | str:
     """Where a region's hosts can be launched, or why they cannot."""
     region, size = each.region, each.instance_type
-    sizes = azure.pages("compute", "resource_skus", "list", filter=f"location eq '{region}'")
-    found = next((sku for sku in sizes if sku.resource_type == "virtualMachines" and sku.name == size), None)
+    skus = azure.pages("compute", "resource_skus", "list", filter=f"location eq '{region}'")
+    sizes = {sku.name: sku for sku in skus if sku.resource_type == "virtualMachines"}
+    found = sizes.get(size)
     if found is None or any(limit.type == "Location" for limit in found.restrictions or []):
         return f"{region} does not offer {size} to this subscription."
     zones = _zones(found)
     if each.zone is not None and each.zone not in zones:
         return f"{region} offers {size} in the zones {', '.join(zones) or '(none)'}, not in {each.zone}."
-    able = {capability.name: capability.value for capability in found.capabilities or []}
+    able = _able(found)
     if each.volume_gb and "SCSI" not in able.get("DiskControllerTypes", "SCSI"):
         return f"{size} has volumes by NVMe only, which a lab does not mount; allowed: other sizes."
     if each.subnet and (problem := _subnet_problem(azure, each)):
         return problem
-    if lacking := _lacking_in(azure, each, found.family, int(able["vCPUs"])):
+    here = [other for other in of_lab if other.region == region and other.instance_type in sizes]
+    if lacking := _lacking_in(azure, here, sizes):
         return " ".join(lacking)
     sku = _image_sku(able)
     versions = azure.call(
@@ -107,6 +118,10 @@ def _survey_region(azure: Azure, number: int, each: Wanted, stopping: set[str]) 
         able.get("AcceleratedNetworkingEnabled") == "True",
         region in stopping,
     )
+
+
+def _able(sku: Any) -> dict[str, str]:
+    return {capability.name: capability.value for capability in sku.capabilities or []}
 
 
 def _subnet_problem(azure: Azure, wanted: Wanted) -> str | None:
@@ -138,19 +153,16 @@ def _image_sku(able: Mapping[str, str]) -> str:
     return "server" if "V2" in able.get("HyperVGenerations", "V1") else "server-gen1"
 
 
-def _lacking_in(azure: Azure, wanted: Wanted, family: str, cpus: int) -> list[str]:
-    """Quotas of a region that are too small; those that are not told are not checked."""
-    region, hosts = wanted.region, wanted.count
-    needed = {
-        "cores": hosts * cpus,
-        family: hosts * cpus,
-        "virtualMachines": hosts,
-        "VirtualNetworks": 1,
-        "NetworkSecurityGroups": 1,
-        "NetworkInterfaces": hosts,
-        "PublicIPAddresses": hosts,
-        "StandardSkuPublicIpAddresses": hosts,
-    }
+def _lacking_in(azure: Azure, here: Sequence[Wanted], sizes: Mapping[str, Any]) -> list[str]:
+    """Quotas of a region that are too small for all its hosts; those that are not told are not checked."""
+    region, hosts, needed = here[0].region, sum(each.count for each in here), Counter()
+    for each in here:
+        cpus = each.count * int(_able(sizes[each.instance_type])["vCPUs"])
+        needed += Counter({"cores": cpus, sizes[each.instance_type].family: cpus})
+    # Hosts of each size have a network of their own.
+    needed += Counter({"VirtualNetworks": len(here), "NetworkSecurityGroups": len(here)})
+    for name in ("virtualMachines", "NetworkInterfaces", "PublicIPAddresses", "StandardSkuPublicIpAddresses"):
+        needed[name] = hosts
     told = [
         *azure.pages("compute", "usage", "list", region),
         *azure.pages("network", "usages", "list", region),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 from ..rented import sweep as shared
+from ..rented.clock import clock_at
 from ..rented.estate import POLL_S, Estate, Resource
 from .clients import VARIABLE, Azure, AzureError, installed
 
@@ -23,6 +25,14 @@ class AzureEstate(Estate):
 
     def __init__(self, azure: Azure | None = None):
         self._azure, self.timeout_s, self.poll_s = azure or Azure(), TIMEOUT_S, POLL_S
+
+    def account(self) -> str:
+        """See `Estate.account`."""
+        return self._azure.subscription
+
+    def now(self) -> datetime | None:
+        """See `Estate.now`."""
+        return clock_at(self._azure.endpoint)
 
     def regions(self) -> list[str]:
         """See `SUBSCRIPTION`."""

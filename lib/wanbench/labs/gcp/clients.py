@@ -25,6 +25,7 @@ OPERATION_S = 300.0
 """For an operation to be done."""
 PASSING = (429, 500, 502, 503, 504)
 EXTRA = how_to_install("Google Cloud", "google-cloud-compute", "gcp")
+ENDPOINT = "https://compute.googleapis.com"
 MODULE = "google.cloud.compute_v1"
 
 _PRIVATE = (
@@ -70,6 +71,7 @@ class Gcp:
             raise LabError(EXTRA)
         self._lock, self._clients = threading.Lock(), {}
         self._project, self._credentials, self._endpoint = project, credentials, endpoint
+        self.endpoint = endpoint or ENDPOINT
         self.pause_s, self.poll_s = pause_s, poll_s
 
     @property

@@ -34,7 +34,7 @@ class GcpLab(RentedLab):
 
     def survey(self) -> tuple[list[Site], list[str]]:
         """See `RentedLab.survey`."""
-        return survey(self._gcp, list(self.wanted.values()))
+        return survey(self._gcp, list(self.wanted.values()), self.alongside)
 
     def estate(self) -> GcpEstate:
         """See `RentedLab.estate`."""

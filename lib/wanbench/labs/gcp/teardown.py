@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 from ..rented import sweep as shared
+from ..rented.clock import clock_at
 from ..rented.estate import POLL_S, TIMEOUT_S, Estate, Resource
 from ..rented.extras import installed
 from .clients import MODULE, Gcp, GcpError
@@ -24,6 +26,14 @@ class GcpEstate(Estate):
 
     def __init__(self, gcp: Gcp | None = None):
         self._gcp, self.timeout_s, self.poll_s = gcp or Gcp(), TIMEOUT_S, POLL_S
+
+    def account(self) -> str:
+        """See `Estate.account`."""
+        return self._gcp.project
+
+    def now(self) -> datetime | None:
+        """See `Estate.now`."""
+        return clock_at(self._gcp.endpoint)
 
     def regions(self) -> list[str]:
         """See `PROJECT`."""

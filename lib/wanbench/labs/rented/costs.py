@@ -61,15 +61,20 @@ class Meter:
 
     def __init__(self):
         # By the wall clock: a monotonic one stands still while this machine sleeps, and hosts do not.
-        self._started, self._sent = datetime.now(UTC), {}
+        self._started, self._ended, self._sent = datetime.now(UTC), None, {}
+
+    def stop(self) -> None:
+        """The hosts are gone: neither time nor bytes are counted any more."""
+        self._ended = datetime.now(UTC)
 
     def running_s(self) -> float:
-        """Time since then."""
-        return max(0.0, (datetime.now(UTC) - self._started).total_seconds())
+        """Time since then, or until it was stopped."""
+        return max(0.0, ((self._ended or datetime.now(UTC)) - self._started).total_seconds())
 
     def sent(self, hosts: Sequence[Host], target: str) -> dict[tuple[str, str], float]:
         """Bytes by (region, target). Of a host that does not answer, those until it last did; that is said."""
-        everywhere(self._count, hosts)
+        if self._ended is None:
+            everywhere(self._count, hosts)
         by_region: dict[tuple[str, str], float] = {}
         for region, sent in self._sent.values():
             by_region[region, target] = by_region.get((region, target), 0.0) + sent

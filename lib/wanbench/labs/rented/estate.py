@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ...errors import LabError
 from .tags import RUN
@@ -64,6 +65,14 @@ class Estate(ABC):
     title: str
     timeout_s: float = TIMEOUT_S
     poll_s: float = POLL_S
+
+    @abstractmethod
+    def account(self) -> str:
+        """Whose it is; never shown, and written only as a hash. LabError if that cannot be found out."""
+
+    @abstractmethod
+    def now(self) -> datetime | None:
+        """The time there, by which resources expire; None if that cannot be found out."""
 
     @abstractmethod
     def regions(self) -> list[str]:

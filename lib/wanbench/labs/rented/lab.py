@@ -201,7 +201,9 @@ class RentedLab(Cloud, Tenancy):
         return {(a, b if a != b else f"{self.kind}:"): n for (a, b), n in sent_bytes.items()}
 
     def spent(self) -> Estimate:
-        """See `Tenancy.spent`."""
+        """See `Tenancy.spent`; nothing if nothing was rented."""
+        if self._meter is None:
+            return self._costs.of({}, 0.0)
         sent = self._meter.sent(self._hosts(), self.sends_to)
         return self._costs.of(sent, self._meter.running_s())
 
@@ -211,7 +213,7 @@ class RentedLab(Cloud, Tenancy):
 
     def rent(self) -> None:
         """See `Tenancy.rent`; makes the run's lease and keys first."""
-        self._lease, self._leaving = Lease(self.kind), Event()
+        self._lease, self._leaving, self._meter = Lease(self.kind, self.estate().account()), Event(), Meter()
         operator_key, operator_public = key_pair()
         host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
@@ -228,7 +230,6 @@ class RentedLab(Cloud, Tenancy):
             volume=any(each.volume_gb for each in self.wanted.values()),
         )
         self._order = Order(tags, operator_public, document)
-        self._meter = Meter()
         self.prepare(self._order)
         started = everywhere(lambda site: self.launch(site, self._order), self._sites, hurry=self.leave)
         self.instances = dict(zip(self.wanted, started, strict=True))
@@ -312,7 +313,9 @@ class RentedLab(Cloud, Tenancy):
     def _take_down(self, run: str) -> list[str]:
         everywhere(close, self._hosts())
         self.hosts, self.instances = not_launched(self.wanted, self._first), {}
-        return take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
+        left = take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
+        self._meter.stop()
+        return left
 
     def rented_as(self) -> dict[str, list[dict]]:
         """See `Tenancy.rented_as`."""

@@ -6,6 +6,7 @@ go when the driver ends, however it ends.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import uuid
@@ -27,17 +28,17 @@ class Lease:
     A run's lease, written before the run's first resource is made and removed once nothing of it is left.
 
     `run` is the id that all resources of the run carry as a tag; `folder`, of mode 0700, is for its keys and goes with
-    it; the file itself says on which cloud the run is.
+    it; the file itself says on which cloud the run is, and in which account, by a hash.
     """
 
-    def __init__(self, cloud: str):
+    def __init__(self, cloud: str, account: str):
         self.run = uuid.uuid4().hex[:16]
         path = lease_path(self.run)
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".unfinished")
         self._file = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)
-        os.write(self._file, cloud.encode())
+        os.write(self._file, f"{cloud}\n{_hash(account, self.run)}\n".encode())
         unfinished.rename(path)  # a lease that `sweep` can see is held already
         self.folder = _keys_of(path)
         self.folder.mkdir(mode=0o700)
@@ -71,13 +72,24 @@ def lease_state(run: str) -> str:
 def free_leases(cloud: str | None = None) -> list[Path]:
     """Leases whose driver has ended without seeing everything gone; of all clouds if None."""
     found = [path for path in sorted(lease_folder().glob("*.lease")) if _state(path) == FREE]
-    return [path for path in found if cloud in (None, path.read_text())]
+    return [path for path in found if cloud in (None, path.read_text().partition("\n")[0])]
+
+
+def is_of(path: Path, account: str) -> bool:
+    """Whether the run of this lease is in this account; so is one whose lease names none, as earlier ones did."""
+    _, _, marked = path.read_text().strip().partition("\n")
+    return marked in ("", _hash(account, path.stem))
 
 
 def forget(path: Path) -> None:
     """Remove a lease and the keys of its run."""
     shutil.rmtree(_keys_of(path), ignore_errors=True)
     path.unlink(missing_ok=True)
+
+
+def _hash(account, run):
+    """Costly to compute, so that nobody finds an account of twelve digits by trying all."""
+    return hashlib.scrypt(account.encode(), salt=run.encode(), n=2**13, r=8, p=1, dklen=16).hex()
 
 
 def _keys_of(path):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from pathlib import Path
 
 from ...errors import LabError
 from .estate import SETTLE_S, Estate, Resource, everywhere, take_down
-from .leases import FREE, HELD, forget, free_leases, lease_state
+from .leases import FREE, HELD, UNKNOWN, forget, free_leases, is_of, lease_state
 from .tags import CAMPAIGN, EXPIRES, OWNER, is_expired
 
 CLOUDS = ("aws", "gcp", "azure")
 """Those that rent out hosts: rooms of `wanbench.labs` with `sweep` and `unusable` (why the account cannot be asked)."""
+
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""From here on a difference of clocks is told."""
 
 
 def sweep(
@@ -29,7 +34,7 @@ def sweep(
 
     To go is what has expired, and what is orphaned: of runs whose driver on this machine has ended. What another
     machine may still be using stays until it expires, unless `everything` is asked for; what a driver on this machine
-    holds stays in any case.
+    holds stays in any case. What is known of runs of another account stays known.
 
     Parameters
     ----------
@@ -41,12 +46,15 @@ def sweep(
     Returns
     -------
     int
-        0 if nothing is left that had to go, 1 otherwise.
+        0 if nothing is left that had to go, 1 otherwise, or if runs of another account may have left something.
     """
     regions = estate.regions() if regions is None else list(regions)
     where = f"{len(regions)} regions" if len(regions) > 1 else "".join(regions)
     there, unknown = _everything(estate, regions)
-    ended, seen = free_leases(estate.cloud), {each.run for each in there}
+    (ended, others), seen = _ended(estate), {each.run for each in there}
+
+    # Only of what another machine may be using does the time decide.
+    now = _now(estate) if any(lease_state(each.run) == UNKNOWN for each in there) else None
 
     def why(each: Resource) -> str | None:
         """Why a resource is to go; None if it stays."""
@@ -55,7 +63,7 @@ def sweep(
             return None
         if state == FREE:
             return "orphaned"
-        if is_expired(each.tags):
+        if now is not None and is_expired(each.tags, now):
             return "expired"
         # Not what begins while this goes on: nobody was shown that.
         return "asked for" if everything and each.run in seen else None
@@ -63,13 +71,13 @@ def sweep(
     for each in sorted(there, key=lambda each: (each.run, each.region, each.kind, each.id)):
         tags = [each.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES)]
         print(f"{why(each) or 'in use':<9} {each}, campaign {tags[0]}, owner {tags[1]}, expires {tags[2]}")
-    for text in unknown:
+    for text in (*unknown, *others):
         print(text)
     to_go = [each for each in there if why(each)]
     # A run that ended a moment ago may have asked for something that no listing shows yet.
     if not to_go and not ended:
         print(f"{estate.title}: nothing to delete in {where}.")
-        return 1 if unknown else 0
+        return 1 if unknown or others else 0
     if to_go and not yes and not _confirmed(ask, len(to_go), estate.title):
         print("Nothing was deleted.")
         return 1
@@ -80,7 +88,7 @@ def sweep(
         for lease in ended:
             forget(lease)
         print(f"{estate.title}: deleted {len(to_go)} resources; two listings of {where} show none of them.")
-    return 1 if left else 0
+    return 1 if left or others else 0
 
 
 def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
@@ -114,6 +122,35 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     if not statuses:
         print("No cloud could be asked.", file=sys.stderr)
     return max(statuses, default=1)
+
+
+def _now(estate: Estate) -> datetime | None:
+    """The time at the cloud; says so if this machine's clock has another, or nothing can expire."""
+    now = estate.now()
+    if now is None:
+        print(f"{estate.title} does not tell the time, so nothing of other machines counts as expired.")
+    elif abs(ahead := datetime.now(UTC) - now) > CLOCKS_DIFFER:
+        way = "ahead of" if ahead > timedelta() else "behind"
+        print(
+            f"This machine's clock is {abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {estate.title}, "
+            "by which things expire. Set it right before you measure."
+        )
+    return now
+
+
+def _ended(estate: Estate) -> tuple[list[Path], list[str]]:
+    """Leases of this account's ended runs, and a sentence about those that are not known to be its own."""
+    found = free_leases(estate.cloud)
+    try:
+        account = estate.account() if found else ""
+    except LabError as error:
+        why = f"it cannot be found out whether this account made them: {error}"
+        return [], [f"{estate.title}: {len(found)} runs that ended here are left on record, as {why}"]
+    own = [lease for lease in found if is_of(lease, account)]
+    if not (others := len(found) - len(own)):
+        return own, []
+    why = "another account made them; what they left is found with that account's credentials."
+    return own, [f"{estate.title}: {others} runs that ended here are left on record, as {why}"]
 
 
 def _everything(estate, regions):

@@ -25,10 +25,10 @@ class Tags:
         return {RUN: self.run, CAMPAIGN: self.campaign[:256], OWNER: self.owner[:256], EXPIRES: expires}
 
 
-def is_expired(tags: Mapping[str, str], now: datetime | None = None) -> bool:
+def is_expired(tags: Mapping[str, str], now: datetime) -> bool:
     """Whether the expiry tag lies in the past; one that is missing or unreadable does."""
     try:
         expires = datetime.strptime(tags[EXPIRES], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except (KeyError, ValueError):
         return True
-    return expires <= (now or datetime.now(UTC))
+    return expires <= now

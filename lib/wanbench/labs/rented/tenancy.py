@@ -147,10 +147,16 @@ class Tenancy(Lab):
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
         """What was expected to be paid and what is, up to now, as a raw file; see `Lab.keep`."""
+        return self.keep_costs(folder, stem)
+
+    def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
+        """See `Lab.keep_costs`. A session that failed to open its lab leaves what was expected to the next."""
+        if self._estimate is None or not (spent := self.spent()).hours:
+            return []
         ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
         costs = {
-            "expected": self._estimate.as_dict(),
-            "spent": self.spent().as_dict(),
+            "expected": self._estimate.as_dict() | ({"items": []} if self._ssh is None else {}),
+            "spent": spent.as_dict(),
             "prices": self.prices(),
         }
         content = json.dumps(costs, indent=1).encode() + b"\n"
