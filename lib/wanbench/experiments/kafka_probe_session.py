@@ -193,8 +193,8 @@ class ProbeSession:
         try:
             done = process.wait(0)
         except CommandError as error:
-            printed = getattr(error, "completed", None)
-            reported = _WAITS_FOR.findall(printed.stdout.decode("utf-8", "replace")) if printed else []
+            printed = error.completed.stdout.decode("utf-8", "replace") if error.completed else ""
+            reported = _WAITS_FOR.findall(printed)
             return json.loads(reported[-1]) if reported else "its program to start"
         raise ExperimentError(ended_with(f"the probe's {who}", done))
 
