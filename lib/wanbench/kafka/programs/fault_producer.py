@@ -116,9 +116,7 @@ class Schedule:
                 partition=partition,
                 on_delivery=partial(self._answered, sequence),
             )
-        except (
-            Exception
-        ) as error:  # the queue is full, or the producer cannot go on: the next record is due anyway
+        except Exception as error:  # such as a full queue: the next record is due anyway
             kafka_error = error.args[0] if error.args and hasattr(error.args[0], "name") else None
             self._failed(sequence, kafka_error.name() if kafka_error else type(error).__name__)
 
