@@ -167,6 +167,12 @@ def shared_lab(shared_cluster):
     return shared_cluster.lab
 
 
+@pytest.fixture
+def short_logs_are_recognised(monkeypatch):
+    """The fast path of ping's reader is taken from the first line on, so that short logs test it."""
+    monkeypatch.setattr("wanbench.ingest.ping.plain_lines.MIN_LINES", 1)
+
+
 GROUPS = {
     "test_report.py": r"(?m)^def site\b",
     "shared cluster": r"shared_(cluster|lab)",

@@ -11,7 +11,7 @@ from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.perf_tool_arguments import CONSUMER, PRODUCER
 from wanbench.kafka import ClusterError
 from wanbench.labs.base import Host
-from wanbench.labs.processes import EnteredProcess, command_error
+from wanbench.labs.processes import EnteredProcess, result_of
 
 START = """
 import sys, time
@@ -55,10 +55,7 @@ class Here(Host):
         return self.started[-1]
 
     def run(self, command, *, timeout_s, ok=(0,)):
-        done = self.start(command).wait(timeout_s)
-        if ok is not None and done.returncode not in ok:
-            raise command_error(done, f"ended with status {done.returncode}")
-        return done
+        return result_of(self.start(command), timeout_s, ok)
 
     def put(self, source, target):
         Path(target).write_bytes(Path(source).read_bytes())

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from wanbench.kafka.base import BaseCluster
 from wanbench.labs.base import Host
-from wanbench.labs.processes import EnteredProcess, command_error
+from wanbench.labs.processes import EnteredProcess, result_of
 
 PARTITIONS = 4
 """Of every topic of the mock."""
@@ -40,10 +40,7 @@ class HereHost(Host):
         return str(self._folder)
 
     def run(self, command, *, timeout_s, ok=(0,)):
-        done = self.start(command).wait(timeout_s)
-        if ok is not None and done.returncode not in ok:
-            raise command_error(done, f"ended with status {done.returncode}")
-        return done
+        return result_of(self.start(command), timeout_s, ok)
 
     def start(self, command):
         process = EnteredProcess(command, ["setsid", "--wait", "--"])

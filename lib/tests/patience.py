@@ -5,9 +5,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+PATIENCE_S = 120.0
+"""Ends a wait on a machine that hangs; it is no bound on how long anything may take."""
+LOOK_S = 0.02
 
-def comes_about(condition: Callable[[], object], patience_s: float = 120.0, every_s: float = 0.02) -> bool:
-    """Whether the condition came true before patience ran out, which it does only on a machine that hangs."""
+
+def comes_about(
+    condition: Callable[[], object], patience_s: float = PATIENCE_S, every_s: float = LOOK_S
+) -> bool:
+    """Whether the condition came true before patience ran out."""
     end = time.monotonic() + patience_s
     while not condition():
         if time.monotonic() > end:
@@ -17,7 +23,10 @@ def comes_about(condition: Callable[[], object], patience_s: float = 120.0, ever
 
 
 def three_attempts(test):
-    """Three attempts, one of which must pass: a processor that looks elsewhere for a while spoils one."""
+    """
+    Three attempts, one of which must pass: a processor that looks elsewhere for a while spoils one. For tests with the
+    mark `timing` alone, which judge delays and rates.
+    """
 
     @functools.wraps(test)
     def patient(*arguments, **named):

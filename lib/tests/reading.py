@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from wanbench import tables
 from wanbench.errors import RawDataError
 from wanbench.ingest import iperf3, kafka_load, ping
 from wanbench.ingest.rows import core, fitting
@@ -19,6 +20,21 @@ def read_iperf3(source) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Tables transfers and intervals of iperf3's JSON."""
     rows = iperf3.read(source)
     return tuple(fitting("iperf3", name, rows[name]) for name in ("transfers", "intervals"))
+
+
+def read_perf_tool(*lines, end="\n", encoding="utf-8") -> dict[str, pd.DataFrame]:
+    """Tables of what a perf tool of Kafka printed, checked as whole tables."""
+    found = kafka_load.read((end.join(lines) + end).encode(encoding))
+    for name, core_columns in found.items():
+        context = dict.fromkeys(column.name for column in tables.CONTEXT) | {"source_file": "a"}
+        tables.validate(name, core_columns.assign(**context))
+    return found
+
+
+def only(frame) -> pd.Series:
+    """The one row."""
+    assert len(frame) == 1
+    return frame.iloc[0]
 
 
 def tools(source) -> tuple[str, ...]:

@@ -1,47 +1,21 @@
 """Source 004: each claim against its own numbers, and against made measurements whose verdict is known."""
 
-from dataclasses import replace
-
 import pytest
+from tried_claims import CANNOT, NOT, OWN, UNKNOWN, WITHIN, check_all_tried, corrected, estimate
 
 from wanbench import claims as audits
 from wanbench.claims import ledger
 from wanbench.claims.price_performance import PAGE, RULES, SHOWN, SOURCE
 from wanbench.claims.price_performance_own import messages_per_s, own_numbers
 from wanbench.errors import ParameterError
-from wanbench.stats.result import Estimate
-
-OWN, WITHIN, UNKNOWN = "comes out", "inside the interval", "the data do not tell"
-NOT, CANNOT = "does not come out", "cannot be tried here"
-
-
-def estimate(value, low, high):
-    return Estimate("q", "it is {}", value, low, high, "times", 8, "method", "assumption", basis="8 trials")
 
 
 def tried(**measured):
     return audits.price_performance(**measured).table().set_index("claim")
 
 
-def corrected(**values):
-    """The verdicts on the source's own numbers with some of them printed otherwise."""
-    audit = ledger.read_claims(SOURCE)
-    for name, value in values.items():
-        claim = name.replace("_", "-")
-        audit.claims[claim] = replace(audit.claims[claim], value=value)
-    own_numbers(audit)
-    return audit.table().set_index("claim")
-
-
 def test_every_claim_is_tried_or_says_why_not():
-    rows = tried()
-    assert (rows.verdict != "not tried").all() and (rows.working != "").all() and len(rows) == 116
-    claims = ledger.read_claims(SOURCE).claims
-    assert {claim.page for claim in claims.values()} == {PAGE}
-    left = {name for name in rows.index if claims[name].tried_by == "not here"}
-    assert left == set(rows.index[rows.verdict == CANNOT])
-    settings = [name for name in rows.index if claims[name].tried_by == "setting"]
-    assert set(rows.verdict[settings]) == {UNKNOWN}
+    check_all_tried(tried(), SOURCE, PAGE, 116)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +92,8 @@ def test_where_both_cost_the_same():
     ],
 )
 def test_a_corrected_digit_corrects_the_verdict(values, claim, verdict):
-    assert tried().verdict[claim] != verdict and corrected(**values).verdict[claim] == verdict
+    assert tried().verdict[claim] != verdict
+    assert corrected(ledger.read_claims(SOURCE), own_numbers, values).verdict[claim] == verdict
 
 
 @pytest.mark.parametrize(

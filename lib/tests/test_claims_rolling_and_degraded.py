@@ -1,18 +1,12 @@
 """Source 003, second half: rolls and degraded brokers, on its own numbers and on made measurements."""
 
 import pytest
+from tried_claims import CANNOT, NOT, OWN, UNKNOWN, check_all_tried, estimate
 
 from wanbench import claims as audits
 from wanbench.claims import ledger
 from wanbench.claims.rolling_and_degraded import PAGE, RULES, SOURCE
 from wanbench.errors import ParameterError
-from wanbench.stats.result import Estimate
-
-OWN, UNKNOWN, NOT, CANNOT = "comes out", "the data do not tell", "does not come out", "cannot be tried here"
-
-
-def estimate(value, low, high):
-    return Estimate("q", "it is {}", value, low, high, "times", 8, "method", "assumption", basis="8 episodes")
 
 
 def tried(**measured):
@@ -20,12 +14,7 @@ def tried(**measured):
 
 
 def test_every_claim_is_tried_or_says_why_not():
-    rows = tried()
-    assert (rows.verdict != "not tried").all() and (rows.working != "").all() and len(rows) == 50
-    claims = ledger.read_claims(SOURCE).claims
-    assert {claims[name].page for name in rows.index} == {PAGE}
-    left = {name for name in rows.index if claims[name].tried_by == "not here"}
-    assert left == set(rows.index[rows.verdict == CANNOT])
+    check_all_tried(tried(), SOURCE, PAGE, 50)
 
 
 def test_both_pages_try_every_claim_of_the_source_once():

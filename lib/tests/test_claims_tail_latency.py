@@ -1,8 +1,9 @@
 """Source 003, tests 1 to 3: each claim against its own tables, and against made measurements whose verdict is known."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from tried_claims import CANNOT, NOT, OWN, UNKNOWN, WITHIN, check_all_tried, corrected, estimate
 
 from wanbench import claims as audits
 from wanbench.claims import ledger
@@ -10,13 +11,6 @@ from wanbench.claims.tail_latency import BOTH, KAFKA, PAGE, SOURCE, TIMES
 from wanbench.claims.tail_latency_own import own_numbers
 from wanbench.errors import ParameterError
 from wanbench.stats.result import Estimate, Result
-
-OWN, WITHIN, UNKNOWN = "comes out", "inside the interval", "the data do not tell"
-NOT, CANNOT = "does not come out", "cannot be tried here"
-
-
-def estimate(value, low, high):
-    return Estimate("q", "it is {}", value, low, high, "times", 8, "method", "assumption", basis="8 trials")
 
 
 @dataclass(repr=False)
@@ -28,25 +22,8 @@ def tried(**measured):
     return audits.tail_latency(**measured).table().set_index("claim")
 
 
-def corrected(**values):
-    """The verdicts on the source's own numbers with some of them printed otherwise."""
-    audit = ledger.read_claims(SOURCE).on_page(PAGE)
-    for name, value in values.items():
-        claim = name.replace("_", "-")
-        audit.claims[claim] = replace(audit.claims[claim], value=value)
-    own_numbers(audit)
-    return audit.table().set_index("claim")
-
-
 def test_every_claim_is_tried_or_says_why_not():
-    rows = tried()
-    assert (rows.verdict != "not tried").all() and (rows.working != "").all() and len(rows) == 131
-    claims = ledger.read_claims(SOURCE).claims
-    assert {claims[name].page for name in rows.index} == {PAGE}
-    left = {name for name in rows.index if claims[name].tried_by == "not here"}
-    assert left == set(rows.index[rows.verdict == CANNOT])
-    settings = [name for name in rows.index if claims[name].tried_by == "setting"]
-    assert set(rows.verdict[settings]) == {UNKNOWN}
+    check_all_tried(tried(), SOURCE, PAGE, 131)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +103,8 @@ def test_the_column_of_improvements_recomputed():
     ],
 )
 def test_a_corrected_digit_corrects_the_verdict(values, claim, verdict):
-    assert tried().verdict[claim] != verdict and corrected(**values).verdict[claim] == verdict
+    assert tried().verdict[claim] != verdict
+    assert corrected(ledger.read_claims(SOURCE).on_page(PAGE), own_numbers, values).verdict[claim] == verdict
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ SMALL = {
 
 def test_a_load_over_several_hosts_leaves_its_tables(hosts, tmp_path):
     load = KafkaOpenLoop(50, topics=2, producers=2, consumers=2, **SMALL)
-    began = []
+    began = [time.time()]
     files = load.run_on(hosts, hosts, tmp_path, "s", when_sending=lambda: began.append(time.time()))
     names = sorted(file.path for file in files)
     assert [name for name in names if "stderr" not in name] == [
@@ -198,7 +198,7 @@ def test_a_load_over_several_hosts_leaves_its_tables(hosts, tmp_path):
         row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] == 150
     )
     assert row["clock_method"] == clock.ONE_CLOCK and row["n_failed"] == row["n_duplicates"] == 0
-    assert len(began) == 1 and abs(began[0] - row["start_s"]) < 60
+    assert len(began) == 2 and began[0] < row["start_s"] < time.time()
     assert found["open_loop_seconds"].warm_up.tolist() == [True, False, False]
     histograms = found["open_loop_histograms"]
     assert histograms.groupby(["what", "group"], dropna=False).n.sum().tolist() == [150] * 3

@@ -2,9 +2,9 @@
 
 import pandas as pd
 import pytest
-from reading import tools
+from reading import only, tools
+from reading import read_perf_tool as read
 
-from wanbench import tables
 from wanbench.ingest import kafka_load
 
 MIB = 2**20
@@ -24,21 +24,6 @@ WARN = "WARNING: Exiting before consuming the expected number of messages: timeo
 
 def short(line, fields):
     return ", ".join(line.split(", ")[:fields])
-
-
-def read(*lines, end="\n"):
-    found = kafka_load.read((end.join(lines) + end).encode())
-    for name, core in found.items():
-        whole = core.assign(**dict.fromkeys([column.name for column in tables.CONTEXT])).assign(
-            source_file="a"
-        )
-        tables.validate(name, whole)
-    return found
-
-
-def only(frame):
-    assert len(frame) == 1
-    return frame.iloc[0]
 
 
 @pytest.mark.parametrize("header", [True, False])

@@ -4,8 +4,9 @@ import json
 
 import pandas as pd
 import pytest
+from reading import only
+from reading import read_perf_tool as read
 
-from wanbench import tables
 from wanbench.errors import RawDataError
 from wanbench.ingest import kafka_load
 
@@ -18,21 +19,6 @@ SUMMARY = (
 STEADY = SUMMARY.replace("100000 records", "60000 steady state records").replace("3.22 ms", "1.50 ms")
 WARN = "[2022-11-16 17:00:42,193] WARN [Producer clientId=perf-producer-client] Got error produce response (Sender)"
 DIED = "org.apache.kafka.common.errors.TimeoutException: Expiring 8 record(s) for t-0"
-
-
-def read(*lines, end="\n", encoding="utf-8"):
-    found = kafka_load.read((end.join(lines) + end).encode(encoding))
-    for name, core in found.items():
-        whole = core.assign(**dict.fromkeys([column.name for column in tables.CONTEXT])).assign(
-            source_file="a"
-        )
-        tables.validate(name, whole)
-    return found
-
-
-def only(frame):
-    assert len(frame) == 1
-    return frame.iloc[0]
 
 
 def test_windows_and_summary():

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from reading import only
 
 from wanbench import tables
 from wanbench.errors import RawDataError
@@ -11,11 +12,6 @@ PROGRESS = "0\t147.947586\n1000\t8.03529E-4\n"
 MEAN = "Avg latency: 41.2031 ms\n\n"
 QUANTILES = "Percentiles: 50th = 40, 99th = 52, 99.9th = 61\n"
 DIED = 'Exception in thread "main" java.lang.RuntimeException: poll() timed out before finding a result'
-
-
-def only(frame):
-    assert len(frame) == 1
-    return frame.iloc[0]
 
 
 @pytest.mark.parametrize("text", [PROGRESS + MEAN + QUANTILES, (MEAN + QUANTILES).replace("\n", "\r\n")])

@@ -2,30 +2,25 @@
 
 import gzip
 import lzma
-from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from ping_logs import FOLDER, a_log
 from reading import read_echoes
-from test_ingest_ping import a_log
 
 from wanbench.errors import RawDataError
 from wanbench.ingest import content, ping
-from wanbench.ingest.ping import echoes, lines, plain_lines, scan
+from wanbench.ingest.ping import echoes, lines, scan
 
-SAMPLES = Path(__file__).parent / "samples" / "ping"
+pytestmark = pytest.mark.usefixtures("short_logs_are_recognised")
+
 HEADER = "PING 198.51.100.7 (198.51.100.7) 56(84) bytes of data.\n"
 WORDS = (
     "", "\n", "Sat Nov 21 10:00:01 UTC 2026\n", "user@vm:~$ ping -c 9 198.51.100.7\n", "C:\\>\n",
     "### eu-west-1: größer als 64 bytes ###\nrtt of the last: 12 ms\n", "ping: nowhere: Name or service not known\n",
     "PING from eu to us follows\n",
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def recognise_in_short_files_too(monkeypatch):
-    monkeypatch.setattr(plain_lines, "MIN_LINES", 1)
 
 
 def a_ping(*times, footer="", lost=0, header=HEADER):
@@ -65,8 +60,8 @@ def test_rows_of_several_pings_are_the_truth_however_the_file_is_cut(seed, monke
 )
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])
 def test_convert_gives_the_same_rows(tmp_path, name, compress):
-    (tmp_path / "log.z").write_bytes(compress((SAMPLES / f"handmade-{name}.txt").read_bytes()))
-    expected = read_echoes(SAMPLES / f"handmade-{name}.txt")
+    (tmp_path / "log.z").write_bytes(compress((FOLDER / f"handmade-{name}.txt").read_bytes()))
+    expected = read_echoes(FOLDER / f"handmade-{name}.txt")
     assert ping.convert(tmp_path / "log.z", tmp_path / "log.parquet") == len(expected)
     frame = pq.read_table(tmp_path / "log.parquet").to_pandas()
     pd.testing.assert_frame_equal(frame.astype(expected.dtypes.to_dict()), expected)
@@ -131,7 +126,7 @@ def test_rounding_is_no_contradiction(times, footer):
 
 
 def test_the_times_of_windows_are_compared_too():
-    text = (SAMPLES / "handmade-windows_several-with-prompts.txt").read_text()
+    text = (FOLDER / "handmade-windows_several-with-prompts.txt").read_text()
     with pytest.raises(
         RawDataError, match="times that fit the lines: minimum 90, mean 90, maximum 90 ms of 1 replies"
     ):

@@ -70,7 +70,8 @@ def plan_of(regions=REGIONS, **options):
 def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
     aws = clients.Aws()
     with lab_on_aws(hosts_per_region=2, zones={"aws:eu-west-1": "eu-west-1b"}, volume_gb=8) as opened:
-        found = [each for code in CODES for each in teardown.listed(aws, code)]
+        estate = teardown.AwsEstate(aws)
+        found = [each for code in CODES for each in estate.listed(code)]
         kinds = [each.kind for each in found]
         assert [kinds.count(kind) for kind in ("instance", "volume", "security group", "key pair")] == [
             4,
@@ -101,7 +102,7 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
         assert leases.is_of(lease, ACCOUNT) and ACCOUNT not in lease.read_text()
         # Another sweep on this machine leaves a lab that is open.
         assert sweep_now(everything=True) == 0
-        assert len([each for code in CODES for each in teardown.listed(aws, code)]) == len(found)
+        assert len([each for code in CODES for each in estate.listed(code)]) == len(found)
     assert left_in() == [] and not list(leases.lease_folder().iterdir())
 
 

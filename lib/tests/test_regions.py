@@ -17,7 +17,6 @@ from wanbench.regions import (
     distance_km,
     light_rtt_ms,
     load,
-    pair_distances,
     region,
     select,
 )
@@ -149,24 +148,6 @@ def test_light_fails_on_no_distance(distance):
         light_rtt_ms(distance)
 
 
-def test_pair_distances_holds_each_ordered_pair_once():
-    names = ["gcp:us-east1", "aws:eu-west-1", "azure:westeurope"]
-    frame = pair_distances(names)
-    assert list(zip(frame["from_region"], frame["to_region"], strict=True)) == [
-        (one, other) for one in names for other in names if one != other
-    ]
-    for row in frame.itertuples():
-        assert row.distance_km == distance_km(row.from_region, row.to_region)
-        assert row.light_rtt_ms == light_rtt_ms(row.distance_km)
-
-
-def test_pair_distances_of_the_whole_catalogue_and_of_none():
-    assert len(pair_distances(NAMES)) == len(NAMES) * (len(NAMES) - 1)
-    for few in ([], ["aws:eu-west-1"]):
-        frame = pair_distances(few)
-        assert frame.empty and list(frame.dtypes) == list(pair_distances(NAMES[:2]).dtypes)
-
-
 @pytest.mark.parametrize(
     "wrong, near",
     [
@@ -195,20 +176,18 @@ def test_unknown_region_unlike_any_says_what_a_name_is(wrong):
 def test_unknown_region_fails_everywhere():
     for call in (
         lambda: distance_km("aws:eu-west-1", "aws:eu-west-9"),
-        lambda: pair_distances(["aws:eu-west-9"]),
         lambda: select(names=["aws:eu-west-9"]),
     ):
         with pytest.raises(ParameterError, match="aws:eu-west-9"):
             call()
 
 
-@pytest.mark.parametrize("ask", [pair_distances, lambda names: select(names=names)])
-def test_names_given_twice_or_as_one_text_fail(ask):
+def test_names_given_twice_or_as_one_text_fail():
     with pytest.raises(ParameterError, match="holds gcp:us-east1 more than once"):
-        ask(["gcp:us-east1", "aws:eu-west-1", "gcp:us-east1"])
-    for wrong in ("aws:eu-west-1", None if ask is pair_distances else 3):
+        select(names=["gcp:us-east1", "aws:eu-west-1", "gcp:us-east1"])
+    for wrong in ("aws:eu-west-1", 3):
         with pytest.raises(ParameterError, match="allowed: a list of names"):
-            ask(wrong)
+            select(names=wrong)
 
 
 def test_select_by_cloud_and_name():

@@ -2,7 +2,6 @@
 
 import io
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -189,18 +188,6 @@ def test_levels_and_other_brokers_have_no_part_in_a_rate():
     assert rates.rates(tables.from_rows("metrics", [])).empty
 
 
-def test_rates_by_a_label_sum_the_others():
-    rows = [
-        row
-        for version, each in ((12, 10), (13, 20))
-        for row in metrics(
-            [(0, 0), (10, each)], "requests_total", subject=f"request=Produce, version={version}"
-        )
-    ]
-    found = rates.by_label(rates.rates(tables.from_rows("metrics", rows)), "requests_total", "request")
-    assert found[["request", "rate"]].values.tolist() == [["Produce", 3.0]]
-
-
 def cpu(*rows, names=("usr", "sys"), host="a/0", test_id="t1"):
     """Samples of (user, system, iowait, steal) of all processors, and one processor twice as busy."""
     out = []
@@ -269,27 +256,3 @@ def test_means_of_packets_are_of_the_windows_that_count():
     assert len(figures.packets_over_time(both, arms=("private", "internet")).data[0].x) == 3
     none = figures.packets_over_time(both.assign(counts=False), arms=("private", "internet"))
     assert "nan received" in none.layout.meta["caption"] and not none.layout.shapes
-
-
-def test_the_figure_of_requests_draws_kinds_and_restarts():
-    kinds = {"Produce": 100, "Fetch": 80, "FetchFollower": 80, "Metadata": 0, "<b>": 1}
-    rows = [
-        row
-        for node_id in (1, 2)
-        for kind, each in kinds.items()
-        for row in metrics(
-            [(0, 0), (10, each), (20, each // 2)],
-            "requests_total",
-            subject=f"request={kind}",
-            node_id=node_id,
-        )
-    ]
-    found = rates.by_label(rates.rates(tables.from_rows("metrics", rows)), "requests_total", "request")
-    figure = figures.broker_request_rates(found)
-    assert [trace.name for trace in figure.data if trace.showlegend] == [
-        "Produce",
-        "FetchFollower",
-        "&lt;b&gt;",
-    ]
-    assert list(figure.data[0].y) == [10, 5] and list(figure.data[0].marker.size) == [4, 9]
-    assert list(figure.data[0].x) == [5, 15] and np.isclose(csv(figure).rate.max(), 10)

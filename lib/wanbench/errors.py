@@ -52,7 +52,14 @@ class LabError(WanbenchError, RuntimeError):
 
 
 class CommandError(LabError):
-    """A command on a host ended with a status that was not allowed, or timed out."""
+    """
+    A command on a host ended with a status that was not allowed, or timed out.
+
+    `completed` (a `wanbench.labs.base.Completed`) has all that it printed; of one that still runs, all so far and the
+    status -9. None: unknown.
+    """
+
+    completed = None
 
 
 class MissingDataError(WanbenchError, LookupError):

@@ -15,7 +15,6 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -247,21 +246,3 @@ def light_rtt_ms(distance_km):
         return distance_km.astype("float64") * LIGHT_RTT_MS_PER_KM
     result = values * LIGHT_RTT_MS_PER_KM
     return float(result) if values.ndim == 0 else result
-
-
-def pair_distances(names: Iterable[str]) -> pd.DataFrame:
-    """
-    The n (n - 1) ordered pairs of different regions: from_region, to_region, distance_km, light_rtt_ms.
-
-    Pairs follow the order of the names. Raises ParameterError as `select` does.
-
-    >>> pair_distances(["aws:eu-west-1", "gcp:us-east4"])["from_region"].tolist()
-    ['aws:eu-west-1', 'gcp:us-east4']
-    """
-    pairs = pd.DataFrame(
-        permutations(_distinct_names(names), 2), columns=["from_region", "to_region"], dtype="str"
-    )
-    distances = [distance_km(*pair) for pair in pairs.itertuples(index=False)]
-    pairs["distance_km"] = np.array(distances, dtype="float64")
-    pairs["light_rtt_ms"] = light_rtt_ms(pairs["distance_km"])
-    return pairs

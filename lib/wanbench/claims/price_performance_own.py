@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..formatting import number, quantity
 from .ledger import Audit
-from .printed import RERUN_ONLY, SETTING, claimed, from_printed
+from .printed import SETTING, claimed, from_printed, leave_untested
 
 INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
 INSTANCES = (*INTEL, *AMD, *GRAVITON)
@@ -54,12 +54,7 @@ UNTOLD = ("iowait-grows", "ebs-limits", "same-requests", "throttling", "producer
 
 def own_numbers(audit: Audit) -> None:
     """Test every claim on the source's own numbers, or say why that is impossible."""
-    for claim, why in LEFT.items():
-        audit.leave(claim, why)
-    for claim in SETTINGS:
-        audit.judge(claim, None, SETTING)
-    for claim in UNTOLD:
-        audit.judge(claim, None, RERUN_ONLY)
+    leave_untested(audit, LEFT, SETTINGS, UNTOLD)
     _setup(audit)
     _prices(audit)
     _units(audit)

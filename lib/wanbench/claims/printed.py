@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 
 from ..stats.result import Estimate
@@ -15,6 +15,16 @@ RERUN_ONLY = "The source gives no figures for it."
 def claimed(audit: Audit, claim: str) -> float:
     """The number that the source claims."""
     return audit.claims[claim].number
+
+
+def leave_untested(
+    audit: Audit, left: Mapping[str, str], settings: Iterable[str], untold: Iterable[str]
+) -> None:
+    """Claims without a test on the source's own numbers: for a stated reason, as a setting, or for lack of figures."""
+    for claim, why in left.items():
+        audit.leave(claim, why)
+    for claim, why in (dict.fromkeys(settings, SETTING) | dict.fromkeys(untold, RERUN_ONLY)).items():
+        audit.judge(claim, None, why)
 
 
 def from_printed(audit: Audit, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:

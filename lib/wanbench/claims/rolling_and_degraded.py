@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..formatting import number
 from ..stats.result import Estimate, Result
 from .ledger import Audit, read_claims
-from .printed import RERUN_ONLY, SETTING, claimed
+from .printed import RERUN_ONLY, SETTING, claimed, leave_untested
 from .rules import (
     Rule,
     all_or_none,
@@ -181,14 +181,9 @@ def rolling_and_degraded(
 
 
 def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> None:
-    for claim, why in LEFT.items():
-        audit.leave(claim, why)
-    for claim in SETTINGS:
-        audit.judge(claim, None, SETTING)
+    leave_untested(audit, LEFT, SETTINGS, UNTOLD)
     for claim in TIMES:
         audit.judge(claim, None, READ_OFF)
-    for claim in UNTOLD:
-        audit.judge(claim, None, RERUN_ONLY)
     brokers, fifth = claimed(audit, "brokers"), claimed(audit, "fifth")
     audit.compare(
         "fifth", 4 + 1, f"Own numbers: numbers start at 0; the cluster has {number(brokers)} brokers."

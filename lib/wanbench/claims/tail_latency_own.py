@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..formatting import number, quantity
 from .ledger import Audit
-from .printed import RERUN_ONLY, SETTING, claimed, from_printed
+from .printed import SETTING, claimed, from_printed, leave_untested
 
 CLUSTERS = {"2": 2, "28": 28}
 """CKUs by their name in claims."""
@@ -53,12 +53,7 @@ UNTOLD = ("fanouts", "no-client-limit", "defaults-worse", "predictable", "t3-sta
 
 def own_numbers(audit: Audit) -> None:
     """Test every claim of tests 1 to 3 on the source's own numbers, or say why that is impossible."""
-    for claim, why in LEFT.items():
-        audit.leave(claim, why)
-    for claim in SETTINGS:
-        audit.judge(claim, None, SETTING)
-    for claim in UNTOLD:
-        audit.judge(claim, None, RERUN_ONLY)
+    leave_untested(audit, LEFT, SETTINGS, UNTOLD)
     _rates(audit)
     _shapes(audit)
     _client(audit)

@@ -14,9 +14,9 @@ from pathlib import Path
 from ..change_detection import Alarm, Detector
 from ..errors import CommandError, LabError
 from ..kafka import leadership
-from ..kafka.programs import detection_probe, fault_record, probe_record
+from ..kafka.programs import detection_probe
 from ..labs.base import Host
-from ..labs.programs import program_command
+from ..labs.programs import module_command
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .base import ExperimentError, cluster_of
@@ -57,8 +57,7 @@ class DetectionSession:
         )
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
-        files = Path(fault_record.__file__), Path(probe_record.__file__)
-        words = program_command(self.host, Path(detection_probe.__file__), *files, needs=("confluent_kafka",))
+        words = module_command(self.host, detection_probe.__name__, needs="confluent_kafka")
         words += ["--client", self._cluster.librdkafka_client_file(self.host), "--topic", self._topic]
         words += ["--nodes", ",".join(map(str, self.nodes)), "--stop-file", self._stop_file]
         words += ["--interval-us", str(round(self.settings.interval_s * 1e6))]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import CommandError, LabError
-from ..kafka.programs import fault_consumer, fault_producer, fault_record, log_reader, probe_record
+from ..kafka.programs import fault_consumer, fault_producer, log_reader
 from ..labs.base import Completed, Host, Process
-from ..labs.programs import program_command
+from ..labs.programs import module_command
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .base import ExperimentError, ended_with
@@ -25,12 +25,11 @@ _TELLING = re.compile(
     rb"|\] Leader \S+ .*starts at leader epoch"
 )
 _SECONDS = len("2026-11-22T09:52:29")
-_SHARED = (Path(fault_record.__file__), Path(probe_record.__file__))
 
 
 def command(host: Host, program, topic: str, settings=(), **arguments: object) -> list[str]:
     """The command of one of the programs, after putting it on the host; `arguments` are its options."""
-    words = [*program_command(host, Path(program.__file__), *_SHARED, needs=("confluent_kafka",))]
+    words = module_command(host, program.__name__, needs="confluent_kafka")
     words += ["--client", host.cluster.librdkafka_client_file(host), "--topic", topic]
     words += ["--settings", json.dumps(dict(settings))] if settings else []
     for name, value in arguments.items():

@@ -13,9 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import LabError, WanbenchError
-from ..kafka.programs import open_loop_consumer, open_loop_producer, open_loop_record, probe_record
+from ..kafka.programs import open_loop_consumer, open_loop_producer
 from ..labs.base import Host
-from ..labs.programs import program_command, put_whole
+from ..labs.programs import module_command, put_whole
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from . import clock
@@ -40,7 +40,6 @@ minutes.
 """
 QUEUE_RECORDS = 1_000_000
 """Limit in records, high enough that the limit in bytes applies."""
-_FILES = Path(open_loop_record.__file__), Path(probe_record.__file__)
 _RUN_S = 30.0
 
 
@@ -160,7 +159,7 @@ class OpenLoopSession:
             self.producers.append(Program("producer", process, host, host.start(words)))
 
     def _command(self, host: Host, program, **arguments: object) -> list[str]:
-        words = [*program_command(host, Path(program.__file__), *_FILES, needs=("confluent_kafka",))]
+        words = module_command(host, program.__name__, needs="confluent_kafka")
         words += ["--client", self.cluster.librdkafka_client_file(host)]
         for name, value in arguments.items():
             words += [f"--{name.replace('_', '-')}", str(value)]

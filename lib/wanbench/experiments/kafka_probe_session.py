@@ -14,9 +14,9 @@ from pathlib import Path
 
 from ..errors import CommandError, WanbenchError
 from ..kafka.admin.ask import AnswerError
-from ..kafka.programs import probe_consumer, probe_producer, probe_record
+from ..kafka.programs import probe_consumer, probe_producer
 from ..labs.base import Completed, Host, Process
-from ..labs.programs import program_command
+from ..labs.programs import module_command
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from . import clock
@@ -73,8 +73,8 @@ class ProbeSession:
         cluster, settings = cluster_of(self.source), self.settings
         self._make_topic()
         self._read_clocks("before")
-        record, ready = Path(probe_record.__file__), '"ready"'
-        program = program_command(self.target, Path(probe_consumer.__file__), record, needs=("kafka",))
+        ready = '"ready"'
+        program = module_command(self.target, probe_consumer.__name__)
         common = ["--topic", self._topic, "--partitions", str(settings.partitions)]
         for group in range(settings.groups):
             client = [
@@ -89,7 +89,7 @@ class ProbeSession:
             self._consumers.append(self.target.start([*program, *client, *common]))
         for group, consumer in enumerate(self._consumers):
             self._await(consumer, ready, f"consumer {group} on {self.target.name}")
-        program = program_command(self.source, Path(probe_producer.__file__), record, needs=("kafka",))
+        program = module_command(self.source, probe_producer.__name__)
         self._stop_file = f"{self.source.scratch}/{self._topic}.stop"
         client = ["--client", cluster.python_client_file(self.source), "--stop-file", self._stop_file]
         self._producer = self.source.start([*program, *client, *common, *self._producer_arguments()])
@@ -193,8 +193,8 @@ class ProbeSession:
         try:
             done = process.wait(0)
         except CommandError as error:
-            printed = getattr(error, "completed", None)
-            reported = _WAITS_FOR.findall(printed.stdout.decode("utf-8", "replace")) if printed else []
+            printed = error.completed.stdout.decode("utf-8", "replace") if error.completed else ""
+            reported = _WAITS_FOR.findall(printed)
             return json.loads(reported[-1]) if reported else "its program to start"
         raise ExperimentError(ended_with(f"the probe's {who}", done))
 

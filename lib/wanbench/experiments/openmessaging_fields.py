@@ -71,9 +71,7 @@ def read_file(cls, path, required=None):
     known = {each.name: each for each in fields(cls)}
     in_order = sorted(entries, key=lambda name: name not in known or known[name].metadata["kind"] != "choice")
     values: dict[str, object] = dict.fromkeys(known)  # of those that are required none is missing
-    for (
-        name
-    ) in in_order:  # a choice first: what else may be there depends on it, as on the system of a driver
+    for name in in_order:  # choices first: other fields may depend on them, as on the system of a driver
         given = entries[name]
         try:
             _check_names(cls, [name], ())

@@ -54,12 +54,7 @@ class _Program:
             self.done = self.process.stop()
 
     def so_far(self) -> Completed:
-        if self.done is not None:
-            return self.done
-        try:
-            return self.process.wait(0)
-        except CommandError as error:
-            return error.completed
+        return self.done or self.process.so_far()
 
 
 class OpenMessagingSession:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import CommandError, LabError
+from ..errors import LabError
 from ..kafka.programs import line_times
 from ..labs.base import Completed, Host
 from ..labs.programs import program_command
@@ -51,12 +51,7 @@ class Tool:
 
     def so_far(self) -> Completed:
         """The output so far."""
-        if self.done is not None:
-            return self.done
-        try:
-            return self.process.wait(0)
-        except CommandError as error:
-            return error.completed
+        return self.done or self.process.so_far()
 
     def stop(self) -> Completed:
         """End it, if it still runs."""

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..errors import RawDataError
 from ..ingest import content
+from ..ingest.json_values import members_once
 from .provenance import MAX_BYTES, read_bytes, source_of_bytes
 
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
@@ -24,16 +25,6 @@ MAX_SHOWN = 200
 MAX_COLUMNS = 10_000
 """Bounds the memory that a hostile header can take."""
 OBJECT = "a JSON object of texts and numbers, or of objects of such, with no name twice"
-
-
-def members_once(pairs: Sequence[tuple]) -> dict:
-    """The members of a JSON object; ValueError if a name stands there twice."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a name stands there twice")
-    return members
-
-
 AS_TEXT = {"parse_float": str, "parse_int": str, "parse_constant": str, "object_pairs_hook": members_once}
 """How JSON is decoded: numbers keep the digits in which they are written."""
 

@@ -28,6 +28,14 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
         raise RawDataError(path, None, found, f"at most {most:,} values in a file of this size")
 
 
+def members_once(pairs: list[tuple]) -> dict:
+    """For json's `object_pairs_hook`; ValueError if a name stands there twice, with different values."""
+    members = dict(pairs)
+    if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
+        raise ValueError("a name stands there twice, with different values")
+    return members
+
+
 def read_json(path, kind: type, expected: str):
     """The object (`dict`) or list in a small JSON file of this library, compressed or not; else a RawDataError."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)

@@ -38,7 +38,7 @@ import pandas as pd
 
 from ..errors import RawDataError
 from .content import read_text
-from .json_values import check_values
+from .json_values import check_values, members_once
 from .rows import fitting
 
 LARGEST_BYTES = 16 << 20
@@ -290,19 +290,11 @@ def _share(digits: str) -> float:
     return int(digits) / 10 ** len(digits)
 
 
-def _once(pairs: list[tuple]) -> dict:
-    """The members of an object; ValueError if a name stands there twice, with different values."""
-    members = dict(pairs)
-    if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
-        raise ValueError("a name stands there twice, with different values")
-    return members
-
-
 def _members(path: Path) -> dict:
     _, text = read_text(path, most_bytes=LARGEST_BYTES)
     check_values(path, text, BYTES_PER_VALUE)
     try:
-        members = json.loads(text, object_pairs_hook=_once)
+        members = json.loads(text, object_pairs_hook=members_once)
     except (ValueError, RecursionError) as error:
         raise RawDataError(path, getattr(error, "lineno", None), error, "a result in JSON") from error
     if not isinstance(members, dict):

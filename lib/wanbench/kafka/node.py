@@ -177,12 +177,7 @@ class Node:
 
     def printed(self) -> Completed | None:
         """Its output other than its log since its latest start; None if never started."""
-        if self._process is None:
-            return None
-        try:
-            return self._process.wait(0)
-        except CommandError as error:
-            return getattr(error, "completed", None)
+        return None if self._process is None else self._process.so_far()
 
     def remove(self) -> None:
         """Delete the node's folder on its host, and the keys that its settings name."""

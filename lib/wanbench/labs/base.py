@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ..errors import CommandError
 from ..runs import RawFile
 
 
@@ -40,6 +41,13 @@ class Process(ABC):
     @abstractmethod
     def wait(self, timeout_s: float) -> Completed:
         """Wait for the end; CommandError after `timeout_s`."""
+
+    def so_far(self) -> Completed | None:
+        """What it has printed so far, as `completed` of a CommandError."""
+        try:
+            return self.wait(0)
+        except CommandError as error:
+            return error.completed
 
     @abstractmethod
     def stop(self) -> Completed:

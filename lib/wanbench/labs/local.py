@@ -19,7 +19,7 @@ from wanbench.errors import LabError, ParameterError
 from wanbench.labs import local_view
 from wanbench.labs.base import Completed, Host, Lab
 from wanbench.labs.local_checks import MAX_COUNT, checked_links, checked_regions
-from wanbench.labs.processes import GRACE_S, EnteredProcess, command_error
+from wanbench.labs.processes import GRACE_S, EnteredProcess, result_of
 from wanbench.links import LinkSettings, gateway_queue_in_bytes, queue_in_bytes
 from wanbench.links.available import why_not
 from wanbench.links.launch import KeeperProcess
@@ -58,15 +58,7 @@ class LocalHost(Host):
         return self._lab.scratch_of(self)
 
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
-        process = self.start(command)
-        try:
-            completed = process.wait(timeout_s)
-        except BaseException:
-            process.kill()
-            raise
-        if ok is not None and completed.returncode not in ok:
-            raise command_error(completed, f"ended with status {completed.returncode}")
-        return completed
+        return result_of(self.start(command), timeout_s, ok)
 
     def start(self, command: Sequence[str]) -> EnteredProcess:
         return self._lab.start_in(self.region, command)

@@ -185,13 +185,20 @@ class EnteredProcess(Process):
             return command_error(self._completed or self._so_far(), what)
 
 
-def command_error(completed: Completed, what: str) -> CommandError:
-    """
-    A CommandError that ends with what the command printed last.
+def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> Completed:
+    """The end of a command, which is killed if that does not come in time; see `Host.run`."""
+    try:
+        completed = process.wait(timeout_s)
+    except BaseException:
+        process.kill()
+        raise
+    if ok is not None and completed.returncode not in ok:
+        raise command_error(completed, f"ended with status {completed.returncode}")
+    return completed
 
-    Its attribute `completed` has all that the command printed; of one that still runs, all so far and the
-    status -9.
-    """
+
+def command_error(completed: Completed, what: str) -> CommandError:
+    """A CommandError with this as `completed`, which ends with what the command printed last."""
     output = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
     error = CommandError(
         f"{' '.join(completed.command)} {what}" + (f"; its last output: {output}" if output else ".")

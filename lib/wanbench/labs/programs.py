@@ -82,46 +82,38 @@ def host_python(host: Host) -> HostPython:
     return remembered.python
 
 
-def module_command(host: Host, module: str, *arguments: str) -> list[str]:
+def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka") -> list[str]:
     """
     The command that runs a module of `wanbench.kafka` on a host; puts the package there if the host has none.
 
-    Raises
-    ------
-    LabError
-        If the host's Python cannot import kafka-python.
-    """
-    command = [_python_with(host, ("kafka",)), "-P", "-m", module, *arguments]
-    if "wanbench" in host_python(host).modules:
-        return command
-    return ["env", f"PYTHONPATH={_archive_on(host)}", *command]
-
-
-def program_command(host: Host, program: Path, *alongside: Path, needs: tuple[str, ...] = ()) -> list[str]:
-    """
-    The command that runs a program file on a host, without its arguments; puts the file there.
-
     Parameters
     ----------
-    program : Path
-        A file of this machine that needs no wanbench on the host.
-    *alongside : Path
-        Files that it imports.
-    needs : tuple of str
+    needs : str
         "kafka" if it needs kafka-python, "confluent_kafka" if confluent-kafka.
 
     Raises
     ------
     LabError
-        If the host has no Python, or its Python lacks what the program needs.
+        If the host has no Python, or its Python lacks what the module needs.
     """
-    python = _python_with(host, needs)
-    remembered = _remembered(host)
-    for path in (program, *alongside):
-        if path not in remembered.programs:
-            put_whole(host, path, f"{remembered.scratch}/{path.name}")
-            remembered.programs.add(path)
-    return [python, f"{remembered.scratch}/{program.name}"]
+    command = [_python_with(host, needs), "-P", "-m", module, *arguments]
+    if "wanbench" in host_python(host).modules:
+        return command
+    return ["env", f"PYTHONPATH={_archive_on(host)}", *command]
+
+
+def program_command(host: Host, program: Path) -> list[str]:
+    """
+    The command that runs a program file on a host, without its arguments; puts the file there.
+
+    The file needs the standard library alone. LabError if the host has no Python.
+    """
+    python, remembered = host_python(host).executable, _remembered(host)
+    target = f"{remembered.scratch}/{program.name}"
+    if program not in remembered.programs:
+        put_whole(host, program, target)
+        remembered.programs.add(program)
+    return [python, target]
 
 
 def _archive_on(host: Host) -> str:
@@ -153,11 +145,11 @@ def _remembered(host):
     return _hosts[host]
 
 
-def _python_with(host, modules):
+def _python_with(host, module):
     python = host_python(host)
-    if missing := [_PACKAGES[name] for name in modules if name not in python.modules]:
+    if module not in python.modules:
         raise LabError(
-            f"{host.name} lacks {' and '.join(missing)}: {python.executable} there cannot import "
-            f"{'it' if len(missing) == 1 else 'them'}; install {'it' if len(missing) == 1 else 'them'} for that Python."
+            f"{host.name} lacks {_PACKAGES[module]}: {python.executable} there cannot import it; "
+            "install it for that Python."
         )
     return python.executable

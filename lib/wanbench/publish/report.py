@@ -93,9 +93,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)
     except WanbenchError as error:
         return str(error)
-    except (
-        Exception
-    ) as error:  # a fault of ours or of a library must not keep the other pages from being made
+    except Exception as error:  # a fault of code must not keep the other pages from being made
         traceback.print_exc(file=stream)
         return f"{type(error).__name__}: {error}"
     site.record_published(page, _made_from(job, site))

@@ -21,7 +21,6 @@ from .factorial.fit import fit_factorial
 from .factorial.surface import fit_surface
 from .regions.link_map import link_map
 from .regions.permutation import mantel
-from .regions.precision import plan_precision
 from .regions.sensitivity import with_and_without
 from .tails.compare import compare_tails
 from .tcp import compare_models, fit_model
@@ -68,7 +67,6 @@ __all__ = [
     "path_inflation",
     "physics_check",
     "placement",
-    "plan_precision",
     "prediction_coverage",
     "tails",
     "trial_rates",

@@ -62,9 +62,7 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
         while True:
             try:
                 return {"answer": VERBS[verb](admin, **question)}
-            except (
-                UnknownBrokerIdError
-            ):  # a controller of which this client does not know yet: nothing was sent
+            except UnknownBrokerIdError:  # this client does not know the controller yet: nothing was sent
                 if time.monotonic() > end:
                     raise
                 admin = connected(settings, connect_s=connect_s, request_s=request_s)

@@ -1,5 +1,6 @@
 """
-Programs that run on the lab's hosts, as copied files or by `python -m`; besides them only Java runs there.
+Programs that run on the lab's hosts, by `python -m` or, where the standard library is enough, as copied files; besides
+them only Java runs there.
 
 It imports nothing: programs must start quickly.
 """

@@ -1,9 +1,9 @@
 """
 Send a small record to each broker at a steady pace, and print each one's acknowledgement latency.
 
-Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
-`wanbench.experiments.detection`. Partition n of the topic is led by the n-th broker in `--nodes`. The schedule is
-open-loop: records are due at fixed times, whether or not earlier ones were answered, and latency counts from then.
+Runs on a host with confluent-kafka; started by `wanbench.experiments.detection`. Partition n of the topic is led by the
+n-th broker in `--nodes`. The schedule is open-loop: records are due at fixed times, whether or not earlier ones were
+answered, and latency counts from then.
 
 It prints lines as fault_record.py says, with times in microseconds since the origin:
 
@@ -25,10 +25,7 @@ import time
 from collections import deque
 from functools import partial
 
-try:
-    from .fault_record import Lines, client_settings
-except ImportError:  # on a host, where it is a program and no part of a package
-    from fault_record import Lines, client_settings
+from .fault_record import Lines, client_settings
 
 LEAD_US = 300_000
 """Time from the end of the preparations to the first record."""

@@ -1,8 +1,8 @@
 """
 Receive numbered records as a member of a group, and log every change of its assignment.
 
-Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
-`wanbench.experiments.kafka_fault`. It prints lines as fault_record.py says:
+Runs on a host with confluent-kafka; started by `wanbench.experiments.kafka_fault`. It prints lines as fault_record.py
+says:
 
     ["received", producer, sequence, partition, offset, at, whether it is damaged]    producer, sequence null if so
     ["assigned", at, partitions]        in addition to those it has
@@ -22,10 +22,7 @@ import signal
 import sys
 import time
 
-try:
-    from .fault_record import Lines, client_settings, read_record
-except ImportError:  # on a host, where it is a program and no part of a package
-    from fault_record import Lines, client_settings, read_record
+from .fault_record import Lines, client_settings, read_record
 
 POLL_S = 0.1
 LOOK_S = 0.1

@@ -1,9 +1,8 @@
 """
 Send numbered records on schedule, whatever happens to the cluster, until a file signals the end.
 
-Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
-`wanbench.experiments.kafka_fault`. The schedule is open-loop: records are due at fixed times, whether or not earlier
-ones were answered. Record n goes to partition n modulo the partitions.
+Runs on a host with confluent-kafka; started by `wanbench.experiments.kafka_fault`. The schedule is open-loop: records
+are due at fixed times, whether or not earlier ones were answered. Record n goes to partition n modulo the partitions.
 
 It prints lines as fault_record.py says: an object with `start_ns` and `interval_ns` once it is ready, and then
 
@@ -25,12 +24,8 @@ import sys
 import time
 from functools import partial
 
-try:
-    from .fault_record import Lines, client_settings, numbered
-    from .probe_record import HEAD, PROBE, WARM_UP, record
-except ImportError:  # on a host, where it is a program and no part of a package
-    from fault_record import Lines, client_settings, numbered
-    from probe_record import HEAD, PROBE, WARM_UP, record
+from .fault_record import Lines, client_settings, numbered
+from .probe_record import HEAD, PROBE, WARM_UP, record
 
 WARM_UP_S = 90.0
 """Timeout of the first connections: the cluster may be electing leaders."""
@@ -116,9 +111,7 @@ class Schedule:
                 partition=partition,
                 on_delivery=partial(self._answered, sequence),
             )
-        except (
-            Exception
-        ) as error:  # the queue is full, or the producer cannot go on: the next record is due anyway
+        except Exception as error:  # such as a full queue: the next record is due anyway
             kafka_error = error.args[0] if error.args and hasattr(error.args[0], "name") else None
             self._failed(sequence, kafka_error.name() if kafka_error else type(error).__name__)
 

@@ -1,6 +1,5 @@
 """
-Shared by the programs of a fault episode: record numbers, librdkafka's settings, and prompt output. Needs nothing of
-wanbench.
+Shared by the programs of a fault episode: record numbers, librdkafka's settings, and prompt output.
 
 Records are those of a probe (`probe_record`); the upper bits of the sequence are the producer's number.
 
@@ -15,10 +14,7 @@ import logging
 import time
 from collections import deque
 
-try:
-    from .probe_record import PROBE, line, opened, put
-except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import PROBE, line, opened, put
+from .probe_record import PROBE, line, opened, put
 
 SEQUENCE_BITS = 40
 """A million records a second for twelve days."""

@@ -1,9 +1,8 @@
 """
 Read a topic from beginning to end, to compare with acknowledged and received records.
 
-Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
-`wanbench.experiments.kafka_fault`. It prints lines as fault_record.py says: an object with `ends`, the offset after the
-last record of each partition, then
+Runs on a host with confluent-kafka; started by `wanbench.experiments.kafka_fault`. It prints lines as fault_record.py
+says: an object with `ends`, the offset after the last record of each partition, then
 
     [partition, offset, producer, sequence, whether it is damaged]    producer, sequence null if so
 
@@ -20,10 +19,7 @@ import sys
 import time
 import uuid
 
-try:
-    from .fault_record import Lines, client_settings, read_record
-except ImportError:  # on a host, where it is a program and no part of a package
-    from fault_record import Lines, client_settings, read_record
+from .fault_record import Lines, client_settings, read_record
 
 REQUEST_S = 15.0
 BATCH = 500

@@ -1,8 +1,8 @@
 """
 Receive the records of an open-loop load as all members of one consumer group per topic.
 
-Runs on a host with confluent-kafka, next to open_loop_record.py and probe_record.py; started by
-`wanbench.experiments.kafka_open_loop`. Every member has a thread, which time-stamps what librdkafka delivers.
+Runs on a host with confluent-kafka; started by `wanbench.experiments.kafka_open_loop`. Every member has a thread, which
+time-stamps what librdkafka delivers.
 
 It prints JSON, one value per line: an object with `program` at first; one with `ready` once a record that does not
 count has come from every partition; {"error": [name, text, how often]}; and at the end an object for each second of the
@@ -26,36 +26,20 @@ import threading
 import time
 from collections import Counter, defaultdict
 
-try:
-    from .open_loop_record import (
-        HEAD,
-        NS,
-        RECORD,
-        WARM_UP,
-        await_file,
-        bucket,
-        elapsed_ns,
-        flat,
-        n_records,
-        put_first,
-        settings_of,
-    )
-    from .probe_record import line, put
-except ImportError:  # on a host, where it is a program and no part of a package
-    from open_loop_record import (
-        HEAD,
-        NS,
-        RECORD,
-        WARM_UP,
-        await_file,
-        bucket,
-        elapsed_ns,
-        flat,
-        n_records,
-        put_first,
-        settings_of,
-    )
-    from probe_record import line, put
+from .open_loop_record import (
+    HEAD,
+    NS,
+    RECORD,
+    WARM_UP,
+    await_file,
+    bucket,
+    elapsed_ns,
+    flat,
+    n_records,
+    put_first,
+    settings_of,
+)
+from .probe_record import line, put
 
 POLL_S = 0.1
 """How soon a stop is noticed."""

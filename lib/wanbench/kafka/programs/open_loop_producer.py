@@ -1,9 +1,9 @@
 """
 Send the records of an open-loop load on a schedule fixed beforehand.
 
-Runs on a host with confluent-kafka, next to open_loop_record.py and probe_record.py; started by
-`wanbench.experiments.kafka_open_loop`. One process holds all producers of its host. Producer k of K sends the records
-k, k + K, k + 2K, ...; a producer's records go to the partitions of its topic in turn.
+Runs on a host with confluent-kafka; started by `wanbench.experiments.kafka_open_loop`. One process holds all producers
+of its host. Producer k of K sends the records k, k + K, k + 2K, ...; a producer's records go to the partitions of its
+topic in turn.
 
 A due record is handed to librdkafka at the next tick of 1 ms, or at once if overdue; none is skipped, and each keeps
 its intended time. If librdkafka's queue is full, the producer's records wait: that wait is the system's. `late` is the
@@ -35,36 +35,20 @@ from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from functools import partial
 
-try:
-    from .open_loop_record import (
-        HEAD,
-        NS,
-        RECORD,
-        WARM_UP,
-        await_file,
-        bucket,
-        elapsed_ns,
-        flat,
-        n_records,
-        put_first,
-        settings_of,
-    )
-    from .probe_record import line, put
-except ImportError:  # on a host, where it is a program and no part of a package
-    from open_loop_record import (
-        HEAD,
-        NS,
-        RECORD,
-        WARM_UP,
-        await_file,
-        bucket,
-        elapsed_ns,
-        flat,
-        n_records,
-        put_first,
-        settings_of,
-    )
-    from probe_record import line, put
+from .open_loop_record import (
+    HEAD,
+    NS,
+    RECORD,
+    WARM_UP,
+    await_file,
+    bucket,
+    elapsed_ns,
+    flat,
+    n_records,
+    put_first,
+    settings_of,
+)
+from .probe_record import line, put
 
 WARM_UP_S = 90.0
 """Timeout of the first connections: the cluster may be electing leaders."""

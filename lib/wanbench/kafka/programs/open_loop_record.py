@@ -1,6 +1,5 @@
 """
-Shared by both programs of an open-loop load: schedule, record head, and latency counts per second. Needs nothing of
-wanbench.
+Shared by both programs of an open-loop load: schedule, record head, and latency counts per second.
 
 Record n of the whole load is due n / rate seconds after the start, whichever producer sends it. A record is its head
 (kind, number of the sending process, n, intended send time in Unix ns of the sender's clock, big-endian) and its body.

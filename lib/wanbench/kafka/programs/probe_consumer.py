@@ -1,7 +1,7 @@
 """
 Receive a probe's records as the only member of a consumer group.
 
-Runs on a host with kafka-python, next to the file probe_record.py; started by `wanbench.experiments.kafka_probe`.
+Runs on a host with kafka-python; started by `wanbench.experiments.kafka_probe`.
 
 It prints JSON, one value per line: objects that say what it waits for (`waits_for`), one once it is ready to receive,
 one when it ends, and between these two every record, as soon as `poll` hands it over, with times in Unix ns of this
@@ -23,10 +23,7 @@ import time
 from collections import deque
 from functools import partial
 
-try:
-    from .probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
-except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
+from .probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
 
 POLL_MS = 100
 """How soon a stop is noticed."""

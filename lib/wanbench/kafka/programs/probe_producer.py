@@ -1,7 +1,7 @@
 """
 Send a probe's records on a schedule fixed beforehand.
 
-Runs on a host with kafka-python, next to the file probe_record.py; started by `wanbench.experiments.kafka_probe`.
+Runs on a host with kafka-python; started by `wanbench.experiments.kafka_probe`.
 
 It prints JSON, one value per line: objects that say what it waits for (`waits_for`), one with the schedule once it is
 ready, at the end one with how it ended, and between these two, as things happen, with times in Unix ns:
@@ -26,10 +26,7 @@ import time
 from collections import deque
 from functools import partial
 
-try:
-    from .probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
-except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
+from .probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
 
 WARM_UPS = 3
 """Warm-up records to every partition, which establish connections and metadata."""

@@ -1,5 +1,5 @@
 """
-Shared by both programs of a probe: record format, clocks, retries. Needs nothing of wanbench.
+Shared by both programs of a probe: record format, clocks, retries.
 
 A record is its head (kind, sequence, intended send time in Unix ns, CRC-32 of all the rest, big-endian) and padding.
 """

@@ -79,10 +79,7 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
             target.write_bytes(body.read(LARGEST_BYTES))
             if body.read(1):  # at the end botocore raises an error if the answer was cut short
                 raise RawDataError(f"{address}/{name}", None, "more", f"at most {LARGEST_BYTES:,} bytes")
-        except (
-            BotoCoreError,
-            OSError,
-        ) as error:  # the answer ended early, or a name is also that of a folder
+        except (BotoCoreError, OSError) as error:  # the answer ended early, or a folder has the name
             raise AwsError(f"s3 get_object in {region}: {error}") from None
         return target
 

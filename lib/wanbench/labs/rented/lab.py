@@ -241,11 +241,8 @@ class RentedLab(Cloud, Tenancy):
 
     def private_hosts(self) -> list[tuple[Host, str]]:
         """See `Tenancy.private_hosts`."""
-        return [
-            (host, instance.private_address)
-            for name, instances in self.instances.items()
-            for host, instance in zip(self.hosts[name], instances, strict=True)
-        ]
+        launched = zip(self._hosts(), self._launched(), strict=True)
+        return [(host, instance.private_address) for host, instance in launched]
 
     def admit(self, addresses: Sequence[str]) -> None:
         """See `Tenancy.admit`."""

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from wanbench.errors import LabError, ParameterError
 from wanbench.labs.base import Completed, Host, Process
-from wanbench.labs.processes import GRACE_S, command_error
+from wanbench.labs.processes import GRACE_S, command_error, result_of
 from wanbench.labs.ssh.connection import CHUNK, Connection, ConnectionLost
 from wanbench.labs.ssh.login import Login
 
@@ -143,17 +143,7 @@ class SshHost(Host):
         return self.connection.hello["scratch"]
 
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
-        process = self.start(command)
-        try:
-            completed = process.wait(timeout_s)
-        except ConnectionLost:
-            raise
-        except BaseException:
-            process.kill()
-            raise
-        if ok is not None and completed.returncode not in ok:
-            raise command_error(completed, f"ended with status {completed.returncode}")
-        return completed
+        return result_of(self.start(command), timeout_s, ok)
 
     def start(self, command: Sequence[str]) -> SshProcess:
         return SshProcess(self.connection, command)

@@ -242,9 +242,8 @@ def _ceilings(
     else:
         given = ceiling if isinstance(ceiling, Mapping) else dict.fromkeys(by_cloud.groups, ceiling)
         sources = []
-        for source, top in sorted(
-            given.items(), key=lambda item: ":" in str(item[0])
-        ):  # regions replace clouds
+        # Clouds come first, so that regions replace them.
+        for source, top in sorted(given.items(), key=lambda item: ":" in str(item[0])):
             by = "from_region" if ":" in str(source) else "from_cloud"
             check_choice("source of a ceiling", source, sorted(frame[by].unique()))
             sources.append((by, source, float(check_number("ceiling", top, 0, above=True)), "given"))

@@ -1,4 +1,4 @@
-"""Load on links, hosts and brokers over time during a measurement."""
+"""Load on links, and packets at the brokers, over time during a measurement."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ SHADES = (theme.WITHIN, theme.OUTSIDE)
 PALETTE = tuple(dict.fromkeys(theme.COLOURS.values()))
 SINCE = "seconds since the test began"
 FILL = "rgba(107, 114, 128, 0.25)"
-MAX_KINDS = 6
-"""Kinds of request drawn: more lines would need colours that look alike."""
 MBPS = 1e6
 
 
@@ -37,7 +35,10 @@ def link_utilisation(
     background : DataFrame, optional
         As `utilisation.background` returns it; the part of the same test is drawn.
     """
-    test = _only_test(windows)
+    tests = windows[KEY].drop_duplicates()
+    if len(tests) != 1:
+        raise ParameterError(f"this figure takes one test; the rows are of {len(tests)}")
+    test = tests.test_id.iloc[0]
     began_s = windows.start_s.min()
     figure = go.Figure()
     if background is not None:
@@ -139,62 +140,6 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
         note=note,
         headroom_px=theme.PANEL_TITLES_PX,
     )
-
-
-def broker_request_rates(requests: pd.DataFrame, *, note: str = "") -> go.Figure:
-    """
-    Requests per second at the brokers over one test, by kind: a line per kind and broker, the most frequent kinds.
-
-    Kafka counts Fetch as the sum of FetchConsumer and FetchFollower: it is not drawn if these are present.
-
-    Parameters
-    ----------
-    requests : DataFrame
-        As `stats.time.rates.by_label` returns it for the label "request".
-    """
-    test = _only_test(requests)
-    means = requests.groupby("request").rate.mean().sort_values(ascending=False)
-    if {"FetchConsumer", "FetchFollower"} & set(means.index):
-        means = means.drop("Fetch", errors="ignore")
-    kinds = means[means > 0].index[:MAX_KINDS].tolist()
-    began = (requests.at_utc - pd.to_timedelta(requests.interval_s, unit="s")).min()
-    brokers = sorted(requests.node_id.dropna().unique())
-    figure = go.Figure()
-    for kind, shade in zip(kinds, PALETTE, strict=False):
-        for node_id, part in requests[requests.request == kind].groupby("node_id", dropna=False):
-            figure.add_scatter(
-                x=(part.at_utc - began).dt.total_seconds() - part.interval_s / 2,
-                y=part.rate,
-                mode="lines+markers",
-                line={"color": shade, "width": 1.5},
-                marker={"size": [9 if restarted else 4 for restarted in part.restarted], "symbol": "circle"},
-                name=theme.plain(kind),
-                legendgroup=kind,
-                showlegend=bool(node_id == brokers[0]) if brokers else True,
-                hovertemplate=f"broker {node_id}: %{{y:,.1f}} per s<extra></extra>",
-            )
-    figure.update_xaxes(title=SINCE)
-    figure.update_yaxes(title="requests per second", rangemode="tozero")
-    left_out = int((means > 0).sum()) - len(kinds)
-    more = f" {count(left_out, 'rarer kind')} not shown." if left_out else ""
-    summary = ", ".join(f"{kind} {means[kind]:,.1f}" for kind in kinds) or "none"
-    return theme.finish(
-        figure,
-        name="broker-request-rates",
-        title="Requests at the brokers",
-        subtitle=f"A line per kind and broker, from their counters. A large point: the broker was restarted.{more}",
-        alt=f"Requests per second at {count(len(brokers), 'broker')} over test {test}. Means per broker: {summary}.",
-        caption=f"Requests per second and broker during test {test}; means: {summary}.{more}",
-        table=requests,
-        note=note,
-    )
-
-
-def _only_test(frame: pd.DataFrame) -> str:
-    tests = frame[KEY].drop_duplicates()
-    if len(tests) != 1:
-        raise ParameterError(f"this figure takes one test; the rows are of {len(tests)}")
-    return str(tests.test_id.iloc[0])
 
 
 def _steps(start, end, values) -> tuple[list, list]:

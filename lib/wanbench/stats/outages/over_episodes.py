@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from ...formatting import percent
-from ..result import Result
+from ..result import RowsResult
 from .bounds import Median, median_of
 
 
 @dataclass(frozen=True, repr=False)
-class OverEpisodes(Result):
+class OverEpisodes(RowsResult):
     """
     Times in seconds, one row per episode. A subclass names its columns in QUANTITIES and gives the sentence.
 
@@ -27,7 +27,6 @@ class OverEpisodes(Result):
         Requested level of intervals.
     """
 
-    rows: pd.DataFrame
     level: float = 0.95
 
     QUANTITIES: ClassVar[dict[str, str]] = {}
@@ -70,10 +69,6 @@ class OverEpisodes(Result):
                 f"some outages were ended by healing or not at all: these are lower limits ({names})"
             )
         return tuple(notes)
-
-    def table(self) -> pd.DataFrame:
-        """One row per episode."""
-        return self.rows
 
     def shown(self) -> pd.DataFrame:
         """One row per quantity, one column per setting: median and interval."""

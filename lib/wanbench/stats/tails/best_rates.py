@@ -18,7 +18,7 @@ import pandas as pd
 from ...checks import check_columns, check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, number
-from ..result import Estimate, Result, exact_binomial, text_table
+from ..result import Estimate, RowsResult, exact_binomial
 from ..trials.means import half_width
 from . import quantile_intervals as order
 from .step_curves import RATE, StepCurve, ends, rising, step_curve, student
@@ -35,7 +35,7 @@ SEARCHED = (
 
 
 @dataclass(frozen=True, repr=False)
-class BestRate(Result):
+class BestRate(RowsResult):
     """
     The highest rate that meets an objective.
 
@@ -51,19 +51,10 @@ class BestRate(Result):
     """
 
     rate: Estimate
-    rows: pd.DataFrame
     q: float
     objective_ms: float
 
     TITLE = "Trials within the objective"
-
-    def table(self) -> pd.DataFrame:
-        """`rows`."""
-        return self.rows
-
-    def shown(self) -> pd.DataFrame:
-        """`rows` as text."""
-        return text_table(self.rows)
 
 
 def best_rate(trials: pd.DataFrame, objective_ms: float, q: float = 0.99, *, level: float = 0.95) -> BestRate:
@@ -99,7 +90,7 @@ def best_rate_of(
         share_met=shares.met / shares.n, low=limits[:, 0], high=limits[:, 1], latency_ms=np.exp(curve.mean)
     )
     value, error = curve.jackknife(lambda logs: crossing(x, logs, goal))
-    notes, name = curve.notes, order.name(curve.q)
+    notes = curve.notes
     low, high = ends(value, student(level, r) * error) if isfinite(value) else (nan, nan)
     if isfinite(low):
         # nothing but that it rises is known of the curve between two steps
@@ -117,25 +108,13 @@ def best_rate_of(
         notes += (
             "no interval: without one of the blocks, the curve does not cross the objective within the steps",
         )
-    return BestRate(
-        Estimate(
-            quantity=f"highest rate with {name} within {number(objective_ms)} ms",
-            claim=f"{name} of latency keeps within {number(objective_ms)} ms up to {{}}",
-            estimate=exp(value) if isfinite(value) else nan,
-            low=low,
-            high=high,
-            unit="records/s",
-            n=r,
-            basis=f"{count(r, 'block')} of {count(len(x), 'step')}",
-            method=STEPS,
-            assumption=ASSUMPTION,
-            level=level,
-            warnings=notes,
-        ),
-        rows,
-        curve.q,
-        objective_ms,
-    )
+    about = {
+        "basis": f"{count(r, 'block')} of {count(len(x), 'step')}",
+        "method": STEPS,
+        "assumption": ASSUMPTION,
+    }
+    found = exp(value) if isfinite(value) else nan, low, high
+    return _best_rate(rows, curve.q, objective_ms, found, n=r, level=level, warnings=notes, **about)
 
 
 def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
@@ -204,26 +183,20 @@ def searched_rate(
         )
     width = np.sqrt(table.failed_records_per_s[closed] / table.met_records_per_s[closed]) - 1
     error = f"; brackets of ±{number(100 * float(width.max()), 1)} % or less" if closed.any() else ""
-    name = order.name(q)
-    return BestRate(
-        Estimate(
-            quantity=f"highest rate with {name} within {number(objective_ms)} ms",
-            claim=f"{name} of latency keeps within {number(objective_ms)} ms up to {{}}",
-            estimate=value,
-            low=low,
-            high=high,
-            unit="records/s",
-            n=len(table),
-            basis=f"{count(len(table), 'search', 'searches')}{error}",
-            method=SEARCHES,
-            assumption=SEARCHED,
-            level=level,
-            warnings=notes,
-        ),
-        table,
-        q,
-        objective_ms,
-    )
+    basis = f"{count(len(table), 'search', 'searches')}{error}"
+    about = {"n": len(table), "basis": basis, "method": SEARCHES, "assumption": SEARCHED}
+    return _best_rate(table, q, objective_ms, (value, low, high), level=level, warnings=notes, **about)
+
+
+def _best_rate(rows: pd.DataFrame, q: float, objective_ms: float, found: tuple, **about) -> BestRate:
+    name, within = order.name(q), f"within {number(objective_ms)} ms"
+    texts = {
+        "quantity": f"highest rate with {name} {within}",
+        "claim": f"{name} of latency keeps {within} up to {{}}",
+    }
+    value, low, high = found
+    rate = Estimate(estimate=value, low=low, high=high, unit="records/s", **texts, **about)
+    return BestRate(rows, rate, q, objective_ms)
 
 
 def _half(logs: np.ndarray, level: float) -> float:

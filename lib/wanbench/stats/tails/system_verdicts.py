@@ -25,7 +25,7 @@ from scipy import stats
 from ...checks import check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, number, percent
-from ..result import Estimate, Result, text_table
+from ..result import Estimate, RowsResult, text_table
 from ..trials.means import half_width, ratio_estimate
 from . import quantile_intervals as order
 from .latencies import QUANTILES
@@ -51,7 +51,7 @@ SHOWN = ("row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", 
 
 
 @dataclass(frozen=True, repr=False)
-class Verdicts(Result):
+class Verdicts(RowsResult):
     """
     Verdicts on two systems, row by row.
 
@@ -68,7 +68,6 @@ class Verdicts(Result):
         The systems; the verdict is on b.
     """
 
-    rows: pd.DataFrame
     ratios: tuple[Estimate, ...]
     a: str
     b: str
@@ -108,10 +107,6 @@ class Verdicts(Result):
         row = self.rows.loc[k]
         label = f"{row['row']}, " if row["row"] != "" else ""
         return f"{label}{order.name(row['quantile'])} ({self.ratios[k].written})"
-
-    def table(self) -> pd.DataFrame:
-        """`rows`."""
-        return self.rows
 
     def shown(self) -> pd.DataFrame:
         """The rows as text, quantiles by name."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pandas as pd
 
 KEY = ["run_id", "test_id", "attempt"]
@@ -59,37 +57,3 @@ def _starts(metrics):
     keys = [*KEY, "source", "host", "node_id", "at_utc"]
     rows = metrics[(metrics.metric == STARTED) & metrics.at_utc.notna()]
     return rows.drop_duplicates(keys)[[*keys, "value"]].rename(columns={"value": "started_s"})
-
-
-def label(subjects: pd.Series, name: str) -> pd.Series:
-    """
-    One label of subjects such as "request=Produce, version=13"; null where it is missing.
-
-    >>> label(pd.Series(["request=Produce, version=13", "topic=bench"]), "request").fillna("").tolist()
-    ['Produce', '']
-    """
-    return subjects.str.extract(rf"(?:^|, ){re.escape(name)}=(.*?)(?:, [a-zA-Z_]\w*=|$)", expand=False)
-
-
-def by_label(rate_table: pd.DataFrame, metric: str, name: str) -> pd.DataFrame:
-    """
-    Rates of one metric by one of its labels, summed over the others, such as requests by kind over their versions.
-
-    Parameters
-    ----------
-    rate_table : DataFrame
-        As `rates` returns it.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, host, node_id, at_utc, interval_s, `name`, rate, restarted.
-    """
-    rows = rate_table[rate_table.metric == metric]
-    rows = rows.assign(**{name: label(rows.subject, name)})
-    keys = [*KEY, "host", "node_id", "at_utc", "interval_s", name]
-    return (
-        rows.groupby(keys, dropna=False)
-        .agg(rate=("rate", "sum"), restarted=("restarted", "any"))
-        .reset_index()
-    )

@@ -22,7 +22,7 @@ from ...formatting import count, number, p_value, percent
 from ..factorial.gain_map import critical
 from ..factorial.runs import reasons, split_rows
 from ..factorial.terms import with_blocks
-from ..result import Estimate, Interval, Result, text_table
+from ..result import Estimate, Interval, RowsResult
 from .means import half_width, ratio_estimate, welch_half_width
 
 SINGLE = "this setting alone"
@@ -46,7 +46,7 @@ NOTHING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
-class AgainstBaseline(Result):
+class AgainstBaseline(RowsResult):
     """
     The ratio of every setting to the baseline.
 
@@ -73,7 +73,6 @@ class AgainstBaseline(Result):
         The rows left out, with their `reason`.
     """
 
-    rows: pd.DataFrame
     ratios: dict[Hashable, Estimate]
     log_spread: float
     freedom: int
@@ -118,14 +117,6 @@ class AgainstBaseline(Result):
     def cautions(self) -> tuple[str, ...]:
         """Unequal scatter, settings without repetition, rows left out."""
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
-
-    def table(self) -> pd.DataFrame:
-        """`rows`."""
-        return self.rows
-
-    def shown(self) -> pd.DataFrame:
-        """`rows` as text."""
-        return text_table(self.rows)
 
 
 def against_baseline(

@@ -11,11 +11,11 @@ import pandas as pd
 
 from ...errors import ParameterError
 from ...formatting import count, number, quantity
-from ...stats.result import Estimate, Result
+from ...stats.result import Estimate, RowsResult
 
 
 @dataclass(frozen=True, repr=False)
-class UnitReadings(Result):
+class UnitReadings(RowsResult):
     """
     A column of rates, read in several units.
 
@@ -30,7 +30,6 @@ class UnitReadings(Result):
     DRAWN_BY = "unit_readings_figure.max_rate_over_limit"
 
     column: str
-    rows: pd.DataFrame
     step: int
 
     @property
@@ -71,10 +70,6 @@ class UnitReadings(Result):
         step = f" Every value is a multiple of {self.step:,}." if self.step > 1 else ""
         possible = " or ".join(self.possible) or "none of them"
         return f"Read {'; '.join(parts)}: the column {self.column} can be {possible}.{step}"
-
-    def table(self) -> pd.DataFrame:
-        """`rows`: one per reading and sender."""
-        return self.rows
 
     def shown(self) -> pd.DataFrame:
         rows = self.rows
@@ -126,7 +121,7 @@ def unit_readings(
                     "share_of_limit": rates.max() / limit,
                 }
             )
-    return UnitReadings(str(values.name), pd.DataFrame(rows), _step(used.value.to_numpy()))
+    return UnitReadings(pd.DataFrame(rows), str(values.name), _step(used.value.to_numpy()))
 
 
 def _step(values: np.ndarray) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...formatting import percent
-from ...stats.result import Estimate, Result, text_table
+from ...stats.result import Estimate, RowsResult
 from .comparisons import Comparisons, compare_all
 from .costs import COST, SizeCosts
 
@@ -16,7 +16,7 @@ DOMINATED, NOT_SHOWN, FIRST = "dominated", "not shown to be dominated", "on the 
 
 
 @dataclass(frozen=True, repr=False)
-class Frontier(Result):
+class Frontier(RowsResult):
     """
     The frontier of cost against p99.
 
@@ -31,7 +31,6 @@ class Frontier(Result):
 
     costs: Comparisons
     latencies: Comparisons
-    rows: pd.DataFrame
 
     TITLE = "Cost against p99"
     DRAWN_BY = "frontier_figure.frontier"
@@ -52,14 +51,6 @@ class Frontier(Result):
             f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both "
             f"cheaper and faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."
         )
-
-    def table(self) -> pd.DataFrame:
-        """`rows`."""
-        return self.rows
-
-    def shown(self) -> pd.DataFrame:
-        """`rows` as text."""
-        return text_table(self.rows)
 
 
 def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:
@@ -91,4 +82,4 @@ def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:
                 "by": ", ".join(by),
             }
         )
-    return Frontier(costs.costs, latencies, pd.DataFrame(rows))
+    return Frontier(pd.DataFrame(rows), costs.costs, latencies)

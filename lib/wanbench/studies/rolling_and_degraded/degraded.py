@@ -13,7 +13,7 @@ from ...checks import check_level
 from ...errors import MissingDataError
 from ...formatting import count, quantity
 from ...stats.outages.bounds import Median, median_of
-from ...stats.result import Estimate, Result
+from ...stats.result import Estimate, RowsResult
 from ...stats.trials.means import half_width, ratio_estimate
 from .restarts import spelled
 from .trials import DisturbedTrial, DisturbedTrials, back_after_s
@@ -31,7 +31,7 @@ METHOD = "t on the logarithm of the ratio, episode by episode"
 
 
 @dataclass(frozen=True, repr=False)
-class Degraded(Result):
+class Degraded(RowsResult):
     """
     Slow brokers with and without demotion.
 
@@ -53,7 +53,6 @@ class Degraded(Result):
     """
 
     demotions: dict[str, Estimate]
-    rows: pd.DataFrame
     limit_ms: float
     level: float = 0.95
 
@@ -105,10 +104,6 @@ class Degraded(Result):
             )
         return " ".join(parts)
 
-    def table(self) -> pd.DataFrame:
-        """One row per episode."""
-        return self.rows
-
     def shown(self) -> pd.DataFrame:
         """One row per arm."""
         rows = []
@@ -158,7 +153,7 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
         raise MissingDataError("no slowness of a broker ended before the end of its load.")
     frame = pd.DataFrame(rows)
     demotions = {name: _paired(name, part, level) for name, part in frame.groupby("system", sort=False)}
-    return Degraded(demotions, frame, measured.limit_ms, level)
+    return Degraded(frame, demotions, measured.limit_ms, level)
 
 
 def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> list[dict]:

@@ -10,7 +10,7 @@ import pandas as pd
 from ...formatting import count, number, percent
 from ...stats.lab.utilisation import windows
 from ...stats.outages.bounds import Median, median_of
-from ...stats.result import Estimate, Result
+from ...stats.result import Estimate, RowsResult
 from .restarts import floats, spelled
 from .trials import DisturbedTrial, DisturbedTrials
 
@@ -19,7 +19,7 @@ PHASES = ("before", "moving to one", "on one broker", "spreading", "spread again
 
 
 @dataclass(frozen=True, repr=False)
-class Piled(Result):
+class Piled(RowsResult):
     """
     Leaders on one broker.
 
@@ -32,7 +32,6 @@ class Piled(Result):
         (number of leaders moved).
     """
 
-    rows: pd.DataFrame
     level: float = 0.95
 
     TITLE = "Leaders on one broker: median over trials"
@@ -70,10 +69,6 @@ class Piled(Result):
         )
         p99 = self.of(name, "p99_ms", "ms").written
         return f"the busiest broker leads {percent(round(shares[0], 2))} of the partitions{sent}, p99 {p99}"
-
-    def table(self) -> pd.DataFrame:
-        """One row per trial and phase."""
-        return self.rows
 
     def shown(self) -> pd.DataFrame:
         """One row per phase."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...formatting import count, percent
 from ...stats.outages.bounds import Median, median_of
-from ...stats.result import Estimate, Result
+from ...stats.result import Estimate, RowsResult
 from .trials import DisturbedTrial, DisturbedTrials, back_after_s
 
 KINDS = ("restart", "kill")
@@ -30,7 +30,7 @@ QUANTITIES = {
 
 
 @dataclass(frozen=True, repr=False)
-class Restarts(Result):
+class Restarts(RowsResult):
     """
     Restarts one by one, and their medians by setting.
 
@@ -45,7 +45,6 @@ class Restarts(Result):
         Upper end of the earlier interval of p99, as in `DisturbedTrials`.
     """
 
-    rows: pd.DataFrame
     limit_ms: float
     level: float = 0.95
 
@@ -95,10 +94,6 @@ class Restarts(Result):
                 f"{spikes} of {count(int(own.sum()), 'restart')}, for {spelled(back)}."
             )
         return " ".join(parts)
-
-    def table(self) -> pd.DataFrame:
-        """One row per restart."""
-        return self.rows
 
     def shown(self) -> pd.DataFrame:
         """One row per quantity, one column per setting."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...checks import check_level
 from ...formatting import number
-from ...stats.result import Result
+from ...stats.result import RowsResult
 from ...stats.tails import quantile_intervals as order
 from ...stats.tails.compare import TailComparison, compare_tails
 from ...stats.tails.repeated import TailTrials
@@ -19,7 +19,7 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
 @dataclass(frozen=True, repr=False)
-class Percentiles(Result):
+class Percentiles(RowsResult):
     """
     Percentiles of two systems.
 
@@ -32,7 +32,6 @@ class Percentiles(Result):
     """
 
     compared: TailComparison
-    rows: pd.DataFrame
 
     TITLE = "Percentiles, and the records that each needs"
 
@@ -65,10 +64,6 @@ class Percentiles(Result):
         """The cautions of the tails, except open upper ends, which the table shows."""
         tails = (self.compared.a.tail, self.compared.b.tail)
         return tuple(dict.fromkeys(text for tail in tails for text in tail.cautions))
-
-    def table(self) -> pd.DataFrame:
-        """`rows`."""
-        return self.rows
 
     def shown(self) -> pd.DataFrame:
         """A row per percentile, with a column per system."""
@@ -115,4 +110,4 @@ def percentiles(
         for result in (compared.a, compared.b)
         for q, one in zip(result.quantiles, result.estimates, strict=True)
     ]
-    return Percentiles(compared, pd.DataFrame(rows))
+    return Percentiles(pd.DataFrame(rows), compared)
