@@ -99,12 +99,14 @@ def test_a_step_in_which_the_generator_fell_behind_says_nothing():
 
 
 class MadeUp:
-    """A session whose system meets the objective up to `limit` records/s; the generator falls behind from `behind`."""
+    """A session whose system meets the objective up to `limit` records/s; the generator falls behind from `behind`
+    on, and at `late` steps."""
 
-    limit, behind, fails = 1_000.0, float("inf"), float("inf")
+    limit, behind, fails, late = 1_000.0, float("inf"), float("inf"), ()
 
     def __init__(self, load, cluster, producers, consumers, folder, stem, when_sending, step):
         self.load, self.when_sending, self.files = load, when_sending or (lambda: None), [f"{stem} {step}"]
+        self.step = step
 
     def run(self):
         self.when_sending()
@@ -113,7 +115,8 @@ class MadeUp:
 
     def printed(self):
         rate = self.load.rate_records_per_s
-        us, late = 90_000 if rate > self.limit else 20_000, 300 if rate >= self.behind else 0
+        us = 90_000 if rate > self.limit else 20_000
+        late = 300 if rate >= self.behind or self.step in self.late else 0
         sent, received = zip(*(second(n, (us,), late) for n in range(4)), strict=True)
         return [list(sent)], [list(received)] * 2
 
@@ -165,11 +168,18 @@ def test_below_the_range_too(system, tmp_path):
     assert not steps.met.any() and steps.met_until_records_per_s.isna().all()
 
 
-def test_a_generator_that_falls_behind_ends_the_search(system, tmp_path):
+def test_a_generator_that_falls_behind_twice_at_a_rate_ends_the_search(system, tmp_path):
     system.behind = 2_000
     _, steps = searched(tmp_path, 100, 40_000)
-    assert len(steps) == 1 and steps.met.isna().all() and steps.fell_behind.all()
-    assert set(steps.ended) == {"the generator fell behind"}
+    assert steps.rate_records_per_s.tolist() == [2_000, 2_000] and steps.met.isna().all()
+    assert steps.fell_behind.all() and set(steps.ended) == {"the generator fell behind"}
+
+
+def test_a_generator_that_falls_behind_once_repeats_the_rate(system, tmp_path):
+    system.limit, system.late = 230.0, (1,)
+    _, steps = searched(tmp_path, 100, 6_400)
+    assert steps.rate_records_per_s[:2].tolist() == [800, 800] and steps.met.isna().tolist() == [True] + 6 * [False]
+    assert set(steps.ended) == {"all steps were made"}
 
 
 def test_a_step_that_fails_ends_the_search_and_the_others_are_kept(system, tmp_path):

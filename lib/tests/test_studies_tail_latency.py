@@ -144,6 +144,10 @@ def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):
     assert found.agree("plain") and "near" not in found.searched
     row = found.shown().iloc[0]
     assert (row["steps around it"], row["met and failed"]) == ("1,500 to 2,500", "2,000 to 2,200")
+    found = tail_latency.best_rates(
+        trials, tables | more | {"rate_search_steps": search.assign(met=None)}, 25.0, partitions=6
+    )
+    assert not found.searched and "not known, as the generator was late in each (1 search)" in found.sentence
 
 
 def test_trials_without_a_drift_show_none(trials, tables):

@@ -33,8 +33,8 @@ class KafkaRateSearch:
 
     Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
     the warm-up is at most `objective_ms`, with none of these records lost and the backlog not growing
-    (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step says nothing about the system: it ends
-    the search, which reports its progress.
+    (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step says nothing about the system, and the
+    next one repeats its rate; the second such step in a row ends the search, which reports its progress.
 
     The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not.
     Their ratio is `factor`, (highest / lowest) ** (1 / 2 ** steps); the ends of the search range are not measured, so a
@@ -194,7 +194,7 @@ class KafkaRateSearch:
                         "failed_from": high,
                     }
                 )
-                if verdict["met"] is None:
+                if len(steps) > 1 and steps[-1]["met"] is steps[-2]["met"] is None:
                     ended = FELL_BEHIND
                     break
         except LabError as failed:

@@ -84,6 +84,13 @@ def await_file(path: str, is_over, nap_s: float = 0.02) -> dict | None:
 
 
 def put_first() -> None:
-    """Raise this process's priority if permitted: a load generator should not wait."""
+    """
+    Raise this process's priority if permitted: a load generator should not wait.
+
+    Linux may share processors among sessions first (man 7 sched, "The autogroup feature"), and a program on a host has
+    its own: there the priority of the session counts.
+    """
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+    with suppress(OSError), open("/proc/self/autogroup", "w") as session:
+        session.write(str(PRIORITY))

@@ -9,7 +9,7 @@ from math import inf, isnan
 import pandas as pd
 
 from ...errors import MissingDataError, ParameterError
-from ...formatting import span
+from ...formatting import count, span
 from ...stats.result import Estimate, Result
 from ...stats.tails.best_rates import BestRate, best_rate, searched_rate
 from .trials import RATE, SystemTrials
@@ -23,11 +23,14 @@ class BestRates(Result):
     Attributes
     ----------
     stepped, searched : dict of str to BestRate
-        By system; `searched` lacks systems without a search.
+        By system; `searched` lacks systems without a search of which a step met or failed the objective.
+    silent : dict of str to int
+        Systems whose searches all say nothing, as the generator was late, and how many these are.
     """
 
     stepped: dict[str, BestRate]
     searched: dict[str, BestRate]
+    silent: dict[str, int]
 
     TITLE = "The highest rate that meets the objective"
 
@@ -46,6 +49,9 @@ class BestRates(Result):
                 search = self.searched[name]
                 both = "both agree" if self.agree(name) else "both do not agree"
                 text += f" By search: {search.rate.written} ({_span(search)}), {both}."
+            elif name in self.silent:
+                searches = count(self.silent[name], "search", "searches")
+                text += f" By search: not known, as the generator was late in each ({searches})."
             parts.append(text)
         return " ".join(parts)
 
@@ -119,7 +125,7 @@ def best_rates(
     MissingDataError
         If a system has too few steps or blocks.
     """
-    stepped, searched = {}, {}
+    stepped, searched, silent = {}, {}, {}
     steps = tables.get("rate_search_steps", pd.DataFrame())
     if len(steps):
         systems = tables["trials"][["run_id", "test_id", "system"]]
@@ -130,6 +136,8 @@ def best_rates(
         except ParameterError as error:
             raise MissingDataError(f"no highest rate of {name}: {error}") from error
         own = steps[steps.system == name] if len(steps) else steps
-        if len(own):
+        if len(own) and own.met.notna().any():
             searched[name] = searched_rate(own, objective_ms, q, level=level)
-    return BestRates(stepped, searched)
+        elif len(own):
+            silent[name] = own.search.nunique()
+    return BestRates(stepped, searched, silent)
