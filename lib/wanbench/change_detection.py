@@ -26,13 +26,13 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cache
-from math import floor, inf, log, sqrt
+from math import floor, inf, isnan, log, sqrt
 from statistics import median
 
 import numpy as np
 from scipy.stats import norm
 
-from .checks import check_choice, check_fields
+from .checks import check_choice, check_fields, refusal
 
 METHODS = ("cusum", "ewma")
 FEWEST = 20
@@ -196,6 +196,8 @@ class Detector:
         value_ms : float
             One beyond `limit_ms`, infinity included, counts as that.
         """
+        if isnan(value_ms):
+            raise refusal("value_ms", value_ms, "a number, infinite for a latency beyond the limit")
         chart = self._charts.setdefault(broker, _Chart(at_s))
         window = floor((at_s - chart.first_s) / self.settings.window_s)
         alarm = None

@@ -111,7 +111,9 @@ def best_rate_of(
         low, high = min(low, curve.rates[max(above - 1, 0)]), max(high, curve.rates[above])
     if not isfinite(low):
         low, high = _by_steps(curve, goal, level)
-        ends_known = [f"at least {number(low, 0)}"] * (low > 0) + [f"below {number(high, 0)}"] * isfinite(high)
+        ends_known = [f"at least {number(low, 0)}"] * (low > 0) + [f"below {number(high, 0)}"] * isfinite(
+            high
+        )
         bound = f"is {' and '.join(ends_known)} records/s" if ends_known else "has no limit"
         if isfinite(value):
             why = "without one of the blocks, the curve does not cross the objective within the steps"

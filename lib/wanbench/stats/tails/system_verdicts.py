@@ -254,6 +254,8 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
         name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))
     }
     values = pd.concat(sides)
+    if (values <= 0).any():
+        return np.empty(0), ()
     notes, lost = (), int(np.isinf(values).sum())
     if lost:
         arrived = [tail.values_ms[-1] for each in (a, b) for tail in each.tails if len(tail.values_ms)]
@@ -273,6 +275,8 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
 
 
 def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
+    if any((each.by_trial(q) <= 0).any() for each in (a, b)):
+        return f"{order.name(q)} of a trial is not above 0 ms, so it has no ratio; the clocks may be apart"
     if blocks < MIN_BLOCKS:
         return f"{count(blocks, 'block')} with trials of both; it needs {MIN_BLOCKS}"
     least = min(tail.n for each in (a, b) for tail in each.tails)
