@@ -142,7 +142,7 @@ def best_rate_of(
 
 
 def _by_steps(curve: StepCurve, goal: float, level: float) -> tuple[float, float]:
-    """The last step up to which all are within the objective by their intervals, and the first from which on none is."""
+    """The last step up to which all meet the objective by their intervals, and the first from which on all fail it."""
     r = len(curve.blocks)
     half = student(level, r) * curve.logs.std(axis=0, ddof=1) / r**0.5
     within = int(np.cumprod(curve.mean + half <= goal).sum())

@@ -46,8 +46,8 @@ PLAIN = "plain stationary bootstrap, percentiles"
 ASSUMPTIONS = {
     "series": "Each series is stationary, and depends on its past as an autoregression with short blocks does. "
     "Differences from run to run are not in the interval",
-    "runs": "The runs of an arm are independent of each other and of the other arm's, and show every kind of run: a bad "
-    "one that comes once in ten times is missing from six runs in half of all cases",
+    "runs": "The runs of an arm are independent of each other and of the other arm's, and show every kind of run: a "
+    "bad one that comes once in ten times is missing from six runs in half of all cases",
     "blocks": "Differences between blocks act on both arms alike; the blocks are independent of each other, and show "
     "every kind of block: a bad one that comes once in ten times is missing from six blocks in half of all cases",
 }
