@@ -16,7 +16,7 @@ false alarm up to an autocorrelation of 0.9 between latencies a tenth of a secon
 0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than four; and so
 does one of 20 windows in 10 s at 0.9, where 16 % have more than two. A system
 that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise `least_windows` or `window_s` to
-ignore them.
+ignore them. The baseline is learned once: a level that drifts, as with the load over a day, raises alarms too.
 
 Used by both banks: online during a load, and later on stored latencies.
 """
