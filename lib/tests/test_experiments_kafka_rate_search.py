@@ -178,7 +178,8 @@ def test_a_generator_that_falls_behind_twice_at_a_rate_ends_the_search(system, t
 def test_a_generator_that_falls_behind_once_repeats_the_rate(system, tmp_path):
     system.limit, system.late = 230.0, (1,)
     _, steps = searched(tmp_path, 100, 6_400)
-    assert steps.rate_records_per_s[:2].tolist() == [800, 800] and steps.met.isna().tolist() == [True] + 6 * [False]
+    assert steps.rate_records_per_s[:2].tolist() == [800, 800]
+    assert steps.met.isna().tolist() == [True, *6 * [False]]
     assert set(steps.ended) == {"all steps were made"}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.stats import tails
+from wanbench.stats.tails.best_rates import best_rate_of
 from wanbench.stats.tails.knee_rate import knee_of
 from wanbench.stats.tails.step_curves import StepCurve, step_curve
 
@@ -96,6 +97,15 @@ def test_an_objective_that_all_or_none_meet_bounds_the_rate(objective, text):
     assert isnan(found.rate.estimate) and text in str(found)
 
 
+def test_a_bound_by_the_first_or_last_step_allows_for_the_scatter_of_blocks():
+    rng, rates, covered = np.random.default_rng(0), np.array([1e3, 2e3, 3e3, 4e3]), 0
+    for _ in range(200):  # the truth, 1,030 records/s, is just above the first step
+        logs = np.log(20 + rates / 1_000) + rng.normal(0, 0.1, (3, 1)) + rng.normal(0, 0.05, (3, 4))
+        rate = best_rate_of(StepCurve(0.99, rates, (0, 1, 2), logs, 12), 21.03).rate
+        covered += rate.low <= 1_030 <= rate.high
+    assert covered >= 185  # 90 before: the first step itself was the bound
+
+
 def searches(*brackets):
     rows = [
         (k, rate, met) for k, (low, high) in enumerate(brackets) for rate, met in ((low, True), (high, False))
@@ -117,6 +127,7 @@ def test_a_single_search_or_an_open_one_is_said_so():
     open_ = searches((1_000, 1_100), (1_000, 1_100))
     found = tails.searched_rate(open_[~((open_.search == 1) & ~open_.met)], 50.0)
     assert found.rate.high == inf and found.rate.low == 1_000 and isnan(found.rate.estimate)
+    assert found.rate.level == 0.75  # both searches end above the typical rate in a quarter of all cases
     unknown = open_.assign(met=open_.met.astype("boolean").mask(open_.search == 1))
     assert "1 search left out" in str(tails.searched_rate(unknown, 50.0))
     with pytest.raises(ParameterError, match="no step"):

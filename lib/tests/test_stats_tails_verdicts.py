@@ -44,6 +44,14 @@ def test_a_difference_within_the_margin_is_tied_and_beyond_it_worse():
     assert tails.verdict(a, b, 0.5, margin=0.01).verdict == "worse"
 
 
+def test_values_in_whole_milliseconds_do_not_hide_a_difference():
+    fine = [np.linspace(2.55, 2.95, 200), np.linspace(2.02, 2.5, 200)]  # 1.22 times as slow, yet 3 ms both
+    slow, fast = (tails.TailTrials("it", [tails.of_values([np.ceil([*ms, 3.5])])] * 3) for ms in fine)
+    found = tails.verdict(slow, fast, 0.5)
+    assert found.verdict == "not enough data" and "resolution of 67 %" in str(found)
+    assert found.ratios[0].low < 2.26 / 2.75 < found.ratios[0].high
+
+
 def test_trials_are_held_against_those_of_their_block():
     """In the order of a alone the second system would look as scattered as the blocks."""
     a = system("a", BLOCKS, blocks=list("wxyz"))

@@ -16,7 +16,7 @@ false alarm up to an autocorrelation of 0.9 between latencies a tenth of a secon
 0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than four; and so
 does one of 20 windows in 10 s at 0.9, where 16 % have more than two. A system
 that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise `least_windows` or `window_s` to
-ignore them.
+ignore them. The baseline is learned once: a level that drifts, as with the load over a day, raises alarms too.
 
 Used by both banks: online during a load, and later on stored latencies.
 """
@@ -26,13 +26,13 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cache
-from math import floor, inf, log, sqrt
+from math import floor, inf, isnan, log, sqrt
 from statistics import median
 
 import numpy as np
 from scipy.stats import norm
 
-from .checks import check_choice, check_fields
+from .checks import check_choice, check_fields, refusal
 
 METHODS = ("cusum", "ewma")
 FEWEST = 20
@@ -196,6 +196,8 @@ class Detector:
         value_ms : float
             One beyond `limit_ms`, infinity included, counts as that.
         """
+        if isnan(value_ms):
+            raise refusal("value_ms", value_ms, "a number, infinite for a latency beyond the limit")
         chart = self._charts.setdefault(broker, _Chart(at_s))
         window = floor((at_s - chart.first_s) / self.settings.window_s)
         alarm = None

@@ -163,6 +163,8 @@ def compare_clouds(
     if len(set(crosses[cells])) < 2:
         kind = WITHIN if crosses[cells][0] else BETWEEN
         raise ParameterError(f"no pair {kind} has {column}: there is nothing to compare")
+    if np.ptp(sample.frame.distance_km) <= 0:
+        raise ParameterError("a comparison of clouds needs pairs of different distance; all have the same")
     far = matrices.distances(pairs, names, regions)
     far[cells] = far[cells[::-1]] = sample.frame.distance_km.to_numpy()
     far /= THOUSAND_KM

@@ -316,7 +316,7 @@ def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]
     throughput, by_direction = None, {}
     if "throughput_bps" in pairs:
         throughput = unordered(pairs, "throughput_bps", combine="geometric mean")
-        positive = pairs[pairs.throughput_bps > 0]
+        positive = pairs[pairs.throughput_bps.between(0, np.inf, inclusive="neither")]
         by_direction = positive.groupby(["from_region", "to_region"]).throughput_bps.median().to_dict()
     return prediction_fits.observed_pairs(rtt, throughput, by_direction), rtt
 

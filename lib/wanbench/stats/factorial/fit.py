@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, isfinite, sqrt
+from math import exp, isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -148,7 +148,7 @@ def fit_factorial(
         delay=delay,
         rate=rate,
         lack_of_fit_p=lack_p,
-        r_squared=float(fit.rsquared),
+        r_squared=float(fit.rsquared) if fit.centered_tss > 0 else nan,
         runs=runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid).rename(
             columns={"_response": "response", "_block": "block"}
         ),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from ...checks import check_choice, check_columns
+from ...checks import check_choice, check_columns, check_sizes
 from ...errors import ParameterError
 from ...formatting import count
 
@@ -60,6 +60,7 @@ def split_rows(
     """
     check_columns("observations", observations, [response, *names])
     values = pd.to_numeric(observations[response], errors="coerce").astype("float64")
+    check_sizes(response, values)
     reason = pd.Series(None, index=observations.index, dtype=object)
     reason[~(values > 0) | ~np.isfinite(values)] = f"where {response} is not a positive number"
     for name in (response, *names):

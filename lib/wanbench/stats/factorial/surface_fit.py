@@ -69,6 +69,8 @@ class SurfaceFit:
         differences = places - place
         errors = self.error(differences)
         differences, errors = differences[errors > NOTHING], errors[errors > NOTHING]
+        if not len(errors):  # a response without any scatter: no place is better than another
+            return 0.0, 0.0
         above = float((differences @ self.params / errors).max())
         # What passes for a single difference passes for the largest of many.
         single = float(stats.t.ppf(self.level, self.freedom))

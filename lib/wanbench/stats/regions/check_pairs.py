@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ...checks import check_columns, refusal
+from ...checks import SIZED, beyond_size, check_columns, refusal
 
 ENDS = ("from_region", "to_region")
 TEXTS = (*ENDS, "from_cloud", "to_cloud")
@@ -22,7 +22,7 @@ def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
         Table `pairs`, as `ingest.summarise_pairs` makes it.
     columns : str
         The columns that the analysis needs. Names of regions and clouds must be text in every row; all others numbers
-        or missing; `distance_km` and `light_rtt_ms` also finite and not negative.
+        or missing, of a size in `checks.SIZES`; `distance_km` and `light_rtt_ms` also finite and not negative.
 
     Raises
     ------
@@ -43,6 +43,7 @@ def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
         _refuse(rows, name, (value.isna() & rows[name].notna()).to_numpy(), "a number")
         if name in LENGTHS:
             _refuse(rows, name, ((value < 0) | np.isinf(value)).to_numpy(), "a finite number of at least 0")
+        _refuse(rows, name, beyond_size(value), SIZED)
         numbers[name] = value
     return rows.assign(**numbers)
 

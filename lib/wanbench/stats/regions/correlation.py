@@ -56,7 +56,11 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
     """
     slope, spread, scatter = _parts(total)
     slopes, spreads, scatters = _parts(without)
-    r = slope * np.sqrt(spread / (slope**2 * spread + scatter)) if spread > 0 else np.nan
+    r = (
+        slope * np.sqrt(spread / (slope**2 * spread + scatter))
+        if spread > 0 and slope**2 * spread + scatter > 0
+        else np.nan
+    )
     if not np.isfinite(slopes).all() or (scatters < (1 - PERFECT) * spreads).any():
         return Interval(SCALED_Z)
     height_factor, slope_factor = np.sqrt(left.scale([HEIGHT, SLOPE]))

@@ -50,6 +50,6 @@ def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped) -> Skew | None
     tested = []
     for of, size, sums in (("height", total[:, 0], total[:, 1]), ("slope", total[:, 2], total[:, 3])):
         effects = sums[size > 0] / size[size > 0]
-        if len(effects) >= FEWEST_FOR_SKEW and np.ptp(effects) > 0:
+        if len(effects) >= FEWEST_FOR_SKEW and np.ptp(effects) > 1e-9 * np.abs(effects).max():
             tested.append(Skew(of, float(stats.skew(effects)), float(stats.skewtest(effects).pvalue)))
     return min(tested, key=lambda skew: skew.p, default=None)

@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from ...checks import refusal
+from ...checks import check_sizes, refusal
 from ...errors import ParameterError
 from ...formatting import count
 from ..result import Estimate, Result
@@ -77,6 +77,7 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
     together = np.concatenate(runs) if runs else np.empty(0)
     if np.isnan(together).any():
         raise ParameterError(f"{name} has a latency that is NaN; allowed: numbers, infinite if lost.")
+    check_sizes(f"latency of {name}", together)
     values, counts = np.unique(together[np.isfinite(together)], return_counts=True)
     n_lost = int(np.isinf(together).sum())
     return Tail(name, values, counts, n_lost, parts_of(runs), runs=runs, **more)

@@ -119,6 +119,9 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
             f"{order.name(q)} of {count(int(lost.sum()), 'trial')} is that of a lost record, which counts as the "
             f"slowest that arrived in any trial ({slowest:,.0f} ms)",
         )
+    if not (values > 0).all():
+        nothing = count(int((values <= 0).sum()), "trial")
+        raise ParameterError(f"{order.name(q)} of {nothing} is not above 0 ms; allowed: latencies above 0.")
     frame = trials.assign(log=np.log(values))
     wide = frame.pivot_table(index="block", columns=RATE, values="log", aggfunc="mean", sort=True)
     if wide.shape[1] < MIN_STEPS or wide.shape[0] < MIN_BLOCKS:

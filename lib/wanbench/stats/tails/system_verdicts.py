@@ -45,6 +45,8 @@ to within 6 %.
 MIN_BEYOND = 5
 """Records beyond the quantile in each trial: with fewer, its quantile is near its slowest record, and depends on how
 many records the trial has."""
+COARSE = 0.01
+"""A resolution of the values below this share of the quantile is ignored: it is small against the margin."""
 METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further ones; log ratios scatter about symmetrically"
 SHOWN = ("row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", "verdict")
@@ -207,7 +209,12 @@ def _verdict(ratio: float, p_differs: float, p_tied: float, alpha: float) -> str
 def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: float) -> tuple[dict, Estimate]:
     logs, notes = _log_ratios(a, b, q)
     reason = _too_few(a, b, q, len(logs))
-    half = nan if reason else float(half_width(logs, level))
+    coarse = 0.0 if reason else _coarseness(a, b, q)
+    half = nan if reason else float(half_width(logs, level)) + coarse
+    if coarse:
+        notes += (
+            f"the values have a resolution of {number(100 * coarse, 0)} % of the ratio, by which the interval is wider",
+        )
     mean = float(logs.mean()) if len(logs) else nan
     name = order.name(q)
     estimate = ratio_estimate(
@@ -222,25 +229,39 @@ def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: fl
         level=level,
         warnings=(*notes, *((f"not enough data: {reason}",) if reason else ())),
     )
-    differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + margin))
+    differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + margin), coarse)
     row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
     row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
     row |= {"n_a": a.n, "n_b": b.n, "p_differs": differs, "p_tied": tied, "verdict": "", "verdict_alone": ""}
     return row | {"reason": reason}, estimate
 
 
-def _p_values(logs: np.ndarray, margin: float) -> tuple[float, float]:
+def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
+    """
+    The largest error of a log ratio by values in whole steps, such as milliseconds: the step over the quantile, of both
+    systems; 0 below `COARSE`. The step is the stated resolution, or the smallest distance of two values of a trial.
+    """
+
+    def relative(tail) -> float:
+        nearest = np.diff(tail.values_ms).min() if len(tail.values_ms) > 1 else 0.0
+        return max(tail.resolution_ms, nearest) / tail.quantile(q)
+
+    error = sum(float(np.mean([relative(tail) for tail in each.tails])) for each in (a, b))
+    return error if error >= COARSE else 0.0
+
+
+def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[float, float]:
     """
     The p-value of no difference, and, doubled, that of a ratio beyond the margin: at most alpha if the interval lies
-    inside it.
+    inside it. The mean may be wrong by `coarse` in either direction.
 
     >>> [round(p, 4) for p in _p_values(np.log([1.01, 0.99, 1.02, 0.98]), np.log(1.1))]
     [0.9899, 0.0019]
     """
     n, mean = len(logs), logs.mean()
     error = max(logs.std(ddof=1) / n**0.5, 1e-12)  # equal to the last digit: histograms have few values
-    differs = 2 * stats.t.sf(abs(mean) / error, n - 1)
-    return float(differs), float(min(2 * stats.t.sf((margin - abs(mean)) / error, n - 1), 1.0))
+    differs = 2 * stats.t.sf(max(abs(mean) - coarse, 0.0) / error, n - 1)
+    return float(differs), float(min(2 * stats.t.sf((margin - abs(mean) - coarse) / error, n - 1), 1.0))
 
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -249,6 +270,8 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
         name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))
     }
     values = pd.concat(sides)
+    if (values <= 0).any():
+        return np.empty(0), ()
     notes, lost = (), int(np.isinf(values).sum())
     if lost:
         arrived = [tail.values_ms[-1] for each in (a, b) for tail in each.tails if len(tail.values_ms)]
@@ -268,6 +291,8 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
 
 
 def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
+    if any((each.by_trial(q) <= 0).any() for each in (a, b)):
+        return f"{order.name(q)} of a trial is not above 0 ms, so it has no ratio; the clocks may be apart"
     if blocks < MIN_BLOCKS:
         return f"{count(blocks, 'block')} with trials of both; it needs {MIN_BLOCKS}"
     least = min(tail.n for each in (a, b) for tail in each.tails)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_choice, check_columns, check_level, check_number
+from ...checks import check_choice, check_columns, check_level, check_number, check_sizes
 from ...errors import ParameterError
 from ...formatting import count, percent, quantity
 from ..result import Estimate, Interval, exact_binomial
@@ -223,6 +223,8 @@ def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
     if (rows.dtypes[NUMBERS] != "float64").any():
         rows[NUMBERS] = rows[NUMBERS].apply(pd.to_numeric, errors="coerce").astype("float64")
     numbers = rows[NUMBERS].to_numpy()
+    for name, values in zip(NUMBERS, numbers.T, strict=True):
+        check_sizes(name, values)
     good = ((numbers > 0) & np.isfinite(numbers)).all(axis=1)
     good &= ((rows.protocol == "TCP").fillna(False) & rows.error.isna()).to_numpy(dtype=bool)
     if not good.any():

@@ -46,8 +46,10 @@ PLAIN = "plain stationary bootstrap, percentiles"
 ASSUMPTIONS = {
     "series": "Each series is stationary, and depends on its past as an autoregression with short blocks does. "
     "Differences from run to run are not in the interval",
-    "runs": "The runs of an arm are independent of each other and of the other arm's, and represent further ones",
-    "blocks": "Differences between blocks act on both arms alike; the blocks are independent of each other",
+    "runs": "The runs of an arm are independent of each other and of the other arm's, and show every kind of run: a "
+    "bad one that comes once in ten times is missing from six runs in half of all cases",
+    "blocks": "Differences between blocks act on both arms alike; the blocks are independent of each other, and show "
+    "every kind of block: a bad one that comes once in ten times is missing from six blocks in half of all cases",
 }
 
 
@@ -219,7 +221,7 @@ def _bootstrapped(names, centre, drawn, level: float, freedom: float, units) -> 
         name: Contrast(
             centre[name],
             *series.expanded_percentiles(drawn[name], level, freedom, units),
-            float(np.nanstd(drawn[name])),
+            float(np.std(drawn[name][np.isfinite(drawn[name])])),
         )
         for name in names
     }
@@ -230,7 +232,8 @@ def _four_numbers(a, b) -> dict:
     numbers = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         for k, (ratio, difference) in enumerate((OF_MEANS, OF_MEDIANS)):
-            numbers[ratio] = np.log(b[k]) - np.log(a[k])
+            # widened resamples of values near 0 may pass it: their ratio is then 0 or infinite, not unknown
+            numbers[ratio] = np.log(np.maximum(b[k], 0.0)) - np.log(np.maximum(a[k], 0.0))
             numbers[difference] = b[k] - a[k]
     return {name: float(value) if np.ndim(value) == 0 else value for name, value in numbers.items()}
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 
 import numpy as np
 import pandas as pd
 
-from ...checks import check_columns, check_level, refusal
+from ...checks import check_columns, check_level, check_sizes, refusal
 from ...errors import ParameterError
 from ...formatting import count, number, quantity
 from ..result import Estimate, Interval, Result
@@ -139,7 +139,8 @@ def compare_arms(
     Coverage was counted on simulated first-order autoregressive series of 50 to 1,000 values with correlations of 0 to
     0.97, some skewed, some with white noise added. The 95 % interval of the ratio of means covers in 93.4 to 96.3 of
     100, that of medians in 93.3 to 97.1; Welch's falls to 17.5 (`make validity`, data/validity/compare.csv). Under slow
-    regimes, drift or long memory the interval is far too narrow; a caution then advises to compare runs (slow.csv).
+    regimes, drift or long memory the interval is far too narrow; a caution then advises to compare runs (slow.csv),
+    but often not under weak long memory.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def compare_arms(
         # ratios are estimated as logarithms
         change = _ratio if ratio else float
         contrast, independent = intervals.contrasts[name], naive.get(name, Contrast(nan))
-        number, low, high = (change(x) if isfinite(x) else nan for x in contrast[:3])
+        number, low, high = (nan if isnan(x) else change(x) for x in contrast[:3])
         return Estimate(
             quantity=f"{quantity_name}, {value}",
             claim=claim,
@@ -229,6 +230,7 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
         values = ", ".join(map(str, present)) or "none"
         raise refusal("arms", arms, f"two different values of column {arm}, which has {values}")
     numbers = pd.to_numeric(observations[value], errors="coerce").astype("float64")
+    check_sizes(value, numbers)
     reason = np.full(len(observations), None, dtype=object)
     for name in others:
         reason[observations[name].isna().to_numpy()] = f"without {name}"

@@ -131,10 +131,12 @@ def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units)
     """
     shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
     tail = stats.norm.cdf(-stats.t.ppf((1 + level) / 2, max(freedom, 1.0)) * sqrt(shrunk))
-    finite = drawn[np.isfinite(drawn)]
-    if not len(finite):
+    known = drawn[~np.isnan(drawn)]
+    if not len(known):
         return nan, nan
-    low, high = np.quantile(finite, [tail, 1 - tail])
+    # a median of 0 makes a ratio 0 or infinite, between which nothing can be interpolated
+    method = "linear" if np.isfinite(known).all() else "inverted_cdf"
+    low, high = np.quantile(known, [tail, 1 - tail], method=method)
     return float(low), float(high)
 
 

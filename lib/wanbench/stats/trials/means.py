@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import refusal
 from ...formatting import count
 from ..result import Estimate
 from ..time.series import welch_freedom
@@ -70,7 +71,13 @@ def geometric_mean(
     >>> geometric_mean([1.0, 4.0, 2.0, 2.0], 0.95, units=list("aabb"), unit_name="setting", **about).basis
     '4 trials of 2 settings'
     """
-    logs = pd.Series(np.log(np.asarray(values, dtype=float)))
+    values = np.asarray(values, dtype=float)
+    if not ((values > 0) & np.isfinite(values)).all():
+        bad = values[~((values > 0) & np.isfinite(values))][0]
+        raise refusal(
+            f"a value of {about['quantity']}", float(bad), "finite numbers above 0, which have a logarithm"
+        )
+    logs = pd.Series(np.log(values))
     means = logs if units is None else logs.groupby(np.asarray(units)).mean()
     basis = count(len(logs), "trial")
     basis += "" if units is None else f" of {count(len(means), unit_name)}"
@@ -86,7 +93,7 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
 
     The three share one residual variance. The ends are NaN without repeats, and infinite if b does not differ
-    significantly from the base.
+    significantly from the base; the ratio is NaN if b equals the base.
 
     >>> value, low, high = ratio_of_differences([3.0, 3.1], [5.0, 5.1], [1.0, 1.1], 0.95)
     >>> round(value, 2), low < 0.5 < high
@@ -95,7 +102,7 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     sides = [np.asarray(side, dtype=float) for side in (a, b, base)]
     (above, below, zero), sizes = (side.mean() for side in sides), [len(side) for side in sides]
     above, below, freedom = above - zero, below - zero, sum(sizes) - 3
-    value = float(above / below)
+    value = float(above / below) if below else nan
     if freedom <= 0:
         return value, nan, nan
     variance = sum(((side - side.mean()) ** 2).sum() for side in sides) / freedom
