@@ -71,7 +71,7 @@ def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
         (
             "demotion_min",
             "within-minutes",
-            {(2, 1, 3): OWN, (20, 15, 30): NOT, (9, 6, float("inf")): UNKNOWN},
+            {(2, 1, 3): OWN, (20, 15, 30): NOT, (9, 6, float("inf")): OWN},
         ),
     ],
 )
