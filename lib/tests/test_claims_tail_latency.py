@@ -144,11 +144,6 @@ def test_a_corrected_digit_corrects_the_verdict(values, claim, verdict):
             {(2, 1.5, 3): OWN, (0.8, 0.7, 0.9): NOT, (1, 0.8, 1.2): UNKNOWN},
         ),
         ("fan_out", "fanouts", {(2, 1.5, 3): OWN, (0.5, 0.4, 0.6): OWN, (1, 0.8, 1.2): UNKNOWN}),
-        (
-            "on_schedule",
-            "no-client-limit",
-            {(1, 0.8, 1): OWN, (0.9, 0.7, 1): NOT, (float("nan"),) * 3: UNKNOWN},
-        ),
     ],
 )
 def test_a_rerun_of_apache_kafka_gives_the_verdict(given, claim, by_value):

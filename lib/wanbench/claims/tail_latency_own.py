@@ -38,6 +38,7 @@ LEFT = {
     "limits": KORA,
     "majority": f"{KORA} The source lists neither the better nor the worse cases.",
     "equivalent": ON_AWS,
+    "no-client-limit": "Needs metrics of the clients of those tests, of which the source prints none.",
     "instances-vary": PROVIDER,
     "repeatable": "Needs an account at Confluent Cloud and machines on AWS.",
     "not-in-production": PROVIDER,
@@ -48,7 +49,7 @@ SETTINGS = (
     "end-to-end", "version", "controllers", "replica-fetchers", "network-threads", "io-threads", "acks", "producers",
     "groups", "consumers", "tls", "message-size", "warm-up",
 )  # fmt: skip
-UNTOLD = ("fanouts", "no-client-limit", "defaults-worse", "predictable", "t3-stays-low", "t3-widens")
+UNTOLD = ("fanouts", "defaults-worse", "predictable", "t3-stays-low", "t3-widens")
 
 
 def own_numbers(audit: Audit) -> None:
