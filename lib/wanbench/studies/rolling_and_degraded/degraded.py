@@ -46,8 +46,7 @@ class Degraded(Result):
         (`before_ms`), of both halves of the slowness (`early_ms`, `late_ms`), from its end until `SETTLE_S` after the
         broker leads again (`return_ms`), and after that (`after_ms`); `late_back`, `after_back`: whether `late_ms`,
         `after_ms` lies in the earlier interval; back_s, back_censored (time from begin_s until p99 is back, during the
-        slowness); led_late, synced_late, led_after, led_before (partitions of the load); acknowledged, received (in the
-        trial).
+        slowness); led_late, led_after, led_before (partitions of the load).
     limit_ms : float
         Upper end of the earlier interval of p99, as in `DisturbedTrials`.
     """
@@ -197,15 +196,12 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
                 "detected_s": float(alarm.at_s.min()) - begin_s if len(alarm) else nan,
                 "demoted_s": float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan,
                 **p99,
-                "acknowledged": int(trial.about.n_acknowledged),
-                "received": int(trial.about.n_received_per_group_min),
                 "late_back": p99["late_ms"] <= measured.limit_ms,
                 "after_back": p99["after_ms"] <= measured.limit_ms,
                 "back_s": back_s,
                 "back_censored": censored,
                 "led_before": trial.leads(action.node_id, begin_s)[1],
                 "led_late": trial.leads(action.node_id, end_s)[1],
-                "synced_late": trial.leads(action.node_id, end_s)[2],
                 "led_after": trial.leads(action.node_id, next_s - 1)[1],
             }
         )

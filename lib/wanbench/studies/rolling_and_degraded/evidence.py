@@ -104,25 +104,19 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
 
 def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
-    trials = demoted.drop_duplicates(["run_id", "test_id"])
-    first = demoted.back_s[~demoted.back_censored.astype(bool)]
+    arm = rows[rows.demotes]
     return {
         "degraded": _ratio(without.early_ms / without.before_ms, "p99 while a broker is slow, over that undisturbed"),
         "degraded_fenced": _share(
             without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
         ),
         "demotion_rest": _ratio(demoted.late_ms / demoted.before_ms, "p99 after demotion, over that undisturbed"),
-        "demotion_lost": share_of(
-            int(np.maximum(trials.acknowledged - trials.received, 0).sum()), int(trials.acknowledged.sum()),
-            quantity="acknowledged records lost, with demotion", claim="{} of the acknowledged records were lost",
-        ),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
-        "demotion_copied": _share(demoted.synced_late > 0, "demotions in which the broker still followed in sync"),
         "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
         "demotion_min": median_of(
-            first / 60, unit="min", quantity="from the start of a slowness until p99 was back, demoted",
+            arm.back_s / 60, arm.back_censored, unit="min", quantity="from the start of a slowness until p99 was back",
             claim="From the start of a slowness until p99 was back, with demotion: {}",
-        ) if len(first) else None,
+        ),
     }  # fmt: skip
 
 

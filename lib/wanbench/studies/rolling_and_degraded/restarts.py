@@ -23,7 +23,7 @@ QUANTITIES = {
     "back_s": ("p99 beyond its earlier interval for", "s"),
     "down_s": ("until it answered again", "s"),
     "under_replicated_s": ("under-replicated for", "s"),
-    "leaders_moved": ("leaders moved", "partitions"),
+    "leaders_moved": ("leaders moved, of all topics", "partitions"),
     "n_lost": ("records never received", "records"),
 }
 """Title and unit of each column."""
