@@ -17,8 +17,8 @@ from .tail_latency_own import CONSISTENT, own_numbers
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
 CAVEATS = (
-    "penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "tiering", "not-alike",
-    "not-in-production",
+    "penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable", "tiering",
+    "not-alike", "not-in-production",
 )  # fmt: skip
 """The claims by which the authors limit their others."""
 MORE = f"Holds if the interval lies above {CONSISTENT:g} times."

@@ -8,6 +8,8 @@ excess over the better one (old - new) / new, which is 1 less.
 
 from __future__ import annotations
 
+from math import floor
+
 from ..formatting import number, quantity
 from .ledger import Audit
 from .printed import RERUN_ONLY, SETTING, claimed, from_printed
@@ -252,11 +254,12 @@ def _headlines(audit: Audit) -> None:
         audit.compare(
             claim, ratio(audit, largest["f6"]) - 1, f"{own} As an excess, like the column of improvements."
         )
+    times = ratio(audit, largest["f7"])
     audit.compare(
         "t2-improvement",
-        ratio(audit, largest["f7"]),
-        f"{own} As an excess, like the column of improvements, it would be "
-        f"{number(ratio(audit, largest['f7']) - 1, 1)}.",
+        times,
+        f"{own} As a ratio cut off after one decimal it is {number(floor(10 * times) / 10, 1)}; as an excess, like the "
+        f"column of improvements, it would be {number(times - 1, 1)}.",
     )
     audit.judge(
         "t3-times",
