@@ -39,7 +39,7 @@ def evidence(
             continue
         if len(table.steps) > 1:
             found |= _growth(name, table)
-        best = max(table.steps, key=lambda step: step.ratio.estimate)
+        best = max(table.steps, key=lambda step: np.nan_to_num(step.ratio.estimate))
         largest = "largest_ratio" if name == "throughput" else "largest_partitions_ratio"
         found[largest] = _noted(best.ratio, CHOSEN if len(table.steps) > 1 else "")
     if by_rate is not None:
@@ -61,7 +61,12 @@ def _growth(name: str, table: SideBySide) -> dict[str, Estimate]:
         found["ratio_growth"] = _combined(terms, f"ratio of both systems' {p}, {steps}")
         found["growth_ratio"] = _combined(terms, f"growth of {p} of {a.name} over that of {b.name}, {steps}")
         return found
-    ordered = sorted(table.steps, key=lambda step: step.ratio.estimate)
+    ordered = sorted(
+        (step for step in table.steps if np.isfinite(step.ratio.estimate)),
+        key=lambda step: step.ratio.estimate,
+    )
+    if not ordered:
+        return found
     (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
     found["ratio_partitions_growth"] = _noted(
         _combined(
