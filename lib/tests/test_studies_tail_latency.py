@@ -83,7 +83,7 @@ def test_percentiles_say_how_many_records_each_needs(trials):
     pair = [trials.at(name, rate_records_per_s=1500.0, partitions=6) for name in NAMES]
     found = tail_latency.percentiles(*pair)
     assert found.rows.needed.tolist()[:6] == [6, 36, 72, 368, 3688, 36887]
-    assert found.shown()["plain: records, worth"].str.startswith("18,000,").all()
+    assert "plain: 18,000 records are worth" in found.shown()
     assert "p99.9 of plain has no upper limit" in found.sentence
 
 
