@@ -120,7 +120,7 @@ def best_rate_of(
     return BestRate(
         Estimate(
             quantity=f"highest rate with {name} within {number(objective_ms)} ms",
-            claim=f"{name} of latency keeps within {number(objective_ms)} ms up to {{}}",
+            claim=f"{name} of a typical trial keeps within {number(objective_ms)} ms up to {{}}",
             estimate=exp(value) if isfinite(value) else nan,
             low=low,
             high=high,
