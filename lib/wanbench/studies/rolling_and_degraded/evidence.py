@@ -13,7 +13,7 @@ from ...stats.outages.bounds import median_of, share_of
 from ...stats.result import Estimate, Result
 from ...stats.trials.means import half_width, ratio_estimate
 from .degraded import METHOD, Degraded
-from .restarts import Restarts, floats
+from .restarts import Restarts
 
 EPISODES = "Episodes are independent and alike"
 
@@ -93,7 +93,9 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
             spikes, len(rows), unit_name="restart", quantity="restarts with p99 beyond its earlier interval",
             claim="p99 was beyond its earlier interval in {} of the restarts",
         ),
-        "roll_errors": _share(floats(rows.leaders_moved) > 0, "restarts that forced clients to find other leaders"),
+        "roll_errors": _share(
+            rows.leaders_moved.dropna().astype(float) > 0, "restarts that forced clients to find other leaders"
+        ),
         "roll_worst_s": Estimate(
             quantity="slowest record of all restarts", claim="The slowest record of all restarts took {}",
             estimate=worst, low=worst, high=inf, unit="s", n=len(rows), basis=count(len(rows), "restart"),

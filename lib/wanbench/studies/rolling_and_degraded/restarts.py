@@ -77,7 +77,16 @@ class Restarts(Result):
         few = f"few restarts: intervals from the smallest to the largest hold {percent(level)}"
         gone = self.rows[np.isinf(self.rows.worst_ms.astype(float))]
         lost = f"records were never received in {count(len(gone), 'restart')}: they count as slower than all others"
-        return (*((few,) if level < self.level else ()), *((lost,) if len(gone) else ()))
+        unknown = {
+            title: count(missing, "restart")
+            for name, (title, _) in QUANTITIES.items()
+            if (missing := int(np.isnan(floats(self.rows[name])).sum()))
+        }
+        return (
+            *((few,) if level < self.level else ()),
+            *((lost,) if len(gone) else ()),
+            *(f"{title}: without {text} in which it was not seen" for title, text in unknown.items()),
+        )
 
     @property
     def sentence(self) -> str:
