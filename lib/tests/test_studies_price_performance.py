@@ -87,6 +87,7 @@ def test_the_frontier_has_the_cheap_and_the_fast():
     assert rows.verdict["wide"] == "on the frontier of the means"
     assert rows.verdict["small"] == "dominated" and rows.by["small"] == "wide"
     assert rows.verdict["large"] != "dominated"  # as fast as wide, so not shown to be slower
+    assert study.frontier(study.cost_per_billion(made())).shown().columns[1] == "USD per billion"
     assert study.frontier(study.cost_per_billion(made())).figure().layout.meta["name"] == "cost-against-p99"
 
 

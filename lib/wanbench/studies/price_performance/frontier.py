@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...formatting import percent
-from ...stats.result import Estimate, Result, text_table
+from ...stats.result import Estimate, Result
 from .comparisons import Comparisons, compare_all
 from .costs import COST, SizeCosts
 
@@ -58,8 +58,21 @@ class Frontier(Result):
         return self.rows
 
     def shown(self) -> pd.DataFrame:
-        """`rows` as text."""
-        return text_table(self.rows)
+        """One row per setting: cost and p99 with their intervals, as the cost table writes them, and the verdict."""
+        rows = []
+        for row in self.rows.itertuples():
+            cost, p99 = self.costs.means[row.setting], self.latencies.means[row.setting]
+            rows.append(
+                {
+                    "setting": row.setting,
+                    "USD per billion": cost.written.removesuffix(" USD"),
+                    "USD per billion, interval": cost.written_interval,
+                    "p99": p99.written,
+                    "p99, interval": p99.written_interval,
+                    "verdict": f"{row.verdict} by {row.by}" if row.by else row.verdict,
+                }
+            )
+        return pd.DataFrame(rows)
 
 
 def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:

@@ -15,7 +15,9 @@ from ...stats.trials.means import half_width, ratio_estimate
 from .degraded import METHOD, Degraded
 from .restarts import Restarts
 
-EPISODES = "Episodes are independent and alike; they share one undisturbed p99, whose error is not in the interval"
+EPISODES = (
+    "Episodes are independent and alike; they share one undisturbed p99, whose error is not in the interval"
+)
 
 
 def evidence(
