@@ -183,7 +183,7 @@ class Estimate:
         rows = [
             ("Estimate", self.written),
             (f"{self.written_level} interval", self.written_interval or "none"),
-            (self.naive.method.capitalize(), self.written_naive or "none"),
+            *([(self.naive.method.capitalize(), self.written_naive)] if self.written_naive else []),
             *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
             ("From", self.counted),
             ("Method", self.method),
