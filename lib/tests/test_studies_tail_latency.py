@@ -91,6 +91,7 @@ def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
     found = tail_latency.allowed(trials, tables, partitions=6)
     assert found.rates["plain"].estimate == pytest.approx(2000, rel=0.01)
     assert found.rates["near"].estimate == pytest.approx(3000, rel=0.01)
+    assert "At 4,000 records/s, with which it did not keep up, the fullest link carried" in found.sentence
     assert set(found.trials.link) == {"a:west to b:east"}
     with pytest.raises(MissingDataError, match="links were not sampled"):
         tail_latency.allowed(trials, {})
