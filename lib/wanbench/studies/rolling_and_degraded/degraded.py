@@ -109,11 +109,11 @@ class Degraded(Result):
         return self.rows
 
     def shown(self) -> pd.DataFrame:
-        """One row per arm."""
-        rows = []
+        """One row per quantity, one column per arm."""
+        columns = {}
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
-            row = {"": label(name, demotes), "episodes": str(len(own))}
+            row = {"episodes": str(len(own))}
             for what in ("detected", "demoted"):
                 after = own[f"{what}_s"].dropna()
                 row[what] = f"{len(after)}" + (
@@ -126,8 +126,8 @@ class Degraded(Result):
             row["p99 beyond it for"] = spelled(
                 median_of(own.back_s, own.back_censored, level=self.level, unit="s", quantity="", claim="{}")
             )
-            rows.append(row)
-        return pd.DataFrame(rows)
+            columns[label(name, demotes)] = row
+        return pd.DataFrame(columns).rename_axis("").reset_index()
 
 
 def label(system: str, demotes: bool) -> str:
