@@ -55,12 +55,12 @@ def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
         ("roll_worst_s", "roll-seconds", {(4, 3, 5): OWN, (0.5, 0.4, 0.6): NOT, (2, 1, 3): UNKNOWN}),
         ("degraded_fenced", "leader-based", {(0, 0, 0.4): OWN, (0.5, 0.2, 0.8): NOT}),
         ("degraded_found", "statistical", {(1, 0.6, 1): OWN, (0, 0, 0.4): NOT, (0.5, 0.2, 0.8): UNKNOWN}),
+        ("degraded_found", "detects", {(1, 0.95, 1): OWN, (1, 0.54, 1): UNKNOWN, (0.5, 0.2, 0.8): NOT}),
         ("demotion_rest", "demotion", {(1, 0.9, 1.1): OWN, (3, 2, 4): NOT, (1.5, 1, 2): UNKNOWN}),
-        ("demotion_lost", "demotion-safe", {(0, 0, 3e-4): OWN, (2, 1, 3): NOT, (float("nan"),) * 3: UNKNOWN}),
         (
             "demotion_min",
             "within-minutes",
-            {(2, 1, 3): OWN, (20, 15, 30): NOT, (9, 6, float("inf")): UNKNOWN},
+            {(2, 1, 3): OWN, (20, 15, 30): NOT, (9, 6, float("inf")): OWN},
         ),
     ],
 )

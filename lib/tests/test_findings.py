@@ -130,6 +130,14 @@ def test_html_is_escaped_and_links_only_to_pages(tmp_path):
     assert '<a href="02-intercloud.html">02-intercloud</a>' in findings.html_table(findings.load(tmp_path))
 
 
+def test_a_caution_is_shown_once_per_subject(tmp_path):
+    page = Page("p", tmp_path)
+    few = [finding(name=name, sentence="It grows. Caution: few regions.") for name in "abc"]
+    page.add(*few[:2], about="RTT")
+    page.add(few[2], about="Loss")
+    assert page._repr_html_().count("few regions") == 2 and str(page).count("few regions") == 3
+
+
 def test_html_says_open_intervals_and_missing_numbers(tmp_path):
     finding(name="half", estimate=2500, low=1800, high=None, unit="km").save(tmp_path)
     finding(name="none", estimate=None, low=None, high=None, n=None, n_regions=None).save(tmp_path)

@@ -211,6 +211,7 @@ def test_the_price_list_says_where_it_comes_from():
     assert table["source"].str.len().min() > 10
     assert table["as_of"].str.fullmatch(r"20\d\d-\d\d").all()
     assert not table.duplicated(["cloud", "item"]).any()
+    assert table.set_index("item").low_usd["m7g.2xlarge"] == 0.3264
     changed = prices({"aws": {"t3.nano": 0.5}})
     assert len(changed) == len(table)
     assert changed.set_index(["cloud", "item"]).loc[("aws", "t3.nano"), "low_usd"] == 0.5

@@ -24,6 +24,7 @@ from wanbench.stats.cost import (
 from wanbench.stats.cost.region_copies import region_copies
 from wanbench.stats.result import Estimate
 from wanbench.stats.trials.rates import TrialRates
+from wanbench.studies.price_performance import paid_over_listed
 from wanbench.validity import cost, simulation
 
 
@@ -222,18 +223,24 @@ def test_prices_have_a_date_and_a_source():
 @pytest.mark.parametrize(
     "row",
     [
-        "aws,m,hour,free,any,2020,s,o",
-        "aws,m,day,1,any,2020,s,o",
-        "aws,m,hour,1,any,,s,o",
-        "aws,m,hour,-1,any,2020,s,o",
+        "aws,m,hour,free,any,spot,2020,s,o",
+        "aws,m,day,1,any,spot,2020,s,o",
+        "aws,m,hour,1,any,spot,,s,o",
+        "aws,m,hour,1,any,,2020,s,o",
+        "aws,m,hour,-1,any,spot,2020,s,o",
     ],
 )
 def test_a_price_that_cannot_be_used_is_refused_with_its_line(tmp_path, row):
-    head = "provider,item,unit,price_usd,region,as_of,source,obtained\n"
+    head = "provider,item,unit,price_usd,region,term,as_of,source,obtained\n"
     path = tmp_path / "prices.csv"
-    path.write_text(f"{head}aws,m,hour,1,any,2020,s,o\n{row}\n")
+    path.write_text(f"{head}aws,m,hour,1,any,spot,2020,s,o\n{row}\n")
     with pytest.raises(RawDataError, match=r"prices\.csv:3"):
         price_list(path)
+    path.write_text(f"{head}aws,m,hour,2,any,on demand,2020,s,o\naws,m,hour,1,any,spot,2020,s,o\n")
+    assert price("aws", "m", term="spot", prices=price_list(path)).value == 1
+    assert paid_over_listed("aws", ["m"], "spot", prices=price_list(path)) == {"m": 0.5}
+    with pytest.raises(ParameterError, match="term of 'm' is 'reserved'; allowed: 'on demand', 'spot'"):
+        price("aws", "m", term="reserved", prices=price_list(path))
     path.write_text("provider,price\n")
     with pytest.raises(RawDataError, match="the columns provider, item"):
         price_list(path)

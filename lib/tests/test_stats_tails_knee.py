@@ -56,7 +56,7 @@ def test_a_knee_at_an_end_is_said_to_be_there():
     assert last.where == "between the last two steps" and last.knee.low <= 2_000 and last.knee.high >= 4_000
     assert "add steps there" in str(last)
     rising = tails.knee(stepped(lambda rate: rate / 10), 0.5)
-    assert rising.where == "before the first step" and "it rises from the first step on" in rising.sentence
+    assert rising.where == "before the first step" and "rises from the first step on" in rising.sentence
 
 
 def test_a_missing_trial_does_not_take_its_block_along():

@@ -93,6 +93,10 @@ def test_what_nothing_explains_is_a_false_alarm():
     found = detection(given)
     assert found.alarms.what.tolist() == ["episode", "episode", "false"]
     assert found.false_alarms.estimate > 0 and found.false_alarms.low > 0
+    assert found.misnamed.estimate == 0
+    given["broker_actions"] = given["broker_actions"].assign(node_id=lambda rows: 3 - rows.node_id)
+    found = detection(given)
+    assert (found.share.estimate, found.misnamed.estimate, found.misnamed.n) == (0, 1, 2)
 
 
 def test_without_actions_only_the_rate_is_estimated():

@@ -87,6 +87,7 @@ def test_the_frontier_has_the_cheap_and_the_fast():
     assert rows.verdict["wide"] == "on the frontier of the means"
     assert rows.verdict["small"] == "dominated" and rows.by["small"] == "wide"
     assert rows.verdict["large"] != "dominated"  # as fast as wide, so not shown to be slower
+    assert study.frontier(study.cost_per_billion(made())).shown().columns[1] == "USD per billion"
     assert study.frontier(study.cost_per_billion(made())).figure().layout.meta["name"] == "cost-against-p99"
 
 
@@ -230,7 +231,7 @@ def test_trials_have_the_largest_quantile_of_their_producers():
     )
     tables = {"producers": producers, "metrics": metrics, "tests": tests}
     found = study.size_trials(
-        TrialRates(rates, none, none, none, "made"), tables, brokers=3, price_factor=0.5
+        TrialRates(rates, none, none, none, "made"), tables, brokers=3, price_factor={"a": 0.5, "b": 1}
     )
     row = found.trials.iloc[0]
     assert (row.p99_ms, row.p99_least_ms) == (7.0, 5.0)

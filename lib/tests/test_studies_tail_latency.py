@@ -40,8 +40,6 @@ def test_a_trial_whose_generator_was_late_is_named_and_in_no_curve():
     table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
     assert [len(each.tails) for each in table.steps[0].tails] == [2, 3]
     assert len(found.table()) == 12
-    share = tail_latency.evidence(found)["on_schedule"]
-    assert (share.estimate, share.n) == (11 / 12, 12)
 
 
 def test_a_step_at_which_one_system_never_counts_is_missing_and_said():
@@ -85,7 +83,7 @@ def test_percentiles_say_how_many_records_each_needs(trials):
     pair = [trials.at(name, rate_records_per_s=1500.0, partitions=6) for name in NAMES]
     found = tail_latency.percentiles(*pair)
     assert found.rows.needed.tolist()[:6] == [6, 36, 72, 368, 3688, 36887]
-    assert found.shown()["plain: records, worth"].str.startswith("18,000,").all()
+    assert "plain: 18,000 records are worth" in found.shown()
     assert "p99.9 of plain has no upper limit" in found.sentence
 
 
@@ -93,6 +91,7 @@ def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
     found = tail_latency.allowed(trials, tables, partitions=6)
     assert found.rates["plain"].estimate == pytest.approx(2000, rel=0.01)
     assert found.rates["near"].estimate == pytest.approx(3000, rel=0.01)
+    assert "At 4,000 records/s, with which it did not keep up, the fullest link carried" in found.sentence
     assert set(found.trials.link) == {"a:west to b:east"}
     with pytest.raises(MissingDataError, match="links were not sampled"):
         tail_latency.allowed(trials, {})
@@ -100,11 +99,10 @@ def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
 
 def test_evidence_is_what_was_made_and_the_ledger_takes_it(trials, by_rate):
     by_partitions = tail_latency.side_by_side(trials, "partitions", rate_records_per_s=1500.0)
-    found = tail_latency.evidence(trials, by_rate, by_partitions)
+    found = tail_latency.evidence(by_rate, by_partitions)
     assert found["throughput_growth"].estimate == pytest.approx(2.75**6, rel=0.1)
     assert found["other_throughput_growth"].estimate == pytest.approx((5.5 / 3) ** 6, rel=0.1)
     assert found["ratio_growth"].estimate == pytest.approx(1.5**6, rel=0.15)
-    assert found["on_schedule"].estimate == 1
     audit = claims.tail_latency(**found)
     assert audit.table().set_index("claim").verdict["kafka-throughput"] == "comes out"
 

@@ -85,7 +85,8 @@ class Finding:
     def __str__(self) -> str:
         return self.sentence
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self, seen: frozenset[str] = frozenset()) -> str:
+        """The finding as HTML, without cautions that were seen before."""
         details = "".join(
             f"<dt>{label}</dt><dd>{escape(text)}</dd>"
             for label, text in (("Method", self.method), ("Assumption", self.assumption))
@@ -97,7 +98,11 @@ class Finding:
             else ""
         )
         statement, cautions = split_cautions(self.sentence)
-        notes = "".join(f'<p class="caution">Caution: {escape(caution)}</p>' for caution in cautions)
+        notes = "".join(
+            f'<p class="caution">Caution: {escape(caution)}</p>'
+            for caution in cautions
+            if caution not in seen
+        )
         return f'<div class="finding"><p>{escape(statement)}</p>{notes}{more}</div>'
 
     def save(self, folder, page: str | None = None) -> Finding:
@@ -275,4 +280,9 @@ class Page:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return "".join(finding._repr_html_() for finding in self.findings) or "<p>No finding yet.</p>"
+        parts, seen = [], {}
+        for finding in self.findings:
+            about = finding.sentence.partition(": ")[0]  # findings on one subject share their cautions
+            parts.append(finding._repr_html_(frozenset(seen.get(about, ()))))
+            seen.setdefault(about, set()).update(split_cautions(finding.sentence)[1])
+        return "".join(parts) or "<p>No finding yet.</p>"

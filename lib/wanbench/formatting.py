@@ -10,6 +10,8 @@ SCALES = {
     "fraction": ((0.01, "%"),),
 }
 """Factor and name of the prefixed units, largest first; other units are written unchanged."""
+WIDE = 10.0
+"""Ratio of an interval's ends from which two digits of its half width leave its lower end with less than one digit."""
 
 
 def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:
@@ -75,7 +77,8 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     """
     A value and its interval as text, in the same scale and with the same decimal places.
 
-    The interval is "" if there is none; an open one names its finite end.
+    Ends that differ by more than `WIDE` times have three digits each: with one number of places for all, the lower one
+    would be rounded to nothing. The interval is "" if there is none; an open one names its finite end.
 
     >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
     ('14.24 ms per 1,000 km', '13.91 to 14.55')
@@ -83,13 +86,21 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     ('2,500 km', 'at least 1,800')
     >>> interval(1.5e6, float("nan"), float("nan"), "bytes")
     ('1.50 MB', '')
+    >>> interval(0.1618, 0.00179, 14.591, "times")
+    ('0.162 times', '0.00179 to 14.6')
     """
     factor, name = scale(unit, first_finite(value, low, high))
-    places = decimals(value / factor, low / factor, high / factor)
+    places = places_of(value / factor, low / factor, high / factor)
     # Findings are stored with six significant digits; rounding to these first writes a stored number the same way.
     value, low, high = (float(f"{end:.6g}") / factor for end in (value, low, high))
     text = number(value, places)
     return f"{text} {name}" if name and isfinite(value) else text, span(low, high, places)
+
+
+def places_of(value: float, low: float, high: float) -> int | None:
+    """Decimal places of a value and its interval; None if each end has its own."""
+    wide = low > 0 and isfinite(high) and high > WIDE * low
+    return None if wide else decimals(value, low, high)
 
 
 def first_finite(*values: float) -> float:

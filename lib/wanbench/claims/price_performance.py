@@ -27,7 +27,6 @@ RULES = {
     "disk_iowait": (Rule("ebs-limits", over(1), HIGHER),),
     "disk_limit": (Rule("bottleneck", over(1), HIGHER),),
     "network_iowait": (Rule("iowait-network", under(1), LOWER),),
-    "network_limit": (Rule("outbound", over(1), HIGHER),),
     "requests": (Rule("same-requests", under(1), LOWER),),
     "requests_over_messages": (Rule("throttling", over(1), HIGHER),),
     "producer_latency": (
@@ -36,7 +35,7 @@ RULES = {
     "iowait_share": (Rule("iowait-total", over(HALF), "Holds if the interval lies above one half."),),
 }
 """By parameter of `price_performance`: the claims that an estimate tries by a bound."""
-SHOWN = {"cost_lead": ("leader", "clearly"), "rate_spread": ("runs",)}
+SHOWN = {"cost_lead": ("leader", "clearly"), "rate_spread": ("runs",), "network_limit": ("outbound",)}
 """By parameter: the claims next to which an estimate is shown."""
 NO_VERDICT = "Re-run, of other broker sizes, which is no verdict on these instances:"
 
@@ -70,7 +69,7 @@ def price_performance(
         that with the plain one.
     disk_limit, network_limit : Estimate or Result
         Throughput with twice the disk's rate over that with the plain one; bytes that brokers send with twice the
-        network's rate over those with the plain one.
+        network's rate over those with the plain one, shown without a verdict.
     requests : Estimate or Result
         Requests per second with a higher latency of the brokers over those with the plain one.
     requests_over_messages : Estimate or Result

@@ -41,13 +41,14 @@ LEFT = {
     "amd-stability": f"{MACHINES} {GRAPHS}",
     "consumer-latency": f"{MACHINES} {GRAPHS}",
     "iowait-memory": f"{MACHINES} It gives no memory bandwidth.",
+    "system-same": f"{MACHINES} It prints no figure; elsewhere, those with the most system time available do best.",
     "system-time": f"{MACHINES} {GRAPHS}",
     "right-choice": OPINION,
     "graviton-stable": f"{MACHINES} {GRAPHS}",
 }
 SETTINGS = (
     "nodes", "version", "kernel", "topics", "partitions", "retention-time", "producers", "consumers", "unlimited",
-    "message-size", "warm-up", "duration", "clients", "vcpus", "memory", "counter",
+    "message-size", "warm-up", "duration", "clients", "vcpus", "memory", "counter", "percentiles",
 )  # fmt: skip
 UNTOLD = ("iowait-grows", "ebs-limits", "same-requests", "throttling", "producer-latency", "iowait-total")
 
@@ -113,6 +114,7 @@ def _setup(audit: Audit) -> None:
         None,
         f"{SETTING} One figure per instance is printed, without scatter or interval.",
     )
+    audit.compare("burst", claimed(audit, "throttleable"), "Own numbers: as in the setup.")
     audit.compare("architectures", 3, "Own numbers: Intel, AMD, Graviton.")
     audit.compare("two-types", len(AMD), f"Own numbers: {' and '.join(AMD)}.")
     audit.compare("metrics", 4, "Own numbers: user, system, IOWait and total.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..checks import refusal
 from ..stats.result import Estimate, Result
-from .ledger import Audit, above
+from .ledger import DOES_NOT, Audit, above
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,15 @@ def estimates_by_name(given: Mapping[str, object], names: Iterable[str]) -> dict
 
 
 def again(audit: Audit, claim: str, holds: bool | None, working: str) -> None:
-    """Add the verdict of a re-run to that of the source's own numbers."""
-    audit.judge(claim, holds, f"{audit.rows[claim]['working']} Re-run: {working}")
+    """
+    Add the verdict of a re-run to that of the source's own numbers.
+
+    No re-run mends a claim that the source's own numbers contradict, and one that leaves it open changes no verdict.
+    """
+    own = audit.rows[claim]
+    audit.judge(claim, holds, f"{own['working']} Re-run: {working}")
+    if own["verdict"] == DOES_NOT or holds is None:
+        audit.rows[claim]["verdict"] = own["verdict"]
 
 
 def try_rules(audit: Audit, rules: Mapping[str, tuple[Rule, ...]], estimates: Mapping[str, Estimate]) -> None:

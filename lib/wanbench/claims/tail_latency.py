@@ -11,14 +11,14 @@ from __future__ import annotations
 from ..checks import check_flag
 from ..stats.result import Estimate, Result
 from .ledger import Audit, read_claims
-from .rules import Rule, always, estimates_by_name, other_than_1, over, try_rules, under
+from .rules import Rule, estimates_by_name, other_than_1, over, try_rules, under
 from .tail_latency_own import CONSISTENT, own_numbers
 
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
 CAVEATS = (
-    "penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "tiering", "not-alike",
-    "not-in-production",
+    "penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable", "tiering",
+    "not-alike", "not-in-production",
 )  # fmt: skip
 """The claims by which the authors limit their others."""
 MORE = f"Holds if the interval lies above {CONSISTENT:g} times."
@@ -28,9 +28,8 @@ KAFKA = {
     "partitions_growth": (Rule("kafka-partitions", over(CONSISTENT), MORE),),
     "default_threads": (Rule("defaults-worse", over(1), "Holds if the interval lies above 1."),),
     "fan_out": (Rule("fanouts", other_than_1, "Holds if the interval does not contain 1."),),
-    "on_schedule": (Rule("no-client-limit", always, "Holds if it was so at every point."),),
 }
-"""By parameter of `tail_latency`: claims about Apache Kafka and its clients alone."""
+"""By parameter of `tail_latency`: claims about Apache Kafka alone."""
 BOTH = {
     "other_throughput_growth": (
         Rule("figure-5-consistent", under(CONSISTENT), LESS),
@@ -73,7 +72,6 @@ def tail_latency(
     largest_tail_ratio: Estimate | Result | None = None,
     default_threads: Estimate | Result | None = None,
     fan_out: Estimate | Result | None = None,
-    on_schedule: Estimate | Result | None = None,
     confluent_cloud: bool = False,
 ) -> Audit:
     """
@@ -107,8 +105,6 @@ def tail_latency(
         p99 of Apache Kafka with the default replica fetchers, network and I/O threads over that with 16 of each.
     fan_out : Estimate or Result
         p99 with another fan-out over that with three groups.
-    on_schedule : Estimate or Result
-        Share of the points at which the load generators kept their schedule ("fraction").
     confluent_cloud : bool
         Whether the other system was Confluent Cloud.
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 import pandas as pd
 
 from ..errors import ParameterError
+from ..folders import published_folder
 
 BETWEEN_REGIONS = "egress between regions"
 TO_INTERNET = "egress to internet"
@@ -24,15 +25,20 @@ Assumed time that an instance is paid for besides measuring: starting, installin
 @cache
 def _price_list() -> pd.DataFrame:
     with (files(__package__) / "prices.csv").open() as file:
-        return pd.read_csv(file)
+        own = pd.read_csv(file)
+    published = pd.read_csv(published_folder() / "prices" / "list-prices.csv")
+    is_type = (published.unit == "hour") & ~published["item"].str.contains(" ")
+    types = published[is_type & (published.term == "on demand")]
+    types = types.assign(cloud=types.provider, low_usd=types.price_usd, high_usd=types.price_usd)
+    return pd.concat([own, types[own.columns]], ignore_index=True)
 
 
 def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
     """
     Prices in US dollars, as ranges over the regions of a cloud.
 
-    The package's list is for a first estimate; each row states source and date. Missing prices are unknown unless
-    `overrides` gives them.
+    The package's list, and the instance types in `data/published/prices`, are for a first estimate; each row states
+    source and date. Missing prices are unknown unless `overrides` gives them.
 
     Parameters
     ----------

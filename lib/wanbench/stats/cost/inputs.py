@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from math import inf, isfinite, nan
 
 from ...checks import check_number, refusal
+from ...formatting import quantity
 from ..result import Estimate
 
 GIVEN, RANGE, MEASURED = "given", "range", "measured"
 """A plain number; a number with the range in which it lies, such as a price; an estimate with its interval."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Input:
     """
     One number that a cost is computed from, with its range and source.
@@ -41,6 +42,9 @@ class Input:
     n: int | None = None
     basis: str = ""
     level: float | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {quantity(self.value, self.unit)} ({self.source or self.kind})"
 
     @property
     def has_range(self) -> bool:

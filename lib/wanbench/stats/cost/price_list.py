@@ -15,9 +15,11 @@ from ...errors import ParameterError, RawDataError
 from ...folders import published_folder
 from .inputs import RANGE, Input
 
-COLUMNS = ("provider", "item", "unit", "price_usd", "region", "as_of", "source", "obtained")
+COLUMNS = ("provider", "item", "unit", "price_usd", "region", "term", "as_of", "source", "obtained")
 UNITS = ("hour", "GB", "GB-month")
 """GB is 10^9 bytes."""
+ON_DEMAND = "on demand"
+"""The term of all prices in the list that comes with the project; reserved and spot prices need a list of your own."""
 
 
 def price_list(path: Path | str | None = None) -> pd.DataFrame:
@@ -28,7 +30,8 @@ def price_list(path: Path | str | None = None) -> pd.DataFrame:
     -------
     DataFrame
         provider, item, unit ("hour", "GB" or "GB-month"), price_usd (US dollars per unit), region (which regions the
-        price is for), as_of, source, obtained (how the figure was obtained).
+        price is for), term ("on demand", or any name, such as "spot"), as_of, source, obtained (how the figure was
+        obtained).
 
     Raises
     ------
@@ -46,32 +49,39 @@ def price_list(path: Path | str | None = None) -> pd.DataFrame:
     if tuple(frame.columns) != COLUMNS:
         raise RawDataError(path, 1, ", ".join(frame.columns), f"the columns {', '.join(COLUMNS)}")
     usd = pd.to_numeric(frame.price_usd, errors="coerce")
-    dated = (frame[["provider", "item", "region", "as_of", "source", "obtained"]] != "").all(axis=1)
+    dated = (frame[["provider", "item", "region", "term", "as_of", "source", "obtained"]] != "").all(axis=1)
     readable = (usd >= 0) & (usd < float("inf")) & frame.unit.isin(UNITS) & dated
     if not readable.all():
         row = int((~readable).argmax())
-        wanted = f"a price of at least 0 per {', '.join(UNITS)}, with region, date and source"
+        wanted = f"a price of at least 0 per {', '.join(UNITS)}, with region, term, date and source"
         raise RawDataError(path, row + 2, ", ".join(frame.iloc[row]), wanted)
     return frame.assign(price_usd=usd)
 
 
 def price(
-    provider: str, item: str, *, region: str | None = None, prices: pd.DataFrame | None = None
+    provider: str,
+    item: str,
+    *,
+    region: str | None = None,
+    term: str = ON_DEMAND,
+    prices: pd.DataFrame | None = None,
 ) -> Input:
     """
-    The price of an item, with the range over all rows.
+    The price of an item under a term, with the range over all rows of that term.
 
     Parameters
     ----------
     region : str, optional
         Selects the value among several prices by their `region` in the list. Required if prices differ.
+    term : str
+        As in the list.
     prices : DataFrame, optional
         As `price_list` returns it; default: the list that comes with the project.
 
     Raises
     ------
     ParameterError
-        No such provider, item or region, or several prices and no region.
+        No such provider, item, term or region, or several prices and no region.
 
     Examples
     --------
@@ -84,7 +94,8 @@ def price(
     rows = prices[prices.provider == provider]
     check_choice(f"item of {provider}", item, sorted(set(rows.item)))
     rows = rows[rows.item == item]
-    chosen = rows
+    check_choice(f"term of {item!r}", term, list(dict.fromkeys(rows.term)))
+    chosen = rows = rows[rows.term == term]
     if region is not None:
         check_choice(f"region of {item!r}", region, list(dict.fromkeys(rows.region)))
         chosen = rows[rows.region == region]
@@ -93,5 +104,5 @@ def price(
         raise ParameterError(f"{item!r} of {provider} has several prices ({each}); say which with region=.")
     row = chosen.iloc[-1]
     low, high = float(rows.price_usd.min()), float(rows.price_usd.max())
-    source = f"{provider}, {item}, {row.region}, {row.as_of}"
+    source = f"{provider}, {item}, {row.region}, {row.term}, {row.as_of}"
     return Input(item, float(row.price_usd), f"USD/{row.unit}", low, high, RANGE, source)

@@ -12,7 +12,7 @@ from scipy import stats
 from ...checks import check_level
 from ...errors import ParameterError
 from ...findings import Finding
-from ...formatting import count, decimals, first_finite, interval, percent, scale, span
+from ...formatting import count, first_finite, interval, percent, places_of, scale, span
 
 PAIRS_INDEPENDENT = "taking pairs as independent"
 VALUES_INDEPENDENT = "values taken as independent"
@@ -168,7 +168,7 @@ class Estimate:
         """Format another interval of the same number in the unit of `written`; "" if there is none."""
         factor = self._scale()[0]
         low, high = other.low / factor, other.high / factor
-        return span(low, high, decimals(self.estimate / factor, low, high))
+        return span(low, high, places_of(self.estimate / factor, low, high))
 
     def _scale(self) -> tuple[float, str]:
         return scale(self.unit, first_finite(self.estimate, self.low, self.high))
@@ -183,7 +183,7 @@ class Estimate:
         rows = [
             ("Estimate", self.written),
             (f"{self.written_level} interval", self.written_interval or "none"),
-            (self.naive.method.capitalize(), self.written_naive or "none"),
+            *([(self.naive.method.capitalize(), self.written_naive)] if self.written_naive else []),
             *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
             ("From", self.counted),
             ("Method", self.method),

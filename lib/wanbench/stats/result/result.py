@@ -123,13 +123,14 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def estimates_shown(estimates) -> pd.DataFrame:
-    """One row of text per estimate: quantity, estimate, interval, interval that ignores dependence, basis."""
+    """One row of text per estimate: quantity, estimate, interval, interval that ignores dependence if any, basis."""
     levels = dict.fromkeys(one.written_level for one in estimates)
     rows = [
         (one.quantity, one.written, one.written_interval, one.written_naive, one.counted) for one in estimates
     ]
     heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Taken as independent", "From")
-    return pd.DataFrame(rows, columns=heads)
+    frame = pd.DataFrame(rows, columns=heads)
+    return frame if (frame[heads[3]] != "").any() else frame.drop(columns=heads[3])
 
 
 def table_html(frame: pd.DataFrame, title: str = "") -> str:

@@ -112,6 +112,7 @@ def best_rate_of(
             why = f"{'every' if curve.mean[-1] <= goal else 'no'} step meets the objective"
         notes += (f"{why}: by the intervals of single steps the rate {bound}",)
     about = {
+        "of": "a typical trial",
         "basis": f"{count(r, 'block')} of {count(len(x), 'step')}",
         "method": STEPS,
         "assumption": ASSUMPTION,
@@ -200,15 +201,17 @@ def searched_rate(
     width = np.sqrt(table.failed_records_per_s[closed] / table.met_records_per_s[closed]) - 1
     error = f"; brackets of ±{number(100 * float(width.max()), 1)} % or less" if closed.any() else ""
     basis = f"{count(len(table), 'search', 'searches')}{error}"
-    about = {"n": len(table), "basis": basis, "method": SEARCHES, "assumption": SEARCHED}
+    about = {"of": "latency", "n": len(table), "basis": basis, "method": SEARCHES, "assumption": SEARCHED}
     return _best_rate(table, q, objective_ms, (value, low, high), level=level, warnings=notes, **about)
 
 
-def _best_rate(rows: pd.DataFrame, q: float, objective_ms: float, found: tuple, **about) -> BestRate:
+def _best_rate(
+    rows: pd.DataFrame, q: float, objective_ms: float, found: tuple, *, of: str, **about
+) -> BestRate:
     name, within = order.name(q), f"within {number(objective_ms)} ms"
     texts = {
         "quantity": f"highest rate with {name} {within}",
-        "claim": f"{name} of latency keeps {within} up to {{}}",
+        "claim": f"{name} of {of} keeps {within} up to {{}}",
     }
     value, low, high = found
     rate = Estimate(estimate=value, low=low, high=high, unit="records/s", **texts, **about)

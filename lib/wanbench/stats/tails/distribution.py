@@ -37,6 +37,10 @@ LARGE_BURST = 0.1
 """A burst is large if it holds at least this share of the records beyond the quantile."""
 RATIO_OF_SHARES = 1.5
 """Ratio of the shares beyond two successive latencies at which the design effect is taken."""
+FEW_BEYOND = 5
+"""
+Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one run.
+"""
 MAX_CELLS = 10_000_000
 """Total number of resampled values of a bootstrap; more would take seconds per quantile."""
 MIN_RESAMPLES = 200
@@ -162,6 +166,7 @@ class Tail:
         # go outwards from the quantile in steps; the end moves out with the effect, until the next step lies beyond it
         effect, beyond = 1.0, self.n - order.rank(self.n, q)
         factor = 1 / RATIO_OF_SHARES if upper else RATIO_OF_SHARES
+        beyond = beyond if upper else min(max(beyond, FEW_BEYOND), self.n - 1)
         while True:
             x = self.at_rank(self.n - round(beyond))
             effect = max(effect, self.parts.design_effect(x, level) if isfinite(x) else 1.0)

@@ -84,7 +84,10 @@ class Knee(Result):
             return f"There is no knee of {name} from {span}: the last step has {rise:.2g} times that of the first."
         if self.where == "before the first step":
             first = f"{self.curve.rates[0]:,.0f} records/s"
-            return f"The knee of {name} lies below {first}: it rises from the first step on."
+            return (
+                f"{name} rises from the first step on, so a knee would lie below {first} (no interval; "
+                f"{self.knee.basis})."
+            )
         second, kneedle = self.second_run, quantity(self.kneedle, "records/s")
         within = f"within {second.written_interval} records/s" if second.written_interval else "anywhere"
         return (

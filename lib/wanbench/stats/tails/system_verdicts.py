@@ -15,8 +15,8 @@ adjusted
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from math import log, nan
+from dataclasses import dataclass, replace
+from math import inf, log, nan
 
 import numpy as np
 import pandas as pd
@@ -61,9 +61,9 @@ class Verdicts(RowsResult):
     ----------
     rows : DataFrame
         `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials), `low`, `high` (not
-        simultaneous), `n_blocks`, `n_a`, `n_b` (records), `p_differs`, `p_tied` (adjusted over all rows), `verdict` (on
-        b, simultaneous over all rows), `verdict_alone` (as if the row were the only one), `reason` (for "not enough
-        data").
+        simultaneous; 0 or infinite where records of one system were lost, so that the ratio is a bound), `n_blocks`,
+        `n_a`, `n_b` (records), `p_differs`, `p_tied` (adjusted over all rows), `verdict` (on b, simultaneous over all
+        rows), `verdict_alone` (as if the row were the only one), `reason` (for "not enough data").
     ratios : tuple of Estimate
         One per row.
     a, b : str
@@ -215,7 +215,9 @@ def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: fl
         notes += (
             f"the values have a resolution of {number(100 * coarse, 0)} % of the ratio, by which the interval is wider",
         )
-    mean = float(logs.mean()) if len(logs) else nan
+    # Where one system lost the record, the ratio is a bound; where both did in one block, there is none.
+    lost_a, lost_b = (bool(np.isinf(each.by_trial(q)).any()) for each in (a, b))
+    mean = float(logs.mean()) if len(logs) and not _both_lost(a, b, q) else nan
     name = order.name(q)
     estimate = ratio_estimate(
         mean,
@@ -229,7 +231,13 @@ def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: fl
         level=level,
         warnings=(*notes, *((f"not enough data: {reason}",) if reason else ())),
     )
+    if not reason:
+        estimate = replace(
+            estimate, low=0.0 if lost_a else estimate.low, high=inf if lost_b else estimate.high
+        )
     differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + margin), coarse)
+    if lost_a or lost_b:  # a bound shows a difference on its own side alone, and no tie
+        differs, tied = nan if (lost_a and mean > 0) or (lost_b and mean < 0) else differs, nan
     row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
     row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
     row |= {"n_a": a.n, "n_b": b.n, "p_differs": differs, "p_tied": tied, "verdict": "", "verdict_alone": ""}
@@ -272,15 +280,15 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
     values = pd.concat(sides)
     if (values <= 0).any():
         return np.empty(0), ()
-    notes, lost = (), int(np.isinf(values).sum())
-    if lost:
+    notes = ()
+    if np.isinf(values).any():
         arrived = [tail.values_ms[-1] for each in (a, b) for tail in each.tails if len(tail.values_ms)]
         if not arrived:
             return np.empty(0), ("no record arrived",)
         values = values.replace(np.inf, max(arrived))
         notes = (
-            f"{order.name(q)} of {count(lost, 'trial')} is that of a lost record, which counts as the slowest that "
-            "arrived",
+            f"{order.name(q)} of some trials is that of a lost record, which counts as the slowest that arrived: the "
+            "ratio is a bound",
         )
     means = np.log(values).groupby(level=[0, 1], sort=False).mean().unstack(0)
     apart = int(means.isna().any(axis=1).sum())
@@ -300,7 +308,11 @@ def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
         return (
             f"a trial has {number(least, 0)} records; {order.name(q)} takes {number(MIN_BEYOND / (1 - q), 0)}"
         )
-    both = set.intersection(*(set(np.array(each.blocks)[np.isinf(each.by_trial(q))]) for each in (a, b)))
-    if both:
-        return f"{order.name(q)} of both is that of a lost record in {count(len(both), 'block')}"
+    if both := _both_lost(a, b, q):
+        return f"{order.name(q)} of both is that of a lost record in {count(both, 'block')}"
     return ""
+
+
+def _both_lost(a: TailTrials, b: TailTrials, q: float) -> int:
+    """The number of blocks in which the quantile of both systems falls on a lost record."""
+    return len(set.intersection(*(set(np.array(each.blocks)[np.isinf(each.by_trial(q))]) for each in (a, b))))

@@ -50,11 +50,14 @@ class Detected(Result):
         Time from when the fault took effect to the alarm on its broker, over all episodes. An episode that ended
         without an alarm gives a lower limit.
     share : Estimate
-        Share of episodes with an alarm before their end.
+        Share of episodes with an alarm on their broker before their end.
+    misnamed : Estimate
+        Share of episodes with an alarm on another broker before their end.
     false_alarms : Estimate
         False alarms per hour of undisturbed time of one broker.
     episodes : DataFrame
-        One row per episode: key, number, node_id, kind, in_force_at_s, delay_s, censored.
+        One row per episode: key, number, node_id, kind, in_force_at_s, delay_s, censored, others (alarms on other
+        brokers).
     alarms : DataFrame
         One row per alarm: key, node_id, at_s, ratio, what ("episode", "false", "other").
     agrees : bool or None
@@ -64,6 +67,7 @@ class Detected(Result):
 
     delay: Median
     share: Estimate
+    misnamed: Estimate
     false_alarms: Estimate
     episodes: pd.DataFrame = field(default_factory=pd.DataFrame)
     alarms: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -75,11 +79,11 @@ class Detected(Result):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The estimates for which there are data."""
-        return tuple(each for each in (self.delay, self.share, self.false_alarms) if each.n)
+        return tuple(each for each in (self.delay, self.share, self.misnamed, self.false_alarms) if each.n)
 
     @property
     def sentence(self) -> str:
-        """Delay, share and false alarms, and whether a replay gives the same alarms."""
+        """Delay, shares and false alarms, and whether a replay gives the same alarms."""
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
@@ -143,7 +147,8 @@ def detection(
         alarms += [_key(run) | _judged(one, mine, quiet) for one in found]
     frame = pd.DataFrame(alarms, columns=[*KEY, "node_id", "at_s", "ratio", "what"])
     rows = pd.DataFrame(
-        episodes, columns=[*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored"]
+        episodes,
+        columns=[*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"],
     )
     about = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
     notes = (
@@ -154,6 +159,11 @@ def detection(
         share_of(
             int((~rows.censored.astype(bool)).sum()), len(rows), level=level, unit_name="episode",
             quantity="share of episodes detected", claim="{} of the episodes were detected before they ended",
+        ),
+        share_of(
+            int((rows.others > 0).sum()), len(rows), level=level, unit_name="episode",
+            quantity="share of episodes with an alarm on another broker",
+            claim="In {} of the episodes a broker that was not slow was named as well",
         ),
         rate_per_h(int((frame.what == "false").sum()), hours, level=level),
         rows,
@@ -263,8 +273,9 @@ def _episodes(actions, found, run, begin_s) -> tuple[list[dict], int]:
             continue
         force_s = row["in_force_at_s"]
         end_s = row["done_at_s"] if pd.notna(row["done_at_s"]) else run["ended_at_s"]
-        times = [one["at_s"] for one in found if one["node_id"] == row["node_id"]]
-        first = min((at_s for at_s in times if force_s <= at_s <= end_s), default=None)
+        during = [one for one in found if force_s <= one["at_s"] <= end_s]
+        own = [one["at_s"] for one in during if one["node_id"] == row["node_id"]]
+        first = min(own, default=None)
         rows.append(
             _key(run)
             | {name: row[name] for name in ("number", "node_id", "kind", "in_force_at_s")}
@@ -272,6 +283,7 @@ def _episodes(actions, found, run, begin_s) -> tuple[list[dict], int]:
                 "delay_s": (end_s if first is None else first) - force_s,
                 "censored": first is None,
                 "end_s": end_s,
+                "others": len(during) - len(own),
             }
         )
     return rows, left_out

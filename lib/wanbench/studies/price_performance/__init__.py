@@ -9,7 +9,7 @@ from .frontier import frontier
 from .full_resource import full_resource
 from .machine import enough_processors
 from .over_time import over_time
-from .prices import per_processor_hour
+from .prices import paid_over_listed, per_processor_hour
 from .recount import recount_agrees
 from .trials import size_trials
 
@@ -20,6 +20,7 @@ __all__ = [
     "frontier",
     "full_resource",
     "over_time",
+    "paid_over_listed",
     "per_processor_hour",
     "recount_agrees",
     "size_trials",

@@ -52,6 +52,23 @@ class Frontier(RowsResult):
             f"cheaper and faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."
         )
 
+    def shown(self) -> pd.DataFrame:
+        """One row per setting: cost and p99 with their intervals, as the cost table writes them, and the verdict."""
+        rows = []
+        for row in self.rows.itertuples():
+            cost, p99 = self.costs.means[row.setting], self.latencies.means[row.setting]
+            rows.append(
+                {
+                    "setting": row.setting,
+                    "USD per billion": cost.written.removesuffix(" USD"),
+                    "USD per billion, interval": cost.written_interval,
+                    "p99": p99.written,
+                    "p99, interval": p99.written_interval,
+                    "verdict": f"{row.verdict} by {row.by}" if row.by else row.verdict,
+                }
+            )
+        return pd.DataFrame(rows)
+
 
 def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:
     """

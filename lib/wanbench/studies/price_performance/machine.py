@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...errors import MissingDataError
 from ...formatting import number
-from ...stats.result import RowsResult
+from ...stats.result import RowsResult, text_table
 from .full_resource import FULL
 from .trials import SizeTrials, quotas_of
 
@@ -61,6 +61,10 @@ class Machine(RowsResult):
             f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. {used}If "
             "sizes differ only in processors, the machine may be the cause of a tie."
         )
+
+    def shown(self) -> pd.DataFrame:
+        """The rows as text."""
+        return text_table(self.rows.assign(enough=self.rows.enough.map({True: "yes", False: "no"})))
 
     @property
     def cautions(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 from ...figures import theme
 from .over_time import KEY, PANELS, OverTime
 
-COLUMNS = 4
+COLUMNS = 3
 PANEL_PX = 190
 
 
@@ -47,10 +47,9 @@ def over_time(result: OverTime, *, note: str = "") -> go.Figure:
         figure,
         name="metrics-over-time",
         title="Every metric over time",
-        subtitle=f"A line per trial, in steps of {result.step_s:g} s from the end of the warm-up, with "
-        "its last steps before that. Processors and disks are the machine's, which clients "
-        "share; messages and requests are summed "
-        "over brokers; latency is that of producers.",
+        subtitle=f"A line per trial, in steps of {result.step_s:g} s; seconds from the end of the warm-up. Processors "
+        "and disks are the machine's, which clients share; messages and requests are summed over brokers; latency is "
+        "that of producers.",
         alt=f"Small charts of metrics over time. {result}",
         caption=str(result),
         table=rows,

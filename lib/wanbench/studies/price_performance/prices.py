@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from ...checks import check_number
 from ...errors import ParameterError
@@ -37,3 +38,16 @@ def per_processor_hour(provider: str, item: str, processors: int, **which) -> In
     check_number("processors", processors, 1, whole=True)
     found = price(provider, item, **which)
     return Input(f"{item} per processor", found.value / processors, "USD/hour", source=found.source)
+
+
+def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) -> dict[str, float]:
+    """
+    The price under a term over that on demand, by item; `which` is the region and the prices of `stats.cost.price`.
+
+    >>> paid_over_listed("aws", ["m6i.2xlarge"], "on demand")
+    {'m6i.2xlarge': 1.0}
+    """
+    return {
+        item: price(provider, item, term=term, **which).value / price(provider, item, **which).value
+        for item in items
+    }

@@ -13,6 +13,7 @@ import gzip
 import json
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def _messages_per_s(folder: Path, stem: str) -> float | None:
 
 
 def recount(
-    folder: Path | str, *, price_factor: float = 1.0, level: float = 0.95
+    folder: Path | str, *, price_factor: float | Mapping[str, float] = 1.0, level: float = 0.95
 ) -> dict[str, tuple[str, str, str, str]]:
     """By setting: messages per second and its interval, USD per billion messages and its interval, as text."""
     folder, logs, usd = Path(folder), {}, {}
@@ -67,7 +68,8 @@ def recount(
             continue
         logs.setdefault(setting, []).append(math.log(rate))
         sizes = [size for size in trial["broker_sizes"] if size]
-        usd[setting] = price_factor * sum(size["price_usd_per_hour"] for size in sizes)
+        factor = price_factor[setting] if isinstance(price_factor, Mapping) else price_factor
+        usd[setting] = factor * sum(size["price_usd_per_hour"] for size in sizes)
     means = {name: sum(values) / len(values) for name, values in logs.items()}
     squares = sum((value - means[name]) ** 2 for name, values in logs.items() for value in values)
     freedom = sum(map(len, logs.values())) - len(logs)
@@ -105,7 +107,9 @@ class Recount(RowsResult):
         return text_table(self.rows.assign(agrees=self.rows.agrees.map({True: "yes", False: "no"})))
 
 
-def recount_agrees(costs: SizeCosts, folder: Path | str, *, price_factor: float = 1.0) -> Recount:
+def recount_agrees(
+    costs: SizeCosts, folder: Path | str, *, price_factor: float | Mapping[str, float] = 1.0
+) -> Recount:
     """Compare the cost table as shown with its recount from a run folder."""
     again, rows = recount(folder, price_factor=price_factor, level=costs.costs.level), []
     for shown in costs.shown().to_dict("records"):

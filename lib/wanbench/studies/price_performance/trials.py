@@ -82,7 +82,11 @@ class SizeTrials(Result):
 
 
 def size_trials(
-    rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, brokers: int, price_factor: float = 1.0
+    rates: TrialRates,
+    tables: Mapping[str, pd.DataFrame],
+    *,
+    brokers: int,
+    price_factor: float | Mapping[str, float] = 1.0,
 ) -> SizeTrials:
     """
     The trials of broker sizes.
@@ -94,8 +98,8 @@ def size_trials(
         Tables of the run: tests, producers, and, if they exist, metrics and link_samples.
     brokers : int
         Number of brokers of the cluster, for trials with one size for all.
-    price_factor : float
-        Price paid over list price, for all prices: 0.6 with a discount of 40 %.
+    price_factor : float or mapping
+        Price paid over that in the plan, of all settings or by setting: 0.6 with a discount of 40 %.
 
     Raises
     ------
@@ -106,7 +110,8 @@ def size_trials(
         messages_per_s=rates.rates.records_per_s.astype(float)
     )
     frame["usd_per_hour"] = [
-        price_factor * usd_per_hour(text, brokers, name)
+        (price_factor[name] if isinstance(price_factor, Mapping) else price_factor)
+        * usd_per_hour(text, brokers, name)
         for text, name in zip(frame.broker_sizes, frame.setting, strict=True)
     ]
     frame["usd_per_billion"] = frame.usd_per_hour / (3600 * frame.messages_per_s) * 1e9

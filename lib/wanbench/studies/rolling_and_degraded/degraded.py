@@ -46,8 +46,7 @@ class Degraded(RowsResult):
         (`before_ms`), of both halves of the slowness (`early_ms`, `late_ms`), from its end until `SETTLE_S` after the
         broker leads again (`return_ms`), and after that (`after_ms`); `late_back`, `after_back`: whether `late_ms`,
         `after_ms` lies in the earlier interval; back_s, back_censored (time from begin_s until p99 is back, during the
-        slowness); led_late, synced_late, led_after, led_before (partitions of the load); acknowledged, received (in the
-        trial).
+        slowness); led_late, led_after, led_before (partitions of the load).
     limit_ms : float
         Upper end of the earlier interval of p99, as in `DisturbedTrials`.
     """
@@ -105,11 +104,11 @@ class Degraded(RowsResult):
         return " ".join(parts)
 
     def shown(self) -> pd.DataFrame:
-        """One row per arm."""
-        rows = []
+        """One row per quantity, one column per arm."""
+        columns = {}
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
-            row = {"": label(name, demotes), "episodes": str(len(own))}
+            row = {"episodes": str(len(own))}
             for what in ("detected", "demoted"):
                 after = own[f"{what}_s"].dropna()
                 row[what] = f"{len(after)}" + (
@@ -122,8 +121,8 @@ class Degraded(RowsResult):
             row["p99 beyond it for"] = spelled(
                 median_of(own.back_s, own.back_censored, level=self.level, unit="s", quantity="", claim="{}")
             )
-            rows.append(row)
-        return pd.DataFrame(rows)
+            columns[label(name, demotes)] = row
+        return pd.DataFrame(columns).rename_axis("").reset_index()
 
 
 def label(system: str, demotes: bool) -> str:
@@ -192,15 +191,12 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
                 "detected_s": float(alarm.at_s.min()) - begin_s if len(alarm) else nan,
                 "demoted_s": float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan,
                 **p99,
-                "acknowledged": int(trial.about.n_acknowledged),
-                "received": int(trial.about.n_received_per_group_min),
                 "late_back": p99["late_ms"] <= measured.limit_ms,
                 "after_back": p99["after_ms"] <= measured.limit_ms,
                 "back_s": back_s,
                 "back_censored": censored,
                 "led_before": trial.leads(action.node_id, begin_s)[1],
                 "led_late": trial.leads(action.node_id, end_s)[1],
-                "synced_late": trial.leads(action.node_id, end_s)[2],
                 "led_after": trial.leads(action.node_id, next_s - 1)[1],
             }
         )

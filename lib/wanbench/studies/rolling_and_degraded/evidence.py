@@ -13,9 +13,11 @@ from ...stats.outages.bounds import median_of, share_of
 from ...stats.result import Estimate, Result
 from ...stats.trials.means import half_width, ratio_estimate
 from .degraded import METHOD, Degraded
-from .restarts import Restarts, floats
+from .restarts import Restarts
 
-EPISODES = "Episodes are independent and alike"
+EPISODES = (
+    "Episodes are independent and alike; they share one undisturbed p99, whose error is not in the interval"
+)
 
 
 def evidence(
@@ -93,7 +95,9 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
             spikes, len(rows), unit_name="restart", quantity="restarts with p99 beyond its earlier interval",
             claim="p99 was beyond its earlier interval in {} of the restarts",
         ),
-        "roll_errors": _share(floats(rows.leaders_moved) > 0, "restarts that forced clients to find other leaders"),
+        "roll_errors": _share(
+            rows.leaders_moved.dropna().astype(float) > 0, "restarts that forced clients to find other leaders"
+        ),
         "roll_worst_s": Estimate(
             quantity="slowest record of all restarts", claim="The slowest record of all restarts took {}",
             estimate=worst, low=worst, high=inf, unit="s", n=len(rows), basis=count(len(rows), "restart"),
@@ -104,25 +108,19 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
 
 def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
-    trials = demoted.drop_duplicates(["run_id", "test_id"])
-    first = demoted.back_s[~demoted.back_censored.astype(bool)]
+    arm = rows[rows.demotes]
     return {
         "degraded": _ratio(without.early_ms / without.before_ms, "p99 while a broker is slow, over that undisturbed"),
         "degraded_fenced": _share(
             without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
         ),
         "demotion_rest": _ratio(demoted.late_ms / demoted.before_ms, "p99 after demotion, over that undisturbed"),
-        "demotion_lost": share_of(
-            int(np.maximum(trials.acknowledged - trials.received, 0).sum()), int(trials.acknowledged.sum()),
-            quantity="acknowledged records lost, with demotion", claim="{} of the acknowledged records were lost",
-        ),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
-        "demotion_copied": _share(demoted.synced_late > 0, "demotions in which the broker still followed in sync"),
         "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
         "demotion_min": median_of(
-            first / 60, unit="min", quantity="from the start of a slowness until p99 was back, demoted",
+            arm.back_s / 60, arm.back_censored, unit="min", quantity="from the start of a slowness until p99 was back",
             claim="From the start of a slowness until p99 was back, with demotion: {}",
-        ) if len(first) else None,
+        ),
     }  # fmt: skip
 
 

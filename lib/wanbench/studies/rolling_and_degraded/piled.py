@@ -123,7 +123,7 @@ def _row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> dict:
         "phase": phase,
         "lasts_s": to_s - from_s,
         "p99_ms": float("nan") if tail is None else tail.quantile(0.99),
-        "leader_share": max((own / n for n, own, _ in led if n), default=float("nan")),
+        "leader_share": max((own / n for n, own in led if n), default=float("nan")),
         "sent_share": _sent_share(trial, from_s, to_s),
     }
 

@@ -23,7 +23,7 @@ QUANTITIES = {
     "back_s": ("p99 beyond its earlier interval for", "s"),
     "down_s": ("until it answered again", "s"),
     "under_replicated_s": ("under-replicated for", "s"),
-    "leaders_moved": ("leaders moved", "partitions"),
+    "leaders_moved": ("leaders moved, of all topics", "partitions"),
     "n_lost": ("records never received", "records"),
 }
 """Title and unit of each column."""
@@ -76,7 +76,16 @@ class Restarts(RowsResult):
         few = f"few restarts: intervals from the smallest to the largest hold {percent(level)}"
         gone = self.rows[np.isinf(self.rows.worst_ms.astype(float))]
         lost = f"records were never received in {count(len(gone), 'restart')}: they count as slower than all others"
-        return (*((few,) if level < self.level else ()), *((lost,) if len(gone) else ()))
+        unknown = {
+            title: count(missing, "restart")
+            for name, (title, _) in QUANTITIES.items()
+            if (missing := int(np.isnan(floats(self.rows[name])).sum()))
+        }
+        return (
+            *((few,) if level < self.level else ()),
+            *((lost,) if len(gone) else ()),
+            *(f"{title}: without {text} in which it was not seen" for title, text in unknown.items()),
+        )
 
     @property
     def sentence(self) -> str:

@@ -123,17 +123,13 @@ class DisturbedTrial:
             rows.append((starts[at], starts[at] + window_s, tail.quantile(0.99)))
         return pd.DataFrame(rows, columns=["start_s", "end_s", "p99_ms"])
 
-    def leads(self, node_id: int, at_s: float) -> tuple[int, int, int]:
-        """
-        Numbers of partitions of the load: all, those that a broker leads, and those for which it is in sync, by the
-        last sample up to a time.
-        """
+    def leads(self, node_id: int, at_s: float) -> tuple[int, int]:
+        """Numbers of partitions of the load: all, and those that a broker leads, by the last sample up to a time."""
         seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
         if seen.empty:
-            return 0, 0, 0
+            return 0, 0
         seen = seen[seen.at_s == seen.at_s.max()]
-        synced = sum(str(int(node_id)) in str(isr).split(",") for isr in seen.isr)
-        return len(seen), int((seen.leader == node_id).sum()), synced
+        return len(seen), int((seen.leader == node_id).sum())
 
     def under_replicated_s(self, from_s: float, to_s: float) -> float:
         """Time within a period, by the samples, in which a partition of the load had a replica out of sync."""

@@ -44,7 +44,7 @@ class Allowed(Result):
     trials : DataFrame
         One row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
         utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
-        sampled), allowed_records_per_s.
+        sampled), kept_up, allowed_records_per_s.
     """
 
     rates: dict[str, Estimate]
@@ -59,8 +59,20 @@ class Allowed(Result):
 
     @property
     def sentence(self) -> str:
-        """The rate that each system's links allow, and the fullest link at the highest rate."""
-        return " ".join(one.sentence for one in self.estimates)
+        """The rate that each system's links allow, and what was full at the first rate that was too high for it."""
+        return " ".join(f"{one.sentence}{self._too_high(name)}" for name, one in self.rates.items())
+
+    def _too_high(self, system: str) -> str:
+        late = self.trials[(self.trials.system == system) & ~self.trials.kept_up]
+        if late.empty:
+            return ""
+        late = late[late[RATE] == late[RATE].min()]
+        busy = late.busy_percent.mean()
+        processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
+        return (
+            f" At {number(late[RATE].iloc[0])} records/s, with which it did not keep up, the fullest link carried "
+            f"{quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
+        )
 
     def table(self) -> pd.DataFrame:
         """`trials`."""
@@ -142,6 +154,7 @@ def allowed(
         "link",
         "utilisation",
         "busy_percent",
+        "kept_up",
         "allowed_records_per_s",
     ]
     return Allowed(rates, rows[columns].reset_index(drop=True))

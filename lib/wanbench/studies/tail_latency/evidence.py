@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 
 from ...formatting import count, number
-from ...stats.result import Estimate, exact_binomial
+from ...stats.result import Estimate
 from ...stats.tails import quantile_intervals as order
 from ...stats.tails.repeated import TailTrials
 from ...stats.trials.means import geometric_mean
 from .side_by_side import SideBySide
-from .trials import BEHIND, SystemTrials
 
 METHOD = (
     "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
@@ -26,7 +25,7 @@ Term = tuple[TailTrials, float, int]
 
 
 def evidence(
-    trials: SystemTrials, by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None
+    by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None
 ) -> dict[str, Estimate]:
     """
     Every measured estimate that a claim refers to.
@@ -34,13 +33,13 @@ def evidence(
     The first system stands for the source's Apache Kafka and is the numerator of ratios. "Highest" throughput is the
     last step at which both systems have trials that count, whether or not they kept up.
     """
-    found = {"on_schedule": _on_schedule(trials)}
+    found = {}
     for name, table in (("throughput", by_rate), ("partitions", by_partitions)):
         if table is None:
             continue
         if len(table.steps) > 1:
             found |= _growth(name, table)
-        best = max(table.steps, key=lambda step: step.ratio.estimate)
+        best = max(table.steps, key=lambda step: np.nan_to_num(step.ratio.estimate))
         largest = "largest_ratio" if name == "throughput" else "largest_partitions_ratio"
         found[largest] = _noted(best.ratio, CHOSEN if len(table.steps) > 1 else "")
     if by_rate is not None:
@@ -62,7 +61,12 @@ def _growth(name: str, table: SideBySide) -> dict[str, Estimate]:
         found["ratio_growth"] = _combined(terms, f"ratio of both systems' {p}, {steps}")
         found["growth_ratio"] = _combined(terms, f"growth of {p} of {a.name} over that of {b.name}, {steps}")
         return found
-    ordered = sorted(table.steps, key=lambda step: step.ratio.estimate)
+    ordered = sorted(
+        (step for step in table.steps if np.isfinite(step.ratio.estimate)),
+        key=lambda step: step.ratio.estimate,
+    )
+    if not ordered:
+        return found
     (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
     found["ratio_partitions_growth"] = _noted(
         _combined(
@@ -125,25 +129,6 @@ def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Esti
         else (),
     )
     return replace(one, basis=count(len(kept), "block"))
-
-
-def _on_schedule(trials: SystemTrials) -> Estimate:
-    """The share of the trials in which the generator kept its schedule."""
-    ran = trials.rows[trials.rows.counts | (trials.rows.why == BEHIND)]
-    kept, n = int(ran.counts.sum()), len(ran)
-    low, high = exact_binomial(kept, n)
-    return Estimate(
-        quantity="trials in which the generator kept its schedule",
-        claim="The generator kept its schedule in {} of the trials",
-        estimate=kept / n if n else float("nan"),
-        low=low,
-        high=high,
-        unit="fraction",
-        n=n,
-        basis=count(n, "trial"),
-        method="exact binomial (Clopper & Pearson 1934)",
-        assumption="Trials are independent",
-    )
 
 
 def _noted(one: Estimate, note: str) -> Estimate:

@@ -13,6 +13,7 @@ from ...formatting import number
 from ...stats.result import RowsResult
 from ...stats.tails import quantile_intervals as order
 from ...stats.tails.compare import TailComparison, compare_tails
+from ...stats.tails.distribution import FEW_BEYOND
 from ...stats.tails.repeated import TailTrials
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
@@ -76,7 +77,9 @@ class Percentiles(RowsResult):
                 row |= {
                     name: one.written,
                     f"{name}: {one.written_level} interval": one.written_interval,
-                    f"{name}: records, worth": f"{own.n:,}, {number(own.effective_n, 0)}",
+                    f"{name}: {own.n:,} records are worth": number(own.effective_n, 0)
+                    if own.n * (1 - q) >= FEW_BEYOND
+                    else "unknown",
                 }
             rows.append(row)
         return pd.DataFrame(rows)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, replace
+from math import inf, isfinite
 
 import pandas as pd
 
@@ -108,7 +108,8 @@ class SideBySide(Result):
         """At which steps the second system is better, worse or tied, and how each grows from the first to the last."""
         of_word: dict[str, list[str]] = {}
         for step in self.steps:
-            of_word.setdefault(step.verdict, []).append(f"{number(step.step)} ({step.ratio.written})")
+            ratio = f" ({_bound(step.ratio)}{step.ratio.written})" if isfinite(step.ratio.estimate) else ""
+            of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
         verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
         text = (
             f"{order.name(self.q)} of {self.names[1]} against {self.names[0]}, by {self.unit} (in brackets that of "
@@ -143,7 +144,16 @@ class SideBySide(Result):
             if self.missing
             else []
         )
-        return tuple(dict.fromkeys([*gone, *over, *super().cautions]))
+        notes: dict[str, list[str]] = {}
+        for step in self.steps:
+            for note in step.ratio.warnings:
+                if not (step.reason and step.reason in note):  # the table has it
+                    notes.setdefault(note, []).append(number(step.step))
+        return (
+            *gone,
+            *over,
+            *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()),
+        )
 
     def table(self) -> pd.DataFrame:
         """One row per step: step, payload_bps, both percentiles and the ratio with their intervals, verdict."""
@@ -165,7 +175,7 @@ class SideBySide(Result):
             row[self.unit] = number(step.step)
             for name, one, kept in zip(self.names, (step.a, step.b), step.kept_up, strict=True):
                 row[f"{p} of {name}"] = _spelled(one) + ("" if kept else " *")
-            row[f"{a} over {b}"] = _spelled(step.ratio)
+            row[f"{a} over {b}"] = _bound(step.ratio) + _spelled(step.ratio, "unknown")
             row[f"{b} is"] = step.verdict + (f" ({step.reason})" if step.reason else "")
             rows.append(row)
         return pd.DataFrame(rows)
@@ -175,9 +185,14 @@ def _value(one: Estimate) -> str:
     return one.written if isfinite(one.estimate) else BEYOND
 
 
-def _spelled(one: Estimate) -> str:
+def _bound(ratio: Estimate) -> str:
+    """Says so if the ratio is a bound, because records of one system were lost."""
+    return "at least " if ratio.high == inf else "at most " if ratio.low == 0 else ""
+
+
+def _spelled(one: Estimate, unknown: str = BEYOND) -> str:
     if not isfinite(one.estimate):
-        return BEYOND
+        return unknown
     return f"{one.written} ({one.written_interval})" if one.written_interval else one.written
 
 
@@ -231,15 +246,17 @@ def side_by_side(
 
 def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio: Estimate) -> Step:
     a, b = names
+    ratio = ratio.transformed(
+        lambda b_over_a: 1 / b_over_a if b_over_a else inf,
+        quantity=f"{order.name(q)} at {number(value)}, {a} over {b}",
+        claim="",
+        unit="times",
+    )
+    claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"
     return Step(
         value,
         *(each.pooled.estimate(q, level=ratio.level) for each in pair),
-        ratio.transformed(
-            lambda b_over_a: 1 / b_over_a,
-            quantity=f"{order.name(q)} at {number(value)}, {a} over {b}",
-            claim=f"At {number(value)}, {order.name(q)} of a trial of {a} is {{}} that of {b}",
-            unit="times",
-        ),
+        replace(ratio, claim=claim),
         row.verdict,
         row.reason,
         pair,

@@ -65,7 +65,8 @@ def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
         figure,
         name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
         title=f"{result.name}, two systems",
-        subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep up.",
+        subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep up. "
+        "Not drawn: beyond the time waited.",
         alt=f"{result.name}, {count(len(result.steps), 'step')}. {result.sentence}",
         caption=str(result),
         table=result.table(),
