@@ -49,6 +49,13 @@ def test_this_machine_answers_with_this_python():
     assert python.modules == {"confluent_kafka", "kafka", "wanbench"}
 
 
+def test_another_wanbench_on_a_host_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(programs, "_PACKAGE", tmp_path)
+    programs._question.cache_clear()
+    assert programs.host_python(Asked()).modules == {"confluent_kafka", "kafka"}
+    programs._question.cache_clear()
+
+
 def test_a_host_is_asked_once_and_given_a_program_once(tmp_path):
     host, program = Asked(answer("kafka", "wanbench")), tmp_path / "program.py"
     for _ in range(3):

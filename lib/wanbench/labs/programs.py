@@ -7,12 +7,15 @@ open.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 import sys
 import tempfile
 import uuid
 import zipfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -24,6 +27,7 @@ _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka":
 """The modules that our programs import besides the standard library, and the packages that hold them."""
 _ARCHIVED = ("__init__.py", "kafka/**/*.py", "kafka/**/*.json")
 """What modules of `wanbench.kafka` that run on hosts import of wanbench: they import nothing outside that room."""
+_PACKAGE = Path(__file__).parents[1]
 
 # The Python that the host is known to have answers, or the first that it has: the one that runs this code, which a host
 # on this machine shares, or else the host's own. Folders without a name are left out, for Python would look in the
@@ -31,17 +35,32 @@ _ARCHIVED = ("__init__.py", "kafka/**/*.py", "kafka/**/*.json")
 _FIND_PYTHON = (
     'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
 )
-_QUESTION = f"""
-import importlib.util, json, sys
+
+
+def _digest(package, patterns):
+    """A hash of the files of a package. Runs here and on hosts, to compare: with built-ins and what both import."""
+    files = sorted(path for pattern in patterns for path in package.glob(pattern))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+@cache
+def _question() -> str:
+    """Which Python this is, and which modules it has; a wanbench that differs from this one does not count."""
+    return f"""
+import hashlib, importlib.util, json, pathlib, sys
 sys.path = [folder for folder in sys.path if folder]
-modules = [name for name in {tuple(_PACKAGES)} if importlib.util.find_spec(name)]
-print(json.dumps({{"executable": sys.executable, "modules": modules}}))
+{inspect.getsource(_digest)}
+found = {{name: importlib.util.find_spec(name) for name in {tuple(_PACKAGES)}}}
+own = found["wanbench"] and found["wanbench"].origin
+if not own or _digest(pathlib.Path(own).parent, {_ARCHIVED}) != {_digest(_PACKAGE, _ARCHIVED)!r}:
+    found["wanbench"] = None
+print(json.dumps({{"executable": sys.executable, "modules": [name for name in found if found[name]]}}))
 """
 
 
 @dataclass(frozen=True)
 class HostPython:
-    """The Python of a host: its path there, and which of the modules of `_PACKAGES` it can import."""
+    """The Python of a host: its path there, and which of `_PACKAGES` it can import; of wanbench, only this one."""
 
     executable: str
     modules: frozenset[str]
@@ -71,7 +90,7 @@ def host_python(host: Host) -> HostPython:
     remembered = _remembered(host)
     if remembered.python is None:
         tried = [host.python] if host.python else [sys.executable, "python3"]
-        command = ["sh", "-c", _FIND_PYTHON, _QUESTION, *tried]
+        command = ["sh", "-c", _FIND_PYTHON, _question(), *tried]
         done = host.run(command, timeout_s=_TIMEOUT_S, ok=None)
         try:
             answer = json.loads(done.stdout)
@@ -118,7 +137,7 @@ def program_command(host: Host, program: Path) -> list[str]:
 
 def _archive_on(host: Host) -> str:
     """The path of a zip file with `_ARCHIVED`, of 0.1 MB, from which Python imports; puts it on the host."""
-    remembered, package = _remembered(host), Path(__file__).parents[1]
+    remembered, package = _remembered(host), _PACKAGE
     target = f"{remembered.scratch}/wanbench.zip"
     if package not in remembered.programs:
         with tempfile.TemporaryDirectory(prefix="wanbench-") as folder:
