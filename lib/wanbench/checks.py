@@ -10,13 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from numbers import Integral, Real
 
-import numpy as np
-
 from .errors import ParameterError
-
-SIZES = (1e-60, 1e60)
-"""A measured number beyond is a fault of its file; sums of fourth powers of those between stay within floats."""
-SIZED = f"0, or a number from {SIZES[0]:g} to {SIZES[1]:g} in size"
 
 
 def check_number(
@@ -183,28 +177,9 @@ def check_table(name: str, tables: Mapping):
     return tables[name]
 
 
-def beyond_size(values) -> np.ndarray:
-    """
-    Which numbers are finite and not 0, but larger or smaller than `SIZES`.
-
-    >>> beyond_size([1e300, -1e-300, 1e9, 0.0, inf]).tolist()
-    [True, True, False, False, False]
-    """
-    sizes = np.abs(np.asarray(values, dtype=float))
-    return np.isfinite(sizes) & (sizes > 0) & ((sizes < SIZES[0]) | (sizes > SIZES[1]))
-
-
-def check_sizes(name: str, values):
-    """Numbers that are all within `SIZES`, 0, infinite or NaN."""
-    bad = np.flatnonzero(beyond_size(values))
-    if len(bad):
-        raise refusal(f"{name} in row {bad[0]}", float(np.asarray(values, dtype=float)[bad[0]]), SIZED)
-    return values
-
-
 def refusal(name: str, value, allowed: str) -> ParameterError:
     """The error for an invalid parameter; the value is cut after 200 characters."""
-    given = repr(value.item() if isinstance(value, np.generic) else value)
+    given = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # numpy's numbers: plain
     return ParameterError(
         f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}."
     )

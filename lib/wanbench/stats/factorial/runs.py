@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from ...checks import check_choice, check_columns, check_sizes
+from ...checks import check_choice, check_columns
 from ...errors import ParameterError
 from ...formatting import count
+from ..sizes import check_sizes
 
 
 def usable_runs(

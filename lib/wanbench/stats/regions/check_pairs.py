@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ...checks import SIZED, beyond_size, check_columns, refusal
+from ...checks import check_columns, refusal
+from ..sizes import SIZED, beyond_size
 
 ENDS = ("from_region", "to_region")
 TEXTS = (*ENDS, "from_cloud", "to_cloud")
@@ -22,7 +23,7 @@ def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
         Table `pairs`, as `ingest.summarise_pairs` makes it.
     columns : str
         The columns that the analysis needs. Names of regions and clouds must be text in every row; all others numbers
-        or missing, of a size in `checks.SIZES`; `distance_km` and `light_rtt_ms` also finite and not negative.
+        or missing, of a size in `sizes.SIZES`; `distance_km` and `light_rtt_ms` also finite and not negative.
 
     Raises
     ------

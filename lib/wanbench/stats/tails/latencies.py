@@ -13,10 +13,11 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from ...checks import check_sizes, refusal
+from ...checks import refusal
 from ...errors import ParameterError
 from ...formatting import count
 from ..result import Estimate, Result
+from ..sizes import check_sizes
 from . import histograms, stationarity
 from . import quantile_intervals as order
 from .distribution import Tail

@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_choice, check_columns, check_level, check_number, check_sizes
+from ...checks import check_choice, check_columns, check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, percent, quantity
 from ..result import Estimate, Interval, exact_binomial
+from ..sizes import check_sizes
 from .intervals import half_width
 from .mathis import RANDOM
 from .window import buffer_bytes

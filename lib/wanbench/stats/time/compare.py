@@ -16,10 +16,11 @@ from math import isfinite, isnan, nan
 import numpy as np
 import pandas as pd
 
-from ...checks import check_columns, check_level, check_sizes, refusal
+from ...checks import check_columns, check_level, refusal
 from ...errors import ParameterError
 from ...formatting import count, number, quantity
 from ..result import Estimate, Interval, Result
+from ..sizes import check_sizes
 from . import arms as methods
 from .arms import Arm, Contrast
 from .series import fit_series

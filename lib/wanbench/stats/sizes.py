@@ -1,0 +1,30 @@
+"""Numbers too large or too small to be measurements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..checks import refusal
+
+SIZES = (1e-60, 1e60)
+"""A measured number beyond is a fault of its file; sums of fourth powers of those between stay within floats."""
+SIZED = f"0, or a number from {SIZES[0]:g} to {SIZES[1]:g} in size"
+
+
+def beyond_size(values) -> np.ndarray:
+    """
+    Which numbers are finite and not 0, but larger or smaller than `SIZES`.
+
+    >>> beyond_size([1e300, -1e-300, 1e9, 0.0, np.inf]).tolist()
+    [True, True, False, False, False]
+    """
+    sizes = np.abs(np.asarray(values, dtype=float))
+    return np.isfinite(sizes) & (sizes > 0) & ((sizes < SIZES[0]) | (sizes > SIZES[1]))
+
+
+def check_sizes(name: str, values):
+    """Numbers that are all within `SIZES`, 0, infinite or NaN."""
+    bad = np.flatnonzero(beyond_size(values))
+    if len(bad):
+        raise refusal(f"{name} in row {bad[0]}", float(np.asarray(values, dtype=float)[bad[0]]), SIZED)
+    return values
