@@ -94,12 +94,12 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
 def test_a_search_finds_what_a_link_carries(narrow_lab, tmp_path):
     """
     4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add: 24 are carried and 70 are not. A machine with other
-    work may end a search early, or turn its first step; the best of three shows the link, unless one ended early.
+    work may make a generator late, or turn a search's first step; the better of two shows the link, unless one was late.
     """
     load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=3, warmup_s=1, drain_s=2)
     search = KafkaRateSearch(load, 1_500, 3, 200, steps=2)
     decided = []
-    for attempt in range(3):
+    for attempt in range(2):
         folder = tmp_path / f"{attempt}"
         search.run(narrow_lab.host("us"), narrow_lab.host("eu"), folder, "0001.1")
         steps = kafka_rate_search.read(folder / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
@@ -111,6 +111,6 @@ def test_a_search_finds_what_a_link_carries(narrow_lab, tmp_path):
             decided.append(steps.met.tolist())
         if [True, False] in decided:
             return
-    if len(decided) < 3:
-        pytest.skip(f"nothing is known: of three searches the generator fell behind in {3 - len(decided)}")
+    if len(decided) < 2:
+        pytest.skip(f"nothing is known: of two searches the generator fell behind in {2 - len(decided)}")
     raise AssertionError(decided)
