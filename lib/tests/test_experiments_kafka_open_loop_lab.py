@@ -94,7 +94,7 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
 def test_a_search_finds_what_a_link_carries(narrow_lab, tmp_path):
     """
     4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add: 24 are carried and 70 are not. A machine with other
-    work may make a generator late, or turn a search's first step; the better of two shows the link, unless one was late.
+    work may make a generator late, or turn a first step; the better of two searches shows the link, unless one is late.
     """
     load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=3, warmup_s=1, drain_s=2)
     search = KafkaRateSearch(load, 1_500, 3, 200, steps=2)
