@@ -110,7 +110,7 @@ def cautions(workload, driver) -> tuple[str, ...]:
         "The benchmark's producer fills a batch for one partition before it turns to the next; records of an open-loop "
         "load go to the partitions in turn, so its batches have fewer records where there are several partitions.",
         "The benchmark's clients are Kafka's Java clients, those of an open-loop load librdkafka; latencies differ "
-        "unless producers have one request in flight (see OpenMessaging).",
+        "if producers have several requests in flight (see OpenMessaging).",
         "The benchmark stops at its scheduled end; an open-loop load waits drain_s for records in transit.",
     ]
     if workload.warmupDurationMinutes is None:
