@@ -24,6 +24,7 @@ from wanbench.experiments import Iperf3, Ping
 from wanbench.ingest.lab_cost import lab_cost
 from wanbench.labs import AzureLab, GcpLab, azure, gcp
 from wanbench.labs.rented import SeveralClouds, leases, on_one_cloud
+from wanbench.labs.rented.tenancy import Tenancy
 from wanbench.labs.spending import BudgetError, spent_before_usd
 from wanbench.plan import make_plan
 from wanbench.runs import find
@@ -149,6 +150,33 @@ def test_one_cloud_that_fails_takes_the_other_down_too_and_the_run_says_what_tha
     run = measure(plan, clouds["lab"](), **options)
     assert run.folder == failed.folder and len(run.lab["hosts"]) == 2 and run.manifest["sessions"] == 2
     assert lab_cost(run).spent_usd[1] > cost.spent_usd[1] and lab_cost(run).expected_usd[1] > 0
+
+
+def test_a_killed_session_counts_as_if_its_hosts_had_run_until_they_ended_themselves(
+    clouds, tmp_path, monkeypatch
+):
+    plan = make_plan(regions=REGIONS, experiments=[Ping(count=2, interval_s=0.01)], batch=1)
+    options = {"data_folder": tmp_path, "campaign": "killed", "progress": False}
+    clouds["gcp"].faults = [("instances", "bulk_insert", "QUOTA_EXCEEDED")]
+    with monkeypatch.context() as killed:
+        killed.setattr(Tenancy, "keep_costs", lambda *_: [])  # a killed driver does not reach it
+        with pytest.raises(LabError, match="QUOTA_EXCEEDED"):
+            measure(plan, clouds["lab"](), **options)
+    [folder] = (tmp_path / "raw" / "killed").iterdir()
+    at_most = clouds["lab"]()
+    at_most.agree_to(plan, "killed")
+    assert spent_before_usd(folder) == pytest.approx(at_most.at_most().high_usd)
+    with pytest.raises(BudgetError, match="spent on this run already"):
+        measure(plan, clouds["lab"](budget_usd=spent_before_usd(folder)), **options)
+    run = measure(plan, clouds["lab"](), **options)
+    cost = lab_cost(run)
+    assert run.folder == folder and cost.killed == 1 and "until they ended themselves" in str(cost)
+    assert cost.spent_usd[0] < spent_before_usd(folder) < cost.spent_usd[1] + 1e-9
+    assert [path.name for path in sorted((folder / "lab_cost").iterdir())] == [
+        "if-killed-1.json",
+        "session-1.json",
+    ]
+    run.verify()
 
 
 def test_what_remains_on_either_is_named_with_its_cloud(clouds, monkeypatch):

@@ -43,6 +43,14 @@ def test_the_knee_lies_between_steps_and_a_second_runs_in_its_interval():
     assert found.figure().layout.meta is not None and len(found.table()) == 2
 
 
+def test_a_knee_that_every_block_holds_at_a_step_is_only_known_to_be_nearer_to_it_than_to_the_next():
+    rates, logs = np.array([50.0, 90.0, 100.0, 140.0, 200.0]), np.log([60.0, 51.0, 98.0, 955.0, 4049.0])
+    curve = StepCurve(0.99, rates, (1, 2, 3), np.stack([logs, logs - 0.01, logs + 0.01]), 15)
+    found = knee_of(curve)
+    assert found.knee.estimate == pytest.approx(90, rel=0.01)
+    assert (found.knee.low, found.knee.high) == pytest.approx((4_500**0.5, 9_000**0.5), rel=0.01)
+
+
 def test_a_level_curve_has_no_knee():
     found = tails.knee(stepped(lambda rate: 20), 0.5)
     assert (

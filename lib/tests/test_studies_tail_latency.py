@@ -127,6 +127,9 @@ def test_the_knee_lies_where_capacity_was_made_to_end(trials, tables):
     found = tail_latency.knees(trials, links, partitions=6)
     assert 1500 < found.knees["plain"].knee.estimate < 2500 < found.knees["near"].knee.estimate < 4000
     assert "The links allow it" in found.sentence and found.figure().data
+    left_out = "plain: steps above 4,000 records/s, where the system never keeps up, are left out of the fit"
+    assert left_out in found.cautions
+    assert [len(curve.rates) for curve in found.curves.values()] == [5, 5]
     with pytest.raises(MissingDataError, match="no knee of plain"):
         tail_latency.knees(trials, partitions=60)
 

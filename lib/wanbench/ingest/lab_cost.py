@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..errors import RawDataError
 from .json_values import read_json
 
-EXPERIMENT = "lab_cost"
+EXPERIMENT, IF_KILLED = "lab_cost", "if-killed-"
 _EXPECTED = 'a JSON object with "expected" and "spent", each with "items" that have low_usd and high_usd'
 
 
@@ -18,25 +18,32 @@ class LabCost:
     expected_usd: tuple[float, float]
     spent_usd: tuple[float, float]
     unknown: tuple[str, ...] = ()
+    killed: int = 0
+    """Sessions that were killed: up to what hosts cost that ran until they ended themselves."""
 
     def __str__(self) -> str:
         spent, expected = (f"{low:.2f} to {high:.2f}" for low, high in (self.spent_usd, self.expected_usd))
         without = f", without {', '.join(self.unknown)}" if self.unknown else ""
-        return f"{spent} USD spent, {expected} USD expected{without}"
+        killed = (
+            ", the most if hosts of killed sessions ran until they ended themselves" if self.killed else ""
+        )
+        return f"{spent} USD spent{killed}, {expected} USD expected{without}"
 
 
 def lab_cost(run) -> LabCost | None:
     """
     The cost of a run's lab; None if no hosts are rented.
 
-    The cost of a killed session, which leaves no such file, is missing.
+    Of a killed session, only the most that it may have cost is known.
 
     Raises
     ------
     RawDataError
         A file is not what a lab writes.
     """
-    paths = [run.folder / file["path"] for file in run.raw_files() if file["experiment"] == EXPERIMENT]
+    killed = sorted(run.folder.glob(f"{EXPERIMENT}/{IF_KILLED}*.json"))
+    files = [run.folder / file["path"] for file in run.raw_files() if file["experiment"] == EXPERIMENT]
+    paths = [*killed, *files]
     if not paths:
         return None
     sums, unknown = {"expected": [0.0, 0.0], "spent": [0.0, 0.0]}, {}
@@ -53,4 +60,4 @@ def lab_cost(run) -> LabCost | None:
                         total[1] += float(high)
         except (KeyError, TypeError, ValueError):
             raise RawDataError(path, None, str(content)[:200], _EXPECTED) from None
-    return LabCost(tuple(sums["expected"]), tuple(sums["spent"]), tuple(unknown))
+    return LabCost(tuple(sums["expected"]), tuple(sums["spent"]), tuple(unknown), len(killed))

@@ -18,6 +18,9 @@ YES_VARIABLE = "WANBENCH_YES"
 COSTS = "lab_cost"
 """The folder of a run's raw files in which each session says what its lab was expected to cost, and did."""
 
+IF_KILLED = "if-killed-"
+"""Begins the names of files there that say what a session costs at most; they stay where a session was killed."""
+
 
 class BudgetError(LabError):
     """What is asked for would cost more than its budget allows, or what it costs is not agreed to."""
@@ -125,7 +128,8 @@ def spent_before_usd(folder: Path) -> float:
     """
     What earlier sessions of the run in this folder have spent at most, by the files that their labs left.
 
-    A session that was killed left none, and an item of unknown price does not count.
+    A session that was killed counts as if its hosts had run until they ended themselves; an item of unknown price does
+    not count.
     """
     items = (
         item

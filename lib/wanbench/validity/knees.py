@@ -53,7 +53,11 @@ def p99_ms(rate: np.ndarray | float) -> np.ndarray:
 def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]:
     """One run of stepped trials, a second like it, and as many searches as blocks."""
     rng = np.random.default_rng(seed)
-    rates = STEPS[steps] * SATURATION
+    loads = STEPS[steps]
+    beyond = loads[
+        loads > STEADY
+    ]  # as the study of tails does, nothing above the first step beyond saturation
+    rates = SATURATION * (loads[loads <= beyond[0]] if len(beyond) else loads)
     first, second = (_curve(rates, _logs(rates, n_blocks, scatter, rng)) for _ in range(2))
     found = knee_of(first)
     if steps == "flat":

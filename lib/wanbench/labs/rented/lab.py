@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -184,9 +185,11 @@ class RentedLab(Cloud, Tenancy):
             overrides=self.price_overrides,
         )
         if plan is None:
-            expected = self._costs.of(None, self.ttl_s)
+            expected = self._at_most = self._costs.of(None, self.ttl_s)
         else:
-            expected = self._costs.of(self._charged(plan.sent_bytes()), plan.expected_s(), set_up_s=SET_UP_S)
+            sent = self._charged(plan.sent_bytes())
+            expected = self._costs.of(sent, plan.expected_s(), set_up_s=SET_UP_S)
+            self._at_most = self._costs.of(sent, self.ttl_s)
         ends = f"Hosts on {self.title} end themselves after {self.ttl_s / 3600:.1f} hours."
         return expected, [*notes, *self._costs.notes, ends]
 
@@ -206,6 +209,10 @@ class RentedLab(Cloud, Tenancy):
             return self._costs.of({}, 0.0)
         sent = self._meter.sent(self._hosts(), self.sends_to)
         return self._costs.of(sent, self._meter.running_s())
+
+    def at_most(self) -> Estimate:
+        """See `Tenancy.at_most`; with the bytes of the whole plan."""
+        return replace(self._at_most, table=self._at_most.table.assign(low_usd=0.0))
 
     def prices(self) -> list[dict]:
         """See `Tenancy.prices`."""

@@ -57,6 +57,10 @@ class Several(Tenancy):
         """See `Tenancy.spent`."""
         return _together(everywhere(RentedLab.spent, self._parts))
 
+    def at_most(self) -> Estimate:
+        """See `Tenancy.at_most`."""
+        return _together([part.at_most() for part in self._parts])
+
     def prices(self) -> list[dict]:
         """See `Tenancy.prices`."""
         return [price for part in self._parts for price in part.prices()]

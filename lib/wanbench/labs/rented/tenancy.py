@@ -6,6 +6,7 @@ import json
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ...errors import LabError
@@ -13,7 +14,7 @@ from ...plan.plan import Plan
 from ...runs import RawFile, write_raw
 from ...runs.journal import now_utc
 from ..base import Host, Lab
-from ..spending import COSTS, Estimate, agree, check_budget, spent_before_usd
+from ..spending import COSTS, IF_KILLED, Estimate, agree, check_budget, spent_before_usd
 from ..ssh import SshLab
 from ..ssh.inventory import Entry, Inventory
 from .estate import uninterrupted
@@ -44,7 +45,7 @@ class Tenancy(Lab):
     title: str
     budget_usd: float | None
     yes: bool
-    _ssh = _estimate = None
+    _ssh = _estimate = _folder = _if_killed = None
     _campaign = "by-hand"
     _spent_before_usd = 0.0
 
@@ -59,6 +60,10 @@ class Tenancy(Lab):
     @abstractmethod
     def spent(self) -> Estimate:
         """What the lab has cost so far, from its hours and from the bytes that its hosts' interfaces sent."""
+
+    @abstractmethod
+    def at_most(self) -> Estimate:
+        """What it costs if nobody takes it down, so that hosts run until they end themselves, from nothing to that."""
 
     @abstractmethod
     def prices(self) -> list[dict]:
@@ -94,7 +99,7 @@ class Tenancy(Lab):
 
     def agree_to(self, plan: Plan | None, campaign: str, folder: Path | None = None) -> None:
         """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
-        self._campaign = campaign
+        self._campaign, self._folder = campaign, folder
         self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
         agree(
@@ -118,6 +123,7 @@ class Tenancy(Lab):
         if self._estimate is None:
             self.agree_to(None, self._campaign)
         try:
+            self._say_what_it_costs_if_killed()
             self.rent()
             self.admit(self.addresses())
             self.reach()
@@ -151,16 +157,34 @@ class Tenancy(Lab):
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
         """See `Lab.keep_costs`. A session that failed to open its lab leaves what was expected to the next."""
-        if self._estimate is None or not (spent := self.spent()).hours:
+        if self._estimate is None:
             return []
-        ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
+        spent = self.spent()
+        kept = [self._costs_file(folder, stem, spent, opened=self._ssh is not None)] if spent.hours else []
+        if self._if_killed is not None:
+            (folder / self._if_killed.path).unlink(missing_ok=True)
+            self._if_killed = None
+            with suppress(OSError):  # not empty
+                (folder / COSTS).rmdir()
+        return kept
+
+    def _say_what_it_costs_if_killed(self) -> None:
+        """A killed session cannot say what it cost; this file does, until `keep_costs` removes it."""
+        if self._folder is not None:
+            number = 1 + sum(1 for _ in self._folder.glob(f"{COSTS}/{IF_KILLED}*"))
+            self._if_killed = self._costs_file(
+                self._folder, f"{IF_KILLED}{number}", self.at_most(), opened=True
+            )
+
+    def _costs_file(self, folder: Path, stem: str, spent: Estimate, *, opened: bool) -> RawFile:
         costs = {
-            "expected": self._estimate.as_dict() | ({"items": []} if self._ssh is None else {}),
+            "expected": self._estimate.as_dict() | ({} if opened else {"items": []}),
             "spent": spent.as_dict(),
             "prices": self.prices(),
         }
         content = json.dumps(costs, indent=1).encode() + b"\n"
-        return [write_raw(folder, COSTS, f"{stem}.json", content, **ends)]
+        ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
+        return write_raw(folder, COSTS, f"{stem}.json", content, **ends)
 
     def describe(self) -> dict:
         """What the manifest keeps; no account and no id of an instance."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 import pandas as pd
 
 from ...errors import MissingDataError, ParameterError
-from ...formatting import quantity
+from ...formatting import number, quantity
 from ...stats.result import Estimate, Result
-from ...stats.tails.knee_rate import Knee, knee
+from ...stats.tails.knee_rate import Knee, knee_of
+from ...stats.tails.step_curves import MIN_STEPS, StepCurve, step_curve
 from .allowed import Allowed
 from .trials import RATE, SystemTrials
 
@@ -23,12 +24,15 @@ class Knees(Result):
     Attributes
     ----------
     knees : dict of str to Knee
-        By system, from `stats.tails.knee`.
+        By system, from `stats.tails.knee`: up to the first step at which the system never kept up.
+    curves : dict of str to StepCurve
+        By system, all steps.
     links : dict of str to Estimate
         The rate that the links allow each system, if links were sampled.
     """
 
     knees: dict[str, Knee]
+    curves: dict[str, StepCurve]
     links: dict[str, Estimate]
 
     TITLE = "The knee of each system"
@@ -77,6 +81,9 @@ def knees(
     """
     The knee of each system in its trials at stepped rates.
 
+    Steps above the first at which a system never kept up are left out: there the quantile only shows how long a trial
+    and its wait for answers are. Such a step bends the fitted line, and so moves the knee.
+
     Parameters
     ----------
     links : Allowed, optional
@@ -89,10 +96,25 @@ def knees(
     MissingDataError
         If a system has too few steps or blocks.
     """
-    found = {}
+    found, curves = {}, {}
     for name in trials.systems:
+        rows = trials.stepped(name, RATE, **at)
         try:
-            found[name] = knee(trials.stepped(name, RATE, **at), q, level=level)
+            curves[name] = step_curve(rows, q)
+            found[name] = knee_of(_until_full(curves[name], rows, q), level=level)
         except ParameterError as error:
             raise MissingDataError(f"no knee of {name}: {error}") from error
-    return Knees(found, {} if links is None else links.rates)
+    return Knees(found, curves, {} if links is None else links.rates)
+
+
+def _until_full(curve: StepCurve, rows: pd.DataFrame, q: float) -> StepCurve:
+    """The curve up to the first step at which the system never kept up, but of as many steps as a knee needs."""
+    kept_up = rows.groupby(RATE).kept_up.any()
+    full = kept_up.index[~kept_up]
+    if full.empty or (last := max(full[0], curve.rates[MIN_STEPS - 1])) >= curve.rates[-1]:
+        return curve
+    part = step_curve(rows[rows[RATE] <= last], q)
+    note = (
+        f"steps above {number(last, 0)} records/s, where the system never keeps up, are left out of the fit"
+    )
+    return replace(part, notes=(*part.notes, note))

@@ -17,7 +17,7 @@ def knees(result: Knees, *, note: str = "") -> go.Figure:
     """A typical trial's percentile against the rate; diamonds: knees with their intervals; dashed: what links allow."""
     figure, tables = go.Figure(), []
     for k, (name, one) in enumerate(result.knees.items()):
-        shade, table = theme.SERIES_COLOURS[k], one.curve.table(one.knee.level)
+        shade, table = theme.SERIES_COLOURS[k], result.curves[name].table(one.knee.level)
         tables.append(table.assign(system=name))
         primitives.interval_points(
             figure,
