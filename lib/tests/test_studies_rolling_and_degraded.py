@@ -126,7 +126,7 @@ def test_each_restart_has_what_was_added_to_it(measured):
     assert found.rows.back_s.tolist() == [3.0, 2.0] and not found.rows.back_censored.any()
     assert found.rows.under_replicated_s.tolist() == [3.0, 0.0]
     assert found.of("restart", "excess_p99_ms").estimate == pytest.approx(680, rel=0.01)
-    assert "in 2 of 2 restarts" in str(found)
+    assert "In 2 of 2 restarts p99 left its earlier interval" in str(found)
     with pytest.raises(MissingDataError, match="no trial with restart or kill"):
         study.restarts(study.trials(tables(QUIET)))
 

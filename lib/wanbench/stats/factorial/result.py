@@ -92,7 +92,7 @@ class Factorial(Result):
     @property
     def sentence(self) -> str:
         effects = [estimate.sentence for estimate in (*self.doublings.values(), *self.effects.values())]
-        return " ".join([*effects, self.verdict(), self.shares_sentence()]).strip()
+        return " ".join([*effects, self.verdict(), self.shares_sentence(), self.failing_sentence()]).strip()
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -137,24 +137,24 @@ class Factorial(Result):
         if self.thesis is None:
             return ""
         counts = self.combinations.verdict.value_counts()
-        parts = [
-            f"{'is undecided' if name == 'undecided' else name} in {int(counts[name])}"
-            for name in VERDICTS
-            if name in counts
-        ]
+        holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
         total = count(len(self.combinations), "combination")
         return (
-            f"That {word(self.delay)} matters more than {word(self.rate)} (halving one gains more than doubling the "
-            f"other) {', '.join(parts)} of {total} of levels ({percent(self.thesis.level)} for all together)."
+            f"Halving {word(self.delay)} gains more than doubling {word(self.rate)} in {holds} of {total} of levels, "
+            f"less in {fails}; {undecided} are undecided ({percent(self.thesis.level)} for all together)."
         )
 
     def shares_sentence(self) -> str:
-        """The shares of the factor space in which the thesis holds and fails, in a sentence; "" without a thesis."""
+        """The shares of the factor space with each verdict, in a sentence; "" without a thesis."""
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        shared = f"It holds in {holds} of the space between the levels, fails in {fails}"
-        sentence = f"{shared}, and {undecided} is undecided."
+        return f"Of the space between the levels it is more in {holds}, less in {fails}, undecided in {undecided}."
+
+    def failing_sentence(self) -> str:
+        """Where in the factor space the thesis fails, in a sentence; "" without a thesis, or if nowhere."""
+        if self.thesis is None:
+            return ""
         shares = self.verdict_shares()
         failing = shares[shares.fails > 0].sort_values("fails", ascending=False)
         by = [name for name in self.others if name in shares]
@@ -166,10 +166,8 @@ class Factorial(Result):
             + (f" (in {_percent(row.fails)}: {row.fails_where})" if row.fails < 1 else " (throughout)")
             for row in failing.itertuples()
         ]
-        if not where:
-            return sentence
         more = f"; and {len(where) - MAX_LISTED} more" if len(where) > MAX_LISTED else ""
-        return f"{sentence} It fails with {'; '.join(where[:MAX_LISTED])}{more}."
+        return f"It is less with {'; '.join(where[:MAX_LISTED])}{more}." if where else ""
 
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding on the thesis; its number is the share of the space where it holds."""

@@ -99,8 +99,8 @@ class Restarts(RowsResult):
             )
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
-                f"“{name}” adds {spelled(excess)} to p99 per restart, which was beyond its earlier interval in "
-                f"{spikes} of {count(int(own.sum()), 'restart')}, for {spelled(back)}."
+                f"“{name}” adds {spelled(excess)} to p99 per restart. In {spikes} of "
+                f"{count(int(own.sum()), 'restart')} p99 left its earlier interval, for {spelled(back)}."
             )
         return " ".join(parts)
 
@@ -131,7 +131,7 @@ def spelled(estimate: Median) -> str:
     if not estimate.n:
         return "not seen"
     ends = f" ({estimate.written_interval})" if estimate.written_interval else ""
-    return f"{'at least ' if estimate.at_least else ''}{estimate.written}{ends}"
+    return f"{estimate.written}{' or more' if estimate.at_least else ''}{ends}"
 
 
 def restarts(measured: DisturbedTrials, *, level: float = 0.95) -> Restarts:

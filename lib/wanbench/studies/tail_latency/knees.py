@@ -45,11 +45,12 @@ class Knees(Result):
 
     @property
     def sentence(self) -> str:
-        """The knee of each system, and the rate that its links allow."""
+        """The knee of each system, and the rate that its links allow; the table has more."""
         parts = []
         for name, one in self.knees.items():
             links = f" The links allow it {self.links[name].written}." if name in self.links else ""
-            parts.append(f"{name}: {one.sentence}{links}")
+            rises = one.knee.sentence if isfinite(one.knee.estimate) else one.sentence
+            parts.append(f"{name}: {rises}{links}")
         return " ".join(parts)
 
     @property

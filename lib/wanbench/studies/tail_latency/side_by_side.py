@@ -108,13 +108,16 @@ class SideBySide(Result):
         """At which steps the second system is better, worse or tied, and how each grows from the first to the last."""
         of_word: dict[str, list[str]] = {}
         for step in self.steps:
-            ratio = f" ({_bound(step.ratio)}{step.ratio.written})" if isfinite(step.ratio.estimate) else ""
+            decided = step.verdict in ("better", "worse")
+            ratio = f" ({_bound(step.ratio)}{step.ratio.written})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
         verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
-        text = (
-            f"{order.name(self.q)} of {self.names[1]} against {self.names[0]}, by {self.unit} (in brackets that of "
-            f"{self.names[0]} over it): {verdicts}."
+        over = (
+            f" (in brackets: {self.names[0]} over {self.names[1]})"
+            if {"better", "worse"} & set(of_word)
+            else ""
         )
+        text = f"{order.name(self.q)} of {self.names[1]} by {self.unit}, against {self.names[0]}{over}: {verdicts}."
         if len(self.steps) > 1:
             first, last = self.steps[0], self.steps[-1]
             grown = [
