@@ -131,7 +131,7 @@ def spelled(estimate: Median) -> str:
     if not estimate.n:
         return "not seen"
     ends = f" ({estimate.written_interval})" if estimate.written_interval else ""
-    return f"{estimate.written}{' or more' if estimate.at_least else ''}{ends}"
+    return f"{'at least ' if estimate.at_least else ''}{estimate.written}{ends}"
 
 
 def restarts(measured: DisturbedTrials, *, level: float = 0.95) -> Restarts:
