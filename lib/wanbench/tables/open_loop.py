@@ -74,6 +74,12 @@ declare(
     column("n_acknowledged", "count", "records", "acknowledged in it"),
     column("n_received", "number", "records", "received for the first time in it, mean over the groups"),
     column(
+        "n_resent",
+        "count?",
+        "records",
+        "sent again in it, as a request failed or timed out; null: not counted",
+    ),
+    column(
         "late_max_ms", "number", "ms", "maximum of what the generator itself was late with what was due in it"
     ),
     column("backlog_records", "count?", "records", "due and not yet acknowledged at its end"),

@@ -18,7 +18,7 @@ MOST_SECONDS = 100_000
 """A day, and an hour of warm-up."""
 _OF_PRODUCER = (
     "n_due", "n_handed", "n_answered", "n_failed", "n_sent_in", "n_acknowledged_in", "backlog", "blocked_us",
-    "late_max_us",
+    "late_max_us", "n_resent_in",
 )  # fmt: skip
 _OF_CONSUMER = ("n_received", "n_duplicates", "n_negative", "n_received_in")
 

@@ -138,6 +138,7 @@ class _Load:
                     "n_sent": second["n_sent_in"],
                     "n_acknowledged": second["n_acknowledged_in"],
                     "n_received": sum(received) / len(received) if received else 0.0,
+                    "n_resent": second.counts.get("n_resent_in"),
                     "late_max_ms": second["late_max_us"] / 1e3,
                     "backlog_records": self._backlog(number),
                     "blocked_ms": second["blocked_us"] / 1e3,

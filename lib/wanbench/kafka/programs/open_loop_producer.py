@@ -19,6 +19,7 @@ for each second of the schedule, and one with `ended`. Of a second's object
     n_sent_in, n_acknowledged_in                handed over, and acknowledged, while this second passed
     backlog                                     due so far and neither acknowledged nor failed when it was over
     blocked_us                                  time in it during which a record waited for room in a queue
+    n_resent_in                                 sent again while it passed, as a request had failed or timed out
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ NAP_S = 0.05
 LATE_UNIT_US = 100
 FLUSH_S = 5.0
 """Timeout of a warm-up, before it is retried on the remaining partitions."""
+STATISTICS = {"statistics.interval.ms": 500}
+"""How often librdkafka reports its counters: at least once in every second."""
 ERRORS = 20
 """Maximum of different errors printed."""
 
@@ -136,6 +139,24 @@ class Producer:
             self.client.poll(0.1)
 
 
+def resent(statistics: dict) -> int:
+    """
+    Records sent more than once, or waiting to be: all transmissions, less the records that ever left the queues.
+
+    Partition -1 holds records before their partition is known; they count again in that.
+
+    >>> counters = {"txmsgs": 7, "msgs": 10, "msgq_cnt": 3, "xmit_msgq_cnt": 1}
+    >>> resent({"topics": {"t": {"partitions": {"0": counters, "-1": {"msgs": 10}}}}})
+    1
+    """
+    return sum(
+        each["txmsgs"] - each["msgs"] + each["msgq_cnt"] + each["xmit_msgq_cnt"]
+        for topic in statistics["topics"].values()
+        for number, each in topic["partitions"].items()
+        if number != "-1"
+    )
+
+
 class Process:
     """All producers of one process, and the results of each second of the schedule."""
 
@@ -153,6 +174,13 @@ class Process:
         self.late_max_us = Counter()
         self.backlog: dict[int, int] = {}
         self.blocked_ns = Counter()
+        self.resent = defaultdict(dict)
+        """By producer: records sent again until each second."""
+
+    def take_statistics(self, producer: int, text: str) -> None:
+        """Note how many records a producer has sent again, from librdkafka's counters in JSON."""
+        second = (time.time_ns() - self.start_ns) // NS if self.start_ns else -1
+        self.resent[producer][second] = resent(json.loads(text))
 
     def stop(self, *_) -> None:
         """Send nothing more, wait for nothing, and print."""
@@ -251,6 +279,16 @@ class Process:
     def _outstanding(self) -> int:
         return self.n_due - sum(producer.n_settled for producer in self.producers)
 
+    def _resent_in(self, second: int) -> int:
+        """Records sent again while a second passed."""
+
+        def until(last):
+            return sum(
+                max((n for at, n in of.items() if at <= last), default=0) for of in self.resent.values()
+            )
+
+        return until(second) - until(second - 1)
+
     def drain(self) -> None:
         """Wait for the end of the schedule, then for answers, at most `drain_s`."""
         end_ns = self.start_ns + round(self.length_s * NS)
@@ -284,6 +322,7 @@ class Process:
                     "n_acknowledged_in": sum(p.acknowledged_in[second] for p in self.producers),
                     "backlog": self.backlog.get(second),
                     "blocked_us": self.blocked_ns[second] // 1_000,
+                    "n_resent_in": self._resent_in(second),
                     "late_max_us": self.late_max_us[second],
                     "late": flat(self.late[second]),
                     "publish": flat(published),
@@ -335,7 +374,8 @@ def main() -> int:
     for number in arguments.producers:
         topic = arguments.topics[number % len(arguments.topics)]
         settings = settings_of(arguments.client, arguments.settings)
-        settings |= {"client.id": f"open-loop-producer-{number}"}
+        settings |= STATISTICS | {"client.id": f"open-loop-producer-{number}"}
+        settings |= {"stats_cb": partial(process.take_statistics, number)}
         process.producers.append(Producer(number, topic, confluent_kafka.Producer(settings), process))
     if left := process.warm_up():
         print(f"{left} partitions did not acknowledge a warm-up in {WARM_UP_S:g} s", file=sys.stderr)

@@ -24,6 +24,7 @@ QUANTITIES = {
     "down_s": ("until it answered again", "s"),
     "under_replicated_s": ("under-replicated for", "s"),
     "leaders_moved": ("leaders moved, of all topics", "partitions"),
+    "n_resent": ("records sent again", "records"),
     "n_lost": ("records never received", "records"),
 }
 """Title and unit of each column."""
@@ -177,5 +178,6 @@ def _row(trial: DisturbedTrial, action, over_s, next_s, before, measured: Distur
         "down_s": action.done_at_s - action.began_at_s,
         "under_replicated_s": trial.under_replicated_s(action.began_at_s, next_s),
         "leaders_moved": action.leaders_moved,
+        "n_resent": trial.resent(action.began_at_s, over_s),
         "n_lost": tail.n_lost,
     }

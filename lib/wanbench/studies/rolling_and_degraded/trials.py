@@ -62,8 +62,8 @@ class DisturbedTrial:
         Whether brokers that the detector named were demoted.
     histograms : DataFrame
         Rows of table open_loop_histograms, end to end and after the warm-up.
-    actions, samples, links : DataFrame
-        Rows of tables broker_actions, cluster_samples (only the load's topics) and link_samples.
+    actions, samples, links, sent : DataFrame
+        Rows of tables broker_actions, cluster_samples (only the load's topics), link_samples and open_loop_seconds.
     """
 
     about: pd.Series
@@ -72,6 +72,7 @@ class DisturbedTrial:
     actions: pd.DataFrame
     samples: pd.DataFrame
     links: pd.DataFrame
+    sent: pd.DataFrame
 
     @property
     def start_s(self) -> float:
@@ -130,6 +131,11 @@ class DisturbedTrial:
             return 0, 0
         seen = seen[seen.at_s == seen.at_s.max()]
         return len(seen), int((seen.leader == node_id).sum())
+
+    def resent(self, from_s: float, to_s: float) -> float:
+        """Records sent again in the seconds that overlap a period; NaN if that was not counted."""
+        own = self.sent[(self.sent.at_s + 1 > from_s) & (self.sent.at_s < to_s)].n_resent
+        return float(own.sum()) if len(own) and own.notna().all() else nan
 
     def under_replicated_s(self, from_s: float, to_s: float) -> float:
         """Time within a period, by the samples, in which a partition of the load had a replica out of sync."""
@@ -312,7 +318,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
     demotes = bool(len(runs) and runs.demote_on_alarm.any())
     return DisturbedTrial(
         about, demotes, latencies, actions, samples.reindex(columns=list(SAMPLES)),
-        own("link_samples"),
+        own("link_samples"), own("open_loop_seconds").reindex(columns=["at_s", "n_resent"]),
     )  # fmt: skip
 
 
