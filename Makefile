@@ -26,7 +26,7 @@ report: setup ## measure on this machine (a few minutes), analyse, and publish s
 	@$(BIN)/wanbench report
 
 .PHONY: studies
-studies: setup ## measure every study, also those that `report` replays (about twenty minutes)
+studies: setup ## measure every study, also those that `report` replays (about forty minutes)
 	@$(BIN)/wanbench report --measure
 
 .PHONY: full
