@@ -153,8 +153,8 @@ def test_the_thesis_holds_and_fails_where_it_should():
     assert len(regions) == 4 and np.allclose(regions[["holds", "fails", "undecided"]].sum(axis=1), 1)
     failing = found.grid[found.grid.verdict == "fails"]
     assert failing.delay_ms.max() < 60 and failing.rate_bps.max() < 400e6
-    sentence = found.shares_sentence()
-    assert "It fails with" in sentence and "delay 10.0 ms to" in sentence and "acks" in sentence
+    sentence = found.failing_sentence()
+    assert "It is less with" in sentence and "delay 10.0 ms to" in sentence and "acks" in sentence
     assert len(found.verdict_shares([])) == 1
 
 
