@@ -120,6 +120,21 @@ def test_the_limit_is_that_of_undisturbed_windows(measured):
     assert "not: restart (the generator itself was late, p99 by 9.00 ms)" in str(study.trials(late))
 
 
+def test_the_warm_up_of_the_brokers_is_no_trial(made, measured):
+    slow = trial("6", "warm-up of the brokers", 15, slow=[(0, 15, 9_000.0)], block=np.nan)
+    assert str(study.trials(tables(slow, QUIET, ROLL, SLOW, DEMOTED, PILED))) == str(measured)
+
+
+def test_records_sent_again_are_those_of_the_seconds_of_a_restart(made, measured):
+    assert np.isnan(study.restarts(measured).rows.n_resent).all()
+    sent = pd.DataFrame(
+        {"run_id": "run", "test_id": "2", "attempt": 1, "at_s": START_S + 2_000 + np.arange(42.0)}
+    )
+    sent["n_resent"] = np.where(sent.at_s == START_S + 2_000 + WARM_UP + 11, 7, 0)
+    found = study.restarts(study.trials(made | {"open_loop_seconds": sent}))
+    assert found.rows.n_resent.tolist() == [7, 0]
+
+
 def test_each_restart_has_what_was_added_to_it(measured):
     found = study.restarts(measured)
     assert found.rows.excess_p99_ms.tolist() == pytest.approx([480, 880], rel=0.01)

@@ -28,7 +28,9 @@ def timeline(result: DisturbedTrials, *, settings: Sequence[str], note: str = ""
     first = {name: [each for each in result.items if each.about.setting == name][:1] for name in settings}
     shown = [trial for found in first.values() for trial in found]
     if not shown:
-        raise MissingDataError(f"no trial of {', '.join(settings)} counts." if settings else "none is planned.")
+        raise MissingDataError(
+            f"no trial of {', '.join(settings)} counts." if settings else "none is planned."
+        )
     titles = [theme.plain(each.about.setting) for each in shown]
     figure = make_subplots(len(shown), 1, vertical_spacing=0.3 / len(shown))
     tables = []

@@ -256,6 +256,7 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
         check_columns(name, check_table(name, tables), columns)
     attempts, out = attempts_of(tables["tests"], tables["trials"])
     attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
+    attempts = attempts[attempts.block.notna()]  # the warm-up of the brokers is in none
     loads = tables["open_loop_loads"]
     attempts = attempts[[*KEY, "setting", "system", "block", *(["reason"] if out else [])]]
     attempts = attempts.merge(loads, on=KEY, how="left")
