@@ -54,9 +54,8 @@ def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]
     """One run of stepped trials, a second like it, and as many searches as blocks."""
     rng = np.random.default_rng(seed)
     loads = STEPS[steps]
-    beyond = loads[
-        loads > STEADY
-    ]  # as the study of tails does, nothing above the first step beyond saturation
+    # As the study of tails does, nothing above the first step beyond saturation.
+    beyond = loads[loads > STEADY]
     rates = SATURATION * (loads[loads <= beyond[0]] if len(beyond) else loads)
     first, second = (_curve(rates, _logs(rates, n_blocks, scatter, rng)) for _ in range(2))
     found = knee_of(first)

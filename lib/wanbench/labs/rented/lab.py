@@ -211,7 +211,7 @@ class RentedLab(Cloud, Tenancy):
         return self._costs.of(sent, self._meter.running_s())
 
     def at_most(self) -> Estimate:
-        """See `Tenancy.at_most`; with the bytes of the whole plan."""
+        """See `Tenancy.at_most`; with all bytes of the plan that was agreed to."""
         return replace(self._at_most, table=self._at_most.table.assign(low_usd=0.0))
 
     def prices(self) -> list[dict]:
