@@ -21,6 +21,7 @@ from wanbench.errors import CommandError, LabError
 from wanbench.kafka.lab import KafkaLab
 from wanbench.labs import LocalLab, SshLab, geodesic_links
 from wanbench.labs.ssh import SshHost, read_inventory
+from wanbench.labs.ssh.connection import Connection
 
 pytestmark = pytest.mark.lab
 
@@ -204,13 +205,21 @@ def test_a_host_behind_a_jump_host_is_reached_through_it(sshd):
     assert came_from.decode() == gate.address
 
 
-def test_what_keeps_a_host_from_being_used_is_said(sshd, tmp_path, capsys):
+def test_what_keeps_a_host_from_being_used_is_said(sshd, tmp_path, capsys, monkeypatch):
+    def write_late(self, data):
+        self._ssh.wait(60)
+        write(self, data)
+
     known = sshd.folder / "known_hosts"
-    lines = known.read_text()
+    lines, write = known.read_text(), Connection._write
     try:
         known.write_text(lines.replace("AAAA", "AAAB", 1).splitlines()[0] + "\n")
-        with pytest.raises(LabError, match="host-0 cannot be reached by SSH: Host key verification failed"):
-            SshLab([FIRST], inventory=sshd.inventory).__enter__()
+        for _ in ("at once", "after ssh has ended"):
+            refused = "host-0 cannot be reached by SSH: Host key verification failed"
+            with pytest.raises(LabError, match=refused):
+                SshLab([FIRST], inventory=sshd.inventory).__enter__()
+            monkeypatch.setattr(Connection, "_write", write_late)
+        monkeypatch.undo()
     finally:
         known.write_text(lines)
     other = sshd.folder / "other.yml"

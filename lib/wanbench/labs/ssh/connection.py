@@ -160,7 +160,8 @@ class Connection:
         """Send the supervisor, and wait for its first word."""
         first: queue.SimpleQueue = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(first,), name=f"ssh {self.name}", daemon=True).start()
-        self._write(program)
+        with suppress(OSError):  # ssh ended before it read all; why is found below
+            self._write(program)
         try:
             started = first.get(timeout=2 * CONNECT_S + self.patience_s)
         except queue.Empty:
