@@ -42,10 +42,28 @@ class Health:
                 elif program.role == "consumer" and "positions" in line:
                     self._positions[program.number] = line["positions"]
 
-    @property
-    def sending(self) -> bool:
-        """Whether every producer sends."""
-        return len(self._sending) == sum(program.role == "producer" for program in self.programs)
+    def awaited(self) -> list[str]:
+        """What still prevents an episode from beginning, a sentence each; empty once it can."""
+        of_role = {
+            role: [program for program in self.programs if program.role == role]
+            for role in ("producer", "consumer", "watch")
+        }
+        sentences = [
+            f"{program} has not begun to send"
+            for program in of_role["producer"]
+            if program.number not in self._sending
+        ]
+        if self.group_since() is None:
+            held = ", ".join(
+                f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"]
+            )
+            sentences.append(
+                f"the consumers do not hold each of {len(self.replicas)} partitions once: {held or 'there are none'}"
+            )
+        if self.in_sync_since(0.0) is None:
+            seen = ", ".join(f"{program} {self._seen_by(program.number)}" for program in of_role["watch"])
+            sentences.append(f"not every watcher sees all replicas in sync: {seen or 'there are none'}")
+        return sentences
 
     def group_since(self) -> float | None:
         """Unix s since which the members hold all partitions between them, each at least one; None if they do not."""
@@ -93,6 +111,11 @@ class Health:
                     self._assigned[program.number]
                 )
         return max(held, key=held.get)
+
+    def _seen_by(self, watcher: int) -> str:
+        """The in-sync replicas of each partition in a watcher's last sample."""
+        _, partitions = self._views.get(watcher, (0.0, None))
+        return str([p["isr"] for p in partitions]) if partitions else "nothing"
 
     def _all_see(self, after_s, holds) -> float | None:
         seen = []

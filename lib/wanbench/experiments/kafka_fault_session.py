@@ -135,12 +135,8 @@ class FaultSession:
         self._clients = start_clients(settings, self._topic, firsts, self._stop_file)
         self._health = Health([*self._clients, *self._watchers], self._replicas)
 
-        def ready():
-            group, in_sync = self._health.group_since(), self._health.in_sync_since(0.0)
-            return self._health.sending and group and in_sync
-
-        if not self._until(ready, READY_S):
-            raise ExperimentError(f"producers, consumers and watchers are not ready after {READY_S:g} s")
+        if not self._until(lambda: not self._health.awaited(), READY_S):
+            raise ExperimentError(f"after {READY_S:g} s {'; '.join(self._health.awaited())}")
         self._note("started_at_s")
 
     # The fault
