@@ -116,6 +116,32 @@ def test_what_came_due_before_the_stop_is_still_sent(fake_time, tmp_path):
     assert producer.sent[-1][:2] == (start + 530_000_000, 3)
 
 
+class Forgetful:
+    """A consumer that gets its partitions from its second subscription alone, as kafka-python now and then."""
+
+    def __init__(self):
+        self.calls = []
+
+    def assignment(self):
+        return {0, 1} if self.calls == ["unsubscribe", ["t"]] else set()
+
+    def poll(self, timeout_ms):
+        return {}
+
+    def unsubscribe(self):
+        self.calls.append("unsubscribe")
+
+    def subscribe(self, topics):
+        self.calls.append(topics)
+
+
+def test_a_consumer_without_partitions_joins_its_group_anew(monkeypatch):
+    monkeypatch.setattr(probe_consumer, "REJOIN_S", 0.01)
+    consumer = Forgetful()
+    probe_consumer.join(consumer, "t", 2, probe_consumer.Receipts(2, shift_ns=0))
+    assert consumer.calls == ["unsubscribe", ["t"]]
+
+
 def test_the_consumer_ends_when_every_partition_said_so(capfd):
     def batch(partition, *values):
         return {

@@ -30,6 +30,11 @@ POLL_MS = 100
 FLUSH_NS = 1_000_000_000
 """Buffering time of lines, as printing takes time."""
 CLOSE_MS = 1_000
+REJOIN_S = 20.0
+"""
+After how long without partitions to join the group anew. Kafka-python 3.0.12 forgets the answer to a join that metadata
+have caused, such as those of a new topic, if it comes between two calls of `poll`.
+"""
 
 
 class Receipts:
@@ -95,6 +100,17 @@ def read_arguments(given=None):
     return parser.parse_args(given)
 
 
+def join(consumer, topic: str, partitions: int, receipts: Receipts) -> None:
+    """Return once the consumer has all partitions, or is told to end."""
+    since_s = time.monotonic()
+    while len(consumer.assignment()) < partitions and not receipts.stopped:
+        receipts.take(consumer.poll(POLL_MS))
+        if time.monotonic() - since_s > REJOIN_S:
+            consumer.unsubscribe()
+            consumer.subscribe([topic])
+            since_s = time.monotonic()
+
+
 def main() -> int:
     """Receive until the end marker, or until told to end."""
     import kafka
@@ -118,8 +134,7 @@ def main() -> int:
     receipts.say(
         {"waits_for": f"the assignment of {arguments.partitions} partitions by the group's coordinator"}
     )
-    while len(consumer.assignment()) < arguments.partitions and not receipts.stopped:
-        receipts.take(consumer.poll(POLL_MS))
+    join(consumer, arguments.topic, arguments.partitions, receipts)
     for partition in consumer.assignment():
         insist(partial(consumer.position, partition), f"the position in partition {partition.partition}")
     sys.setswitchinterval(0.0005)
