@@ -8,7 +8,6 @@ from fault_tables import episode, together
 from wanbench.errors import ParameterError
 from wanbench.stats.outages.bounds import bounded, median_of, share_of, upper_bound
 from wanbench.stats.outages.gaps import longest_gap, time_to_recover
-from wanbench.stats.outages.over_episodes import spelled
 from wanbench.stats.outages.records import NAMES, account
 
 STEADY = np.arange(0, 40, 0.05)
@@ -173,7 +172,7 @@ def test_the_interval_of_a_median_covers_as_it_says():
 def test_an_outage_without_an_end_opens_the_interval():
     found = median_of([3.0, 2.0, 9.0], [False, False, True], quantity="x", claim="{}")
     assert (found.estimate, found.high) == (3.0, np.inf) and "lower limits" in found.warnings[0]
-    assert not found.at_least and spelled(found) == "3.0 s (2.0 or more)"
+    assert not found.at_least and found.spelled == "3.00 s (at least 2.00)"
     limit = median_of([3.0, 8.0, 8.0], [False, True, True], quantity="x", claim="it is {}")
     assert limit.at_least and limit.sentence.startswith("it is at least 8")
 

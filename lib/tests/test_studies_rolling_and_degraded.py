@@ -120,6 +120,14 @@ def test_the_limit_is_that_of_undisturbed_windows(measured):
     assert "not: restart (the generator itself was late, p99 by 9.00 ms)" in str(study.trials(late))
 
 
+def test_brokers_that_are_too_slow_even_undisturbed_are_a_caution(measured):
+    assert measured.cautions == ()
+    queued = study.trials(tables(trial("1", "undisturbed", 30, slow=[(5, 30, 4_000.0)]), ROLL))
+    assert queued.cautions[0].startswith(
+        "overloaded: in 1 of 2 trials p99 of undisturbed seconds is 1 s or more"
+    )
+
+
 def test_the_warm_up_of_the_brokers_is_no_trial(made, measured):
     slow = trial("6", "warm-up of the brokers", 15, slow=[(0, 15, 9_000.0)], block=np.nan)
     assert str(study.trials(tables(slow, QUIET, ROLL, SLOW, DEMOTED, PILED))) == str(measured)

@@ -25,6 +25,21 @@ class Median(Estimate):
 
     at_least: bool = False
 
+    @property
+    def spelled(self) -> str:
+        """
+        Median and interval with the unit; "at least" for a lower limit, "not seen" if there is none.
+
+        >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").spelled
+        '3.30 s (3.14 to 3.59)'
+        >>> median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}").spelled
+        'at least 8.00 s (at least 3.14)'
+        """
+        if not self.n:
+            return "not seen"
+        ends = f" ({self.written_interval})" if self.written_interval else ""
+        return f"{'at least ' if self.at_least else ''}{self.written}{ends}"
+
 
 def median_of(
     values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about

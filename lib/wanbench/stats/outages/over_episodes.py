@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 
 from ...formatting import percent
@@ -73,7 +72,7 @@ class OverEpisodes(RowsResult):
     def shown(self) -> pd.DataFrame:
         """One row per quantity, one column per setting: median and interval."""
         columns = {
-            name: [spelled(self.of(name, key)) for key in self.QUANTITIES] + [self._counted(name)]
+            name: [self.of(name, key).spelled for key in self.QUANTITIES] + [self._counted(name)]
             for name in self.settings
         }
         return pd.DataFrame({"": [*self.QUANTITIES.values(), "episodes (level of intervals)"]} | columns)
@@ -83,19 +82,3 @@ class OverEpisodes(RowsResult):
             (each.level for name in self.QUANTITIES if (each := self.of(setting, name)).n > 1), default=None
         )
         return f"{(self.rows.setting == setting).sum()}" + (f" ({percent(level)})" if level else "")
-
-
-def spelled(estimate: Median) -> str:
-    """
-    Median and interval in seconds, to a tenth; "at least" for a lower limit, "not seen" if there is none.
-
-    >>> spelled(median_of([3.14, 3.3, 3.59], quantity="x", claim="{}"))
-    '3.3 s (3.1 to 3.6)'
-    >>> spelled(median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}"))
-    'at least 8.0 s (3.1 or more)'
-    """
-    if not estimate.n:
-        return "not seen"
-    high = "or more" if estimate.high == np.inf else f"to {estimate.high:.1f}"
-    ends = f" ({estimate.low:.1f} {high})" if np.isfinite(estimate.low) else ""
-    return f"{'at least ' if estimate.at_least else ''}{estimate.estimate:.1f} s{ends}"

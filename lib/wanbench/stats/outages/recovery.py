@@ -11,7 +11,7 @@ import pandas as pd
 from ...checks import check_level
 from .episodes import HIT, SURVIVING, Episode, Episodes
 from .gaps import longest_gap, time_to_recover
-from .over_episodes import OverEpisodes, spelled
+from .over_episodes import OverEpisodes
 
 WARMUP_S = 1.0
 """Seconds of traffic to skip at the start, when clients still connect and find leaders."""
@@ -59,7 +59,7 @@ class Recovery(OverEpisodes):
         parts = []
         for name in self.settings:
             whole, worst, reads = (
-                spelled(self.of(name, key)) for key in ("writes", "writes_partition", "reads_partition")
+                self.of(name, key).spelled for key in ("writes", "writes_partition", "reads_partition")
             )
             parts.append(
                 f"“{name}”: outside the hit region no write was acknowledged for {whole}, in the worst partition for "

@@ -12,7 +12,6 @@ from ...formatting import count
 from ...stats.outages.bounds import bounded
 from ...stats.outages.episodes import Episodes
 from ...stats.outages.losses import Losses
-from ...stats.outages.over_episodes import spelled
 from ...stats.outages.recovery import Recovery
 from ...stats.result import Result
 
@@ -65,13 +64,13 @@ class Comparison(Result):
         for name in told:
             sums = self.lost.sums(name)
             lost = bounded(int(sums.gone), int(sums.acknowledged), self.lost.level)
-            outage = spelled(self.recovered.of(name, "writes"))
+            outage = self.recovered.of(name, "writes").spelled
             parts.append(
                 f"“{name}” lost {lost} acknowledged records, and no write was acknowledged for {outage}."
             )
         others = [self.recovered.of(name, "writes") for name in self.settings if name not in told]
         if len(others) == 1:
-            parts.append(f"1 other setting lost none, with an outage of {spelled(others[0])}.")
+            parts.append(f"1 other setting lost none, with an outage of {others[0].spelled}.")
         elif others:
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
@@ -117,8 +116,8 @@ class Comparison(Result):
                 {
                     "setting": name,
                     "lost": bounded(int(sums.gone), int(sums.acknowledged), self.lost.level),
-                    "all writes out": spelled(self.recovered.of(name, "writes")),
-                    "worst partition out": spelled(self.recovered.of(name, "writes_partition")),
+                    "all writes out": self.recovered.of(name, "writes").spelled,
+                    "worst partition out": self.recovered.of(name, "writes_partition").spelled,
                     "duplicates in the log": f"{int(sums.duplicates_in_log):,}",
                     "out of order in the log": f"{int(sums.order_in_log):,}",
                 }

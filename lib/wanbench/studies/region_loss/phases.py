@@ -11,7 +11,7 @@ import pandas as pd
 from ...errors import MissingDataError
 from ...formatting import count
 from ...stats.outages.episodes import Episode, Episodes
-from ...stats.outages.over_episodes import OverEpisodes, spelled
+from ...stats.outages.over_episodes import OverEpisodes
 from ...stats.outages.recovery import Recovery
 
 
@@ -32,7 +32,7 @@ class Phases(OverEpisodes):
         """Duration of the three phases, per setting."""
         parts = []
         for name in self.settings:
-            three = [spelled(self.of(name, phase)) for phase in self.QUANTITIES]
+            three = [self.of(name, phase).spelled for phase in self.QUANTITIES]
             parts.append(f"“{name}”: detection {three[0]}, election {three[1]}, clients {three[2]}.")
         return " ".join(parts)
 

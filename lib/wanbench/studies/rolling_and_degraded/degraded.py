@@ -15,7 +15,6 @@ from ...formatting import count, quantity
 from ...stats.outages.bounds import Median, median_of
 from ...stats.result import Estimate, RowsResult
 from ...stats.trials.means import half_width, ratio_estimate
-from .restarts import spelled
 from .trials import DisturbedTrial, DisturbedTrials, back_after_s
 
 KINDS = ("slow", "link")
@@ -115,12 +114,12 @@ class Degraded(RowsResult):
                     f", after {quantity(after.median(), 's')}" if len(after) else ""
                 )
             row["undisturbed"] = self.of(name, demotes, "before").written
-            row |= {PHASES[phase]: spelled(self.of(name, demotes, phase)) for phase in PHASES}
+            row |= {PHASES[phase]: self.of(name, demotes, phase).spelled for phase in PHASES}
             for phase in ("late", "after"):
                 row[f"back, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
-            row["p99 beyond it for"] = spelled(
-                median_of(own.back_s, own.back_censored, level=self.level, unit="s", quantity="", claim="{}")
-            )
+            row["p99 beyond it for"] = median_of(
+                own.back_s, own.back_censored, level=self.level, quantity="", claim="{}"
+            ).spelled
             columns[label(name, demotes)] = row
         return pd.DataFrame(columns).rename_axis("").reset_index()
 

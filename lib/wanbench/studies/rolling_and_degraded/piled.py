@@ -11,7 +11,7 @@ from ...formatting import count, number, percent
 from ...stats.lab.utilisation import windows
 from ...stats.outages.bounds import Median, median_of
 from ...stats.result import Estimate, RowsResult
-from .restarts import floats, spelled
+from .restarts import floats
 from .trials import DisturbedTrial, DisturbedTrials
 
 MOVES = {"skew": "moving to one", "rebalance": "spreading"}
@@ -80,7 +80,7 @@ class Piled(RowsResult):
         columns |= {"sent_share": ("sent by the busiest", "fraction")}
         return pd.DataFrame(
             {"": phase}
-            | {title: spelled(self.of(phase, name, unit)) for name, (title, unit) in columns.items()}
+            | {title: self.of(phase, name, unit).spelled for name, (title, unit) in columns.items()}
             | {
                 "leaders moved": number(
                     float(np.median(floats(self.rows.moved[self.rows.phase == phase]))), 0

@@ -100,8 +100,8 @@ class Restarts(RowsResult):
             )
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
-                f"“{name}” adds {spelled(excess)} to p99 per restart. In {spikes} of "
-                f"{count(int(own.sum()), 'restart')} p99 left its earlier interval, for {spelled(back)}."
+                f"“{name}” adds {excess.spelled} to p99 per restart. In {spikes} of "
+                f"{count(int(own.sum()), 'restart')} p99 left its earlier interval, for {back.spelled}."
             )
         return " ".join(parts)
 
@@ -110,7 +110,7 @@ class Restarts(RowsResult):
         columns = {
             name: [
                 str((self.rows.setting == name).sum()),
-                *(spelled(self.of(name, key)) for key in QUANTITIES),
+                *(self.of(name, key).spelled for key in QUANTITIES),
             ]
             for name in self.settings
         }
@@ -120,19 +120,6 @@ class Restarts(RowsResult):
 def floats(values: pd.Series) -> np.ndarray:
     """The values as floats, NaN for missing ones."""
     return pd.to_numeric(values, errors="coerce").astype("Float64").to_numpy(dtype=float, na_value=nan)
-
-
-def spelled(estimate: Median) -> str:
-    """
-    Median and interval with the unit.
-
-    >>> spelled(median_of([80, 120.4, 95], quantity="x", claim="{}", unit="ms"))
-    '95 ms (80 to 120)'
-    """
-    if not estimate.n:
-        return "not seen"
-    ends = f" ({estimate.written_interval})" if estimate.written_interval else ""
-    return f"{'at least ' if estimate.at_least else ''}{estimate.written}{ends}"
 
 
 def restarts(measured: DisturbedTrials, *, level: float = 0.95) -> Restarts:

@@ -26,6 +26,8 @@ WINDOW_S = 3
 Length of the windows whose p99 is compared with undisturbed windows: at 200 records/s, six records of a window are
 beyond its p99.
 """
+OVERLOADED_MS = 1_000.0
+"""p99 of undisturbed seconds from which brokers count as overloaded: more than a second's records are on their way."""
 BEHIND = "the generator itself was late, p99 by {}"
 """
 A trial counts unless its generator was late by more than the share of the trial's own p99 in `wanbench.open_loop`: a
@@ -195,6 +197,19 @@ class DisturbedTrials(RowsResult):
             f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. From {stretches}, p99 of "
             f"{count(self.window_s, 'further second')} in a row stays within {quantity(self.limit_ms, 'ms')} with "
             f"probability {percent(round(self.level, 3))}: the upper end of its earlier interval."
+        )
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Trials that the brokers were too slow for even undisturbed."""
+        over = self.rows[self.rows.p99_ms >= OVERLOADED_MS]
+        if over.empty:
+            return ()
+        counted = count(int(self.rows.counts.sum()), "trial")
+        return (
+            f"overloaded: in {len(over)} of {counted} p99 of undisturbed seconds is {OVERLOADED_MS / 1_000:g} s or "
+            f"more, up to {quantity(over.p99_ms.max(), 'ms')}, so the rate is too high for this machine or its links, "
+            "and what an action adds cannot be told from that",
         )
 
     def shown(self) -> pd.DataFrame:
