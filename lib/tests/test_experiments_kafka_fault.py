@@ -394,7 +394,7 @@ def test_a_cluster_that_stays_ill_is_no_error_but_was_not_seen_healthy(hosts, tm
     hosts[0].cluster.watched_isr = [[1, 2]] * PARTITIONS
     patience, session.READY_S = session.READY_S, 3.0
     try:
-        with pytest.raises(ExperimentError, match="not ready after 3 s") as caught:
+        with pytest.raises(ExperimentError, match="after 3 s the consumers do not hold") as caught:
             episode().run(hosts[0], hosts[1], tmp_path, "t")
     finally:
         session.READY_S = patience
