@@ -75,7 +75,7 @@ def test_batches_that_are_not_as_full_and_drops_are_cautioned():
     found = compare_scales(rows)
     assert message in str(found) and message in found._repr_html_().replace("&#x27;", "'")
     assert "any within the interval is possible" in found.verdict
-    assert "At capacity" in found.capacity_sentence and "97" in found.capacity_sentence
+    assert "at capacity, or dropped" in found.capacity_sentence and "97" in found.capacity_sentence
 
 
 def test_few_pairs_share_their_variance():

@@ -82,9 +82,9 @@ def test_never_at_capacity_is_a_statement_with_its_window():
     found = utilisation.capacity(frame)
     assert found.never_full and found.links.share_at_capacity.tolist() == [0, 0, 0]
     assert found.sentence == (
-        "In 6 windows of 1 s from 3 tests the links were never at capacity (95 % of their rate or more): the fullest "
-        "window carried 75.0 %, from a to b; queues dropped 0 of 4,050 packets, and the longest backlog at the end of "
-        "a window was 0 ms."
+        "In 6 windows of 1 s from 3 tests the links were never at 95 % of their rate or more, that is at capacity: the "
+        "fullest window carried 75.0 %, from a to b; queues dropped 0 of 4,050 packets, and the longest backlog at "
+        "the end of a window was 0 ms."
     )
     finding = found.finding("never-at-capacity")
     assert (finding.estimate, finding.unit, finding.n) == (0.75, "fraction", 3)
@@ -92,7 +92,7 @@ def test_never_at_capacity_is_a_statement_with_its_window():
 
 def test_one_full_window_or_one_dropped_packet_is_at_capacity():
     full = utilisation.capacity(samples([0, 960_000, 1_000_000]))
-    assert not full.never_full and "at capacity in 1 (95 %" in full.sentence
+    assert not full.never_full and "were in 1 of them at 95 %" in full.sentence
     assert full.links.share_at_capacity[0] == 0.5
     assert utilisation.capacity(samples([0, 940_000, 1_000_000])).never_full
     dropped = utilisation.capacity(samples([0, 100_000], packets_queue_dropped=[0, 3]))

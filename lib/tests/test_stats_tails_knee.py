@@ -62,7 +62,7 @@ def test_a_level_curve_has_no_knee():
 def test_a_knee_at_an_end_is_said_to_be_there():
     last = tails.knee(stepped(lambda rate: 20 if rate < 4_000 else 200), 0.5)
     assert last.where == "between the last two steps" and last.knee.low <= 2_000 and last.knee.high >= 4_000
-    assert "add steps there" in str(last)
+    assert "add some from 2,000 on" in str(last)
     rising = tails.knee(stepped(lambda rate: rate / 10), 0.5)
     assert rising.where == "before the first step" and "rises from the first step on" in rising.sentence
 
@@ -149,7 +149,7 @@ def test_a_knee_with_a_single_step_beyond_it_is_not_placed_by_the_scatter_of_the
         level = np.log(20) + 6 * np.maximum(x - np.log(3_000), 0)
         logs = level + 0.1 * rng.normal(size=(4, 1)) + 0.05 * rng.normal(size=(4, len(x)))
         knees.append(knee_of(StepCurve(0.99, np.array(RATES), (1, 2, 3, 4), logs, 20)))
-    said = [one for one in knees if "mostly too low: add steps there" in str(one)]
+    said = [one for one in knees if "only the last step lies clearly above" in str(one)]
     assert len(said) >= 19 and all(one.knee.low <= 2_000 and one.knee.high >= 4_000 for one in said)
     # the fitted knee is that of the step before, a third below the truth, and lies on either side of it
     assert {one.knee.estimate < 2_000 for one in said} == {True, False}

@@ -107,7 +107,9 @@ def test_too_few_processors_are_said_with_how_many_it_would_take():
     sizes = json.dumps([{"name": "small", "processors": 0.8}] * 3)
     trials.trials.loc[trials.trials.setting == "small", "broker_sizes"] = sizes
     found = study.enough_processors(trials, {"metrics": cpus}, brokers=3)
-    assert "too few" in found.sentence and "would take 3" in found.sentence  # 2.4, and 0.4 of all else
+    assert (
+        "too few" in found.sentence and "Processors needed: small 2.8" in found.sentence
+    )  # 2.4, and 0.4 of all else
     with pytest.raises(MissingDataError, match="HostMetrics"):
         study.enough_processors(trials, {}, brokers=3)
 
@@ -124,7 +126,7 @@ def test_a_size_without_samples_of_processors_is_not_called_enough():
     too_much = json.dumps([{"name": "large", "processors": 0.8}] * 3)
     trials.trials.loc[trials.trials.setting == "large", "broker_sizes"] = too_much
     said = study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
-    assert "large would take 3" in said and "nan" not in said
+    assert "Processors needed: large " in said and "nan" not in said
 
 
 def test_the_evidence_tries_the_claims_it_is_about():

@@ -202,7 +202,7 @@ def test_tables_to_read(toy):
     wide = summaries.by_setting(table, "mean")
     assert list(wide.index) == ["n 4", "n 9"]
     assert list(wide.columns) == ["exact", "half as wide", "sometimes none", "open"]
-    assert wide["sometimes none"].str.endswith("none in 25 %").all()
+    assert wide["sometimes none"].str.endswith("none for 25 %").all()
 
 
 def test_sentences_say_the_range_and_whether_the_table_came_out_again(toy):

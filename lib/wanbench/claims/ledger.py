@@ -188,9 +188,9 @@ class Audit(Result):
                 unit="claims",
                 n=len(verdicts),
                 basis=count(len(verdicts), "claim"),
-                method="each claim recomputed from the source's own data; a number comes out where it rounds to the "
-                "printed one",
-                assumption="The published data are the data that the source describes",
+                method="each claim recomputed from what the source publishes, where a number comes out if it rounds to "
+                "the printed one, or tried on a run of ours by the bound that its row states",
+                assumption="What is published is what the source describes, and our run is a case of its claim",
             ),
         )
 

@@ -109,9 +109,10 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
         more = f"; {n_also:,} more are less than 0.8 of the opposite direction" if n_also else ""
         worst = group.loc[(group.rtt_ms / group.fibre_ms).idxmin()]
         found = (
-            f"{mine:,} of {count(theirs, 'row')} that start in {who} are faster than light, and {len(group) - mine:,} "
-            f"of {count(len(rows) - theirs, 'other')}; fastest: {worst.from_region} to {worst.to_region}, "
-            f"{quantity(worst.rtt_ms, 'ms')} where its maximum is {quantity(worst.max_ms, 'ms')}{more}"
+            f"{mine:,} of {count(theirs, 'row')} that start in {who} are faster than light in fibre, and "
+            f"{len(group) - mine:,} of {count(len(rows) - theirs, 'other')}; fastest: {worst.from_region} to "
+            f"{worst.to_region}, {quantity(worst.rtt_ms, 'ms')} where its maximum is "
+            f"{quantity(worst.max_ms, 'ms')}{more}"
         )
         cause = (
             f"the ping or the clock of the hosts of {who} timed single echoes too short: the maximum RTTs of the "

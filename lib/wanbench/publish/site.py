@@ -24,9 +24,9 @@ from .tags import CHECK, INTRODUCTION
 TITLE = "wanbench: claims about the network between clouds, measured again"
 QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
 ABOUT = (
-    "wanbench repeats, audits and extends such claims. Each page below asks one question, measures with real tools "
-    "over an emulated wide-area network, and ends in findings whose sentences and numbers "
-    "are computed."
+    "wanbench repeats, audits and extends such claims. Each page below asks one question and ends in findings whose "
+    "sentences and numbers are computed. Most pages measure with real tools over an emulated wide-area network, the "
+    "others analyse published data."
 )
 
 

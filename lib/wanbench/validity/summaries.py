@@ -78,7 +78,7 @@ def _cell(row) -> str:
         return "no interval"
     share, low, high = (f"{100 * value:.1f}" for value in (row.coverage, row.coverage_low, row.coverage_high))
     none = row.without_interval / row.data_sets
-    return f"{share} ({low} to {high})" + (f"; none in {100 * none:.0f} %" if row.without_interval else "")
+    return f"{share} ({low} to {high})" + (f"; none for {100 * none:.0f} %" if row.without_interval else "")
 
 
 def ordinary(table: pd.DataFrame) -> pd.DataFrame:

@@ -100,7 +100,12 @@ def count_region_bytes(
         notes,
     )
     rate = mean_of_trials(
-        rows.messages_per_s, "messages per second", "The cluster takes {}", "messages/s", level, ()
+        rows.messages_per_s,
+        "messages per second",
+        "In these trials producers sent {}",
+        "messages/s",
+        level,
+        (),
     )
     return CountedBytes(rows, per_message, rate)
 

@@ -90,7 +90,11 @@ class CloudComparison(Result):
             for contrast in (self.difference, *self.crossing, *self.directions)
         ]
         parts.insert(1, (self.slope_difference, self.slope_p))
-        return " ".join(f"{estimate.sentence} MRQAP p = {p.written}." for estimate, p in parts)
+        apart = self.slope_difference.low > 0 or self.slope_difference.high < 0
+        disagree = apart != (self.slope_p.estimate < 1 - self.slope_difference.level)
+        sentences = [f"{estimate.sentence} MRQAP p = {p.written}." for estimate, p in parts]
+        sentences[1] += " Interval and permutation test disagree about the slopes." if disagree else ""
+        return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
         """One row per contrast, with its p-value."""

@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ...figures import theme
-from ...formatting import percent
+from ...formatting import count, percent
 from ...regions import light_rtt_ms
 from ..regions.unordered_pairs import Sample
 from .pair_points import (
@@ -35,6 +35,7 @@ def rtt_against_distance(fit: RttFit, *, note: str = "") -> go.Figure:
     add_band(figure, fit.band(np.linspace(*ends, BAND_POINTS)), "rtt_ms", "least squares")
     figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
     top = max(light_rtt_ms(ends[1]), frame.value.max()) * 1.05
+    below = int((frame.value < light_rtt_ms(frame.distance_km)).sum())
     figure.update_yaxes(title="round-trip time (ms)", range=[0, top])
     return theme.finish(
         figure,
@@ -44,7 +45,8 @@ def rtt_against_distance(fit: RttFit, *, note: str = "") -> go.Figure:
         f"{percent(fit.slope.level)} interval by place.",
         alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {fit.slope} {fit.pearson}",
         caption=f"Round-trip time of {basis(sample)} against the great-circle distance between the regions. "
-        f"No point can lie under the dashed line, the round trip of light in fibre.{_left_out(sample)}",
+        f"{below:,} of {count(len(frame), 'point')} lie under the dashed line, the round trip of light in fibre."
+        f"{_left_out(sample)}",
         table=_numbers(frame, "rtt_ms"),
         note=note,
     )

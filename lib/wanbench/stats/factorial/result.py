@@ -139,6 +139,11 @@ class Factorial(Result):
         counts = self.combinations.verdict.value_counts()
         holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
         total = count(len(self.combinations), "combination")
+        if not holds and not fails:
+            return (
+                f"Whether halving {word(self.delay)} gains more than doubling {word(self.rate)} is undecided in all "
+                f"{total} of levels ({percent(self.thesis.level)} for all together)."
+            )
         return (
             f"Halving {word(self.delay)} gains more than doubling {word(self.rate)} in {holds} of {total} of levels, "
             f"less in {fails}; {undecided} are undecided ({percent(self.thesis.level)} for all together)."

@@ -49,6 +49,11 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") ->
     figure.update_annotations(font_size=13)
     figure.update_layout(height=max(theme.HEIGHT_PX, 150 + 150 * len(cuts)), legend=theme.LEGEND_ON_TOP)
     worst = max(last_ms)
+    last = (
+        f"the last reply came {worst:.0f} ms after the command at the latest"
+        if round(worst) > 0
+        else "no reply came after the command to cut"
+    )
     of_all = f" (the first of {n_all})" if n_all > len(cuts) else ""
     return theme.finish(
         figure,
@@ -56,10 +61,8 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") ->
         title="Echoes around a cut",
         subtitle="Points: replies, at their round-trip time in ms. Ticks at the bottom: lost echoes. "
         "Shaded: from the command to cut to the command to heal.",
-        alt=f"Timelines of echoes around {count(len(cuts), 'cut')}; the last reply after the command to cut came "
-        f"{worst:.0f} ms after it at the latest.",
-        caption=f"What {count(len(cuts), 'cut')}{of_all} did to echoes: the last reply came {worst:.0f} ms after the "
-        "command at the latest.",
+        alt=f"Timelines of echoes around {count(len(cuts), 'cut')}; {last}.",
+        caption=f"What {count(len(cuts), 'cut')}{of_all} did to echoes: {last}.",
         table=pd.concat(timelines, ignore_index=True),
         note=note,
         headroom_px=theme.PANEL_TITLES_PX,

@@ -267,7 +267,7 @@ def order(echoes: pd.DataFrame) -> Verdicts:
     rows = []
     for key, group in groups("echoes", echoes):
         replies = answered(group).dropna(subset="received_at_s").sort_values("sequence")
-        row = row_of(key, "order", "replies", nan, "none", len(replies))
+        row = row_of(key, "order", "replies", nan, "0 replies", len(replies))
         tenth, at = ceil(len(replies) / 10), replies.received_at_s
         before, after = replies.rtt_ms.head(tenth).median(), replies.rtt_ms.tail(tenth).median()
         if len(at) and before - after > 1000 * (at.max() - at.min()) / len(at):

@@ -27,7 +27,7 @@ def network(lab: Mapping) -> Finding:
         delays = [link["delay_ms"] for link in links]
         ends = list(dict.fromkeys(number(delay, 1) for delay in (min(delays), max(delays))))
         sentence = (
-            f"The network is emulated: {count(len(links), 'link')}, at first of {' to '.join(ends)} ms one way. "
+            f"The network is emulated: {count(len(links), 'link')}, {' to '.join(ends)} ms one way when it started. "
             "Delays were set, so an RTT is a check of the pipeline; what TCP achieves over the paths is measured."
         )
     else:

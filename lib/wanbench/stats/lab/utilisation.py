@@ -115,7 +115,7 @@ class Capacity(Result):
         """The statement, with the length of the windows it holds for."""
         rows, (largest,) = self.links, self.estimates
         at_capacity = round((rows.share_at_capacity * rows.n_windows).sum())
-        often = f"at capacity in {number(at_capacity, 0)}" if at_capacity else "never at capacity"
+        often = f"in {number(at_capacity, 0)} of them" if at_capacity else "never"
         fullest = rows.loc[rows.max_utilisation.idxmax()]
         length_s = float(f"{rows.window_s.median():.2g}")
         queues = "drops in queues are unknown"
@@ -127,8 +127,8 @@ class Capacity(Result):
             )
         return (
             f"In {count(int(rows.n_windows.sum()), 'window')} of {number(length_s)} s from {largest.basis} the links "
-            f"were {often} ({percent(AT_CAPACITY)} of their rate or more): the fullest window carried "
-            f"{largest.written}, from {fullest.link_from} to {fullest.link_to}; {queues}."
+            f"were {often} at {percent(AT_CAPACITY)} of their rate or more, that is at capacity: the fullest window "
+            f"carried {largest.written}, from {fullest.link_from} to {fullest.link_to}; {queues}."
         )
 
     def table(self) -> pd.DataFrame:

@@ -33,7 +33,7 @@ NAMES = {
 }
 OF_A_RUN = ("window", "capacity")
 """Quantities with one number for all links of a run."""
-METHOD = "requested settings against what was measured, per link; median RTT and rate, exact binomial loss"
+METHOD = "requested settings against what was measured, per link"
 ASSUMPTION = "The hosts' clocks and tools are more accurate than the limit"
 
 

@@ -28,16 +28,18 @@ class Median(Estimate):
     @property
     def spelled(self) -> str:
         """
-        Median and interval with the unit; "at least" for a lower limit, "not seen" if there is none.
+        Median and interval with the unit, and its level if that is below 95 %; "at least" for a lower limit, "not seen"
+        if there is none.
 
         >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").spelled
-        '3.30 s (3.14 to 3.59)'
+        '3.30 s (75 %: 3.14 to 3.59)'
         >>> median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}").spelled
-        'at least 8.00 s (at least 3.14)'
+        'at least 8.00 s (75 %: at least 3.14)'
         """
         if not self.n:
             return "not seen"
-        ends = f" ({self.written_interval})" if self.written_interval else ""
+        level = f"{percent(self.level)}: " if self.level < 0.95 else ""
+        ends = f" ({level}{self.written_interval})" if self.written_interval else ""
         return f"{'at least ' if self.at_least else ''}{self.written}{ends}"
 
 
@@ -70,7 +72,9 @@ def median_of(
     lowest, highest = np.sort(values), np.sort(np.where(open_end, inf, values))
     notes = [f"{count(missing, 'episode')} without this number left out"] if missing else []
     if open_end.any():
-        notes.append(f"{open_end.sum()} of {n} were ended by healing or not at all: these are lower limits")
+        notes.append(
+            f"{open_end.sum()} of {n} had not ended when their episode did, and may be longer than all others"
+        )
     low, high, estimate, at_least = nan, nan, nan, False
     if n:
         middle = [(n - 1) // 2, n // 2]

@@ -63,9 +63,9 @@ class OverEpisodes(RowsResult):
             self.rows[[f"{name}_censored" for name in open_end]].astype("boolean").fillna(False).any(axis=1)
         )
         if len(open_end) and ended.any():
-            names = ", ".join(dict.fromkeys(self.rows.setting[ended]))
+            names = ", ".join(f"“{name}”" for name in dict.fromkeys(self.rows.setting[ended]))
             notes.append(
-                f"some outages were ended by healing or not at all: these are lower limits ({names})"
+                f"outages that had not ended when their fault was healed are lower limits: some of {names}"
             )
         return tuple(notes)
 

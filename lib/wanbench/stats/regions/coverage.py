@@ -89,6 +89,8 @@ def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
     if quantity not in ALIKE_COVERAGE:
         return ()
     size = min(ALIKE_COVERAGE[quantity], key=lambda n: abs(log(n / n_regions)))
+    if ALIKE_COVERAGE[quantity][size][0] >= BAND[0]:
+        return ()
     covers = _covers(size, *ALIKE_COVERAGE[quantity][size])
     return (f"where effects of nearby places are correlated, the 95 % interval of {quantity} {covers}",)
 

@@ -55,6 +55,12 @@ class Scale:
         """The value that means no difference."""
         return 1.0 if self.ratio else 0.0
 
+    def no_difference(self, one: str, other: str) -> str:
+        """The sentence where the interval holds no difference."""
+        if self.ratio:
+            return f"At equal distance, throughput {one} is {{}} that {other}: no difference is shown"
+        return f"At equal distance, RTT {one} less that {other} is {{}}: no difference is shown"
+
     def claim(self, one: str, other: str, greater: bool) -> str:
         """The sentence for the larger group; the difference is positive, or a ratio above 1."""
         if not self.ratio:
@@ -89,16 +95,16 @@ class GroupContrast(Result):
 
     @property
     def reported(self) -> Estimate:
-        """The estimate for a sentence: never negative or below 1, with a word for the direction."""
+        """The estimate for a sentence: with a word for the direction, and then never negative or below 1."""
         estimate, nothing = self.estimate, self.scale.nothing
+        if not isnan(estimate.low) and estimate.low <= nothing <= estimate.high:
+            return replace(estimate, claim=self.scale.no_difference(self.one, self.other))
         greater = estimate.estimate >= nothing
         claim = self.scale.claim(self.one, self.other, greater)
         if not greater:
             estimate = estimate.transformed(
                 self.scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit
             )
-        if not isnan(estimate.low) and estimate.low <= nothing <= estimate.high:
-            claim = f"{claim}, which may be chance"
         return replace(estimate, claim=claim)
 
     def row(self) -> dict:

@@ -141,8 +141,8 @@ def knee_of(curve: StepCurve, *, level: float = 0.95) -> Knee:
     notes, last = curve.notes, curve.rates[-2:].tolist()
     if where == "between the last two steps":
         notes += (
-            f"only the last step lies clearly above the level, so the knee is anywhere from {last[0]:,.0f} to "
-            f"{last[1]:,.0f} records/s; the fit takes about the lowest of these, mostly too low: add steps there",
+            f"only the last step lies clearly above the level, so the knee may be as high as {last[1]:,.0f} records/s; "
+            f"the fit gives about the lowest rate that agrees with the steps: add some from {last[0]:,.0f} on",
         )
     halfway = _halfway(x, value)
     estimates = []

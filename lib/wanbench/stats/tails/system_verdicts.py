@@ -218,6 +218,8 @@ def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: fl
     # Where one system lost the record, the ratio is a bound; where both did in one block, there is none.
     lost_a, lost_b = (bool(np.isinf(each.by_trial(q)).any()) for each in (a, b))
     mean = float(logs.mean()) if len(logs) and not _both_lost(a, b, q) else nan
+    if (lost_a or lost_b) and np.isfinite(mean):
+        notes += ("the ratio is a bound, as one system lost records",)
     name = order.name(q)
     estimate = ratio_estimate(
         mean,
@@ -287,13 +289,12 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
             return np.empty(0), ("no record arrived",)
         values = values.replace(np.inf, max(arrived))
         notes = (
-            f"{order.name(q)} of some trials is that of a lost record, which counts as the slowest that arrived: the "
-            "ratio is a bound",
+            f"{order.name(q)} of some trials is that of a lost record, which counts as the slowest that arrived",
         )
     means = np.log(values).groupby(level=[0, 1], sort=False).mean().unstack(0)
     apart = int(means.isna().any(axis=1).sum())
     if apart:
-        notes += (f"{count(apart, 'block')} without a trial of either system left out",)
+        notes += (f"{count(apart, 'block')} left out: one of the systems has no trial there",)
     means = means.dropna()
     return (means["b"] - means["a"]).to_numpy(), notes
 

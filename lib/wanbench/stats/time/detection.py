@@ -256,7 +256,12 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
         high=float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if hours else nan,
         unit="per hour",
         n=1 if hours else 0,
-        basis=f"{count(events, 'alarm')} in {number(hours, 2)} broker-hours",
+        basis=f"{count(events, 'alarm')} in "
+        + (
+            f"{number(hours, 2)} broker-hours"
+            if hours >= 0.1
+            else f"{number(3600 * hours, 0)} broker-seconds"
+        ),
         method="exact Poisson (Garwood 1936)",
         assumption="False alarms come independently, at one rate",
         level=level,

@@ -148,8 +148,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         slope,
         half,
         quantity="reached, busier processors over less busy ones",
-        claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached "
-        f"{{}} the share of their limit",
+        claim=f"At the same setting, a trial reached {{}} the share of its limit per {STEP_PERCENT:g} points of "
+        "processor use more",
         n=len(trials),
         basis=count(len(trials), "trial"),
         method=METHOD.format(max(freedom, 0)),

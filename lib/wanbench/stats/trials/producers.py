@@ -28,13 +28,13 @@ def behind_s(inside: pd.DataFrame) -> float:
 
 
 def cautions(rates: pd.DataFrame) -> list[str]:
-    """Cautions for trials whose producers fell behind their target rate."""
+    """Cautions for trials in which acknowledgements lagged the target rate."""
     behind = rates.behind_s[rates.behind_s > SATURATED_S]
     if behind.empty:
         return []
     return [
-        f"in {count(len(behind), 'trial')} the producers fell behind their target rate, by up to "
-        f"{number(behind.max())} s: the system was saturated, and latencies grow for as long as that lasts"
+        f"in {count(len(behind), 'trial')} acknowledgements lagged the target rate, by up to {number(behind.max())} s: "
+        "where that grows, the system is saturated, and latencies grow with it"
     ]
 
 

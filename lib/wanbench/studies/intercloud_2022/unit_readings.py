@@ -64,10 +64,14 @@ class UnitReadings(RowsResult):
             worst = part.loc[part.share_of_limit.idxmax()]
             parts.append(
                 f"as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the limit of the sender's "
-                f"instance (at most {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
+                f"instance (most of all {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
                 f"{number(worst.share_of_limit, 2)} times its {quantity(worst.limit_bps, 'bit/s')})"
             )
-        step = f" Every value is a multiple of {self.step:,}." if self.step > 1 else ""
+        step = (
+            f" Every value is a multiple of {self.step:,}, as counts of bytes sent in blocks are."
+            if self.step > 1
+            else ""
+        )
         possible = " or ".join(self.possible) or "none of them"
         return f"Read {'; '.join(parts)}: the column {self.column} can be {possible}.{step}"
 

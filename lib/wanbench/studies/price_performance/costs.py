@@ -56,7 +56,7 @@ class SizeCosts(Result):
             else f"the cheapest is one of {', '.join(leaders)}: these tie"
         )
         return (
-            f"A billion messages cost {listed}; {lead} ({percent(costs.level)} intervals of all "
+            f"Cost of a billion messages: {listed}; {lead} ({percent(costs.level)} intervals of all "
             f"{count(len(costs.ratios) // 2, 'ratio')} together; {count(len(self.trials), 'trial')})."
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, isfinite
+from math import isfinite
 
 import pandas as pd
 
@@ -56,10 +56,11 @@ class Machine(RowsResult):
             if short.used.notna().any()
             else ""
         )
+        needs = ", ".join(f"{row.setting} {number(row.needed, 1)}" for row in short.itertuples())
         return (
-            f"{there}, too few for every size to use its whole quota beside clients and all else: "
-            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. {used}If "
-            "sizes differ only in processors, the machine may be the cause of a tie."
+            f"{there}, too few for every size to use its whole quota beside clients and all else. Processors needed: "
+            f"{needs}. {used}Such a size may carry no more messages here than one with a smaller quota, and then "
+            "tie with it or look dearer than it is."
         )
 
     def shown(self) -> pd.DataFrame:

@@ -123,7 +123,7 @@ class Scales(Result):
             f"{count(int(row.queue_dropped_packets), 'packet')} dropped)"
             for row in full.itertuples()
         )
-        return f"At capacity, or with drops in a queue, were: {listed}."
+        return f"These links were at capacity, or dropped packets: {listed}."
 
 
 def label(rate_bps: float) -> str:

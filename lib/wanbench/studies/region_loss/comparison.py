@@ -64,9 +64,10 @@ class Comparison(Result):
         for name in told:
             sums = self.lost.sums(name)
             lost = bounded(int(sums.gone), int(sums.acknowledged), self.lost.level)
-            outage = self.recovered.of(name, "writes").spelled
+            outage, worst = (self.recovered.of(name, each).spelled for each in ("writes", "writes_partition"))
             parts.append(
-                f"“{name}” lost {lost} acknowledged records, and no write was acknowledged for {outage}."
+                f"“{name}” lost {lost} acknowledged records; outside the hit region all writes stopped for {outage}, "
+                f"those to the worst partition for {worst}."
             )
         others = [self.recovered.of(name, "writes") for name in self.settings if name not in told]
         if len(others) == 1:

@@ -92,14 +92,15 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     return {
         "roll": _ratio(rows.p99_ms / rows.undisturbed_p99_ms, "p99 of a controlled restart, over that undisturbed"),
         "roll_spikes": share_of(
-            spikes, len(rows), unit_name="restart", quantity="restarts with p99 beyond its earlier interval",
-            claim="p99 was beyond its earlier interval in {} of the restarts",
+            spikes, len(rows), unit_name="restart", quantity="controlled restarts with p99 beyond its earlier interval",
+            claim="p99 was beyond its earlier interval in {} of the controlled restarts",
         ),
         "roll_errors": _share(
             rows.leaders_moved.dropna().astype(float) > 0, "restarts that forced clients to find other leaders"
         ),
         "roll_worst_s": Estimate(
-            quantity="slowest record of all restarts", claim="The slowest record of all restarts took {}",
+            quantity="slowest record of all controlled restarts",
+            claim="The slowest record of all controlled restarts took {}",
             estimate=worst, low=worst, high=inf, unit="s", n=len(rows), basis=count(len(rows), "restart"),
             method="maximum: a lower limit of what restarts can reach", assumption="none: it was seen",
         ),
@@ -110,7 +111,9 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
     arm = rows[rows.demotes]
     return {
-        "degraded": _ratio(without.early_ms / without.before_ms, "p99 while a broker is slow, over that undisturbed"),
+        "degraded": _ratio(
+            without.early_ms / without.before_ms, "p99 while a broker's processor is slowed, over that undisturbed"
+        ),
         "degraded_fenced": _share(
             without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
         ),

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...checks import check_level
 from ...errors import MissingDataError
-from ...formatting import number, quantity
+from ...formatting import count, number, quantity
 from ...stats.lab.utilisation import KEY, windows
 from ...stats.result import Estimate, Result
 from ...stats.trials.means import geometric_mean
@@ -63,15 +63,17 @@ class Allowed(Result):
         return " ".join(f"{one.sentence}{self._too_high(name)}" for name, one in self.rates.items())
 
     def _too_high(self, system: str) -> str:
-        late = self.trials[(self.trials.system == system) & ~self.trials.kept_up]
+        own = self.trials[self.trials.system == system]
+        late = own[~own.kept_up]
         if late.empty:
             return ""
         late = late[late[RATE] == late[RATE].min()]
+        tried = count(int((own[RATE] == late[RATE].iloc[0]).sum()), "trial")
         busy = late.busy_percent.mean()
         processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
         return (
-            f" At {number(late[RATE].iloc[0])} records/s, with which it did not keep up, the fullest link carried "
-            f"{quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
+            f" In {len(late)} of {tried} at {number(late[RATE].iloc[0])} records/s it fell behind: the fullest "
+            f"link then carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 
     def table(self) -> pd.DataFrame:

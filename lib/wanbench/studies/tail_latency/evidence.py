@@ -65,13 +65,14 @@ def _growth(name: str, table: SideBySide) -> dict[str, Estimate]:
         (step for step in table.steps if np.isfinite(step.ratio.estimate)),
         key=lambda step: step.ratio.estimate,
     )
-    if not ordered:
+    if len(ordered) < 2:
         return found
     (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
+    steps = f"{number(ordered[-1].step)} {table.unit} over {number(ordered[0].step)}"
     found["ratio_partitions_growth"] = _noted(
         _combined(
             [(a_last, q, 1), (b_last, q, -1), (a, q, -1), (b, q, 1)],
-            f"largest ratio of both systems' {p} over the smallest, over partitions",
+            f"ratio of both systems' {p}, {steps}",
         ),
         CHOSEN,
     )

@@ -137,8 +137,9 @@ class SideBySide(Result):
     def cautions(self) -> tuple[str, ...]:
         """Steps without both systems, steps at which a system fell behind, and those of the ratios."""
         over = [
-            f"{name} did not keep up at {', '.join(number(step.step) for step in self.steps if not step.kept_up[k])} "
-            f"{self.unit}, where its latency grows as long as a trial lasts"
+            f"{name} fell behind in at least one trial at "
+            f"{', '.join(number(step.step) for step in self.steps if not step.kept_up[k])} {self.unit}: its latency "
+            "then grows as long as the trial lasts"
             for k, name in enumerate(self.names)
             if any(not step.kept_up[k] for step in self.steps)
         ]

@@ -76,11 +76,14 @@ class SystemTrials(RowsResult):
         if len(out):
             reasons = out.why.value_counts()
             text += "; " + ", ".join(f"{n} not, because {why}" for why, n in reasons.items())
-        over = self.rows[self.rows.counts & ~self.rows.kept_up]
-        parts = [
-            f"{system} did not keep up at {number(part[RATE].min(), 0)} records/s"
-            for system, part in over.groupby("system", sort=False)
-        ]
+        parts = []
+        for system, part in self.rows[self.rows.counts].groupby("system", sort=False):
+            behind = (~part.kept_up.astype(bool)).groupby(part[RATE]).agg(["sum", "size"])
+            where = [
+                f"in {late} of {count(tried, 'trial')} at {number(rate, 0)} records/s"
+                for rate, late, tried in behind[behind["sum"] > 0].itertuples()
+            ]
+            parts += [f"{system} fell behind {', '.join(where)}"] if where else []
         return f"{text}.{' ' if parts else ''}{'; '.join(parts)}{'.' if parts else ''}"
 
     @property
