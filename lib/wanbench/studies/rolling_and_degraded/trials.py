@@ -193,6 +193,11 @@ class DisturbedTrials(RowsResult):
             else ""
         )
         stretches = count(self.n_windows, "undisturbed stretch", "undisturbed stretches")
+        if not isfinite(self.limit_ms):
+            return (
+                f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. In {stretches} too "
+                "many records were never received for p99 to have an upper limit."
+            )
         return (
             f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. From {stretches}, p99 of "
             f"{count(self.window_s, 'further second')} in a row stays within {quantity(self.limit_ms, 'ms')} with "
@@ -205,11 +210,12 @@ class DisturbedTrials(RowsResult):
         over = self.rows[self.rows.p99_ms >= OVERLOADED_MS]
         if over.empty:
             return ()
-        counted = count(int(self.rows.counts.sum()), "trial")
+        counted, worst = count(int(self.rows.counts.sum()), "trial"), over.p99_ms.max()
+        most = f"up to {quantity(worst, 'ms')}" if isfinite(worst) else "or records were never received"
         return (
             f"overloaded: in {len(over)} of {counted} p99 of undisturbed seconds is {OVERLOADED_MS / 1_000:g} s or "
-            f"more, up to {quantity(over.p99_ms.max(), 'ms')}, so the rate is too high for this machine or its links, "
-            "and what an action adds cannot be told from that",
+            f"more, {most}, so the rate is too high for this machine or its links, and what an action adds cannot be "
+            "told from that",
         )
 
     def shown(self) -> pd.DataFrame:
