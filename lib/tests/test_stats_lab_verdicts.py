@@ -259,7 +259,7 @@ def test_order_of_nothing_is_unknown():
 
 def test_an_error_of_nothing_is_not_named():
     [finding] = link_verdicts.order(shortened(10, True)).findings()
-    assert finding.sentence.endswith("becomes shorter: 1 of 1 link within the limit (none).")
+    assert finding.sentence.endswith("becomes shorter: 1 of 1 link within the limit (0 replies).")
 
 
 def test_verdicts_are_joined_and_summed_up():
