@@ -13,7 +13,6 @@ from wanbench.errors import ParameterError
 from wanbench.experiments import ExperimentError, KafkaFault
 from wanbench.experiments import kafka_fault_session as session
 from wanbench.experiments.kafka_fault_faults import Fault
-from wanbench.experiments.kafka_fault_health import Health
 from wanbench.experiments.kafka_fault_planted import KINDS, damaged
 from wanbench.ingest import kafka_fault
 from wanbench.kafka.programs import fault_consumer, fault_producer
@@ -171,61 +170,6 @@ def test_a_member_reports_positions_of_the_partitions_that_it_has_when_they_chan
     ]
 
 
-def test_everything_is_read_only_if_the_members_have_it_between_them():
-    news = {0: [{"positions": {}}], 1: [{"positions": {"0": 5, "1": 4}}]}
-    members = [SimpleNamespace(role="consumer", number=n, news=lambda n=n: news[n]) for n in news]
-    health, ends = Health(members, [[1], [2], [3]]), {"0": 5, "1": 5, "2": 0}
-    assert health.unread(ends) == [0, 1]
-    health.look()
-    assert health.unread(ends) == [1]
-    news[0] = [{"positions": {"1": 5}}]
-    health.look()
-    assert health.unread(ends) == []
-
-
-class Saying:
-    """A program of an episode that has printed some lines."""
-
-    def __init__(self, role, number, *lines):
-        self.role, self.number, self._lines = role, number, [*lines]
-
-    def __str__(self):
-        return f"{self.role} {self.number} on eu/0"
-
-    def says(self, *lines):
-        self._lines += lines
-
-    def news(self):
-        lines, self._lines = self._lines, []
-        return lines
-
-    def unix_s(self, at):
-        return float(at)
-
-
-def test_what_an_episode_still_waits_for_is_named():
-    seen = {
-        "at_s": 1.0,
-        "topics": [{"partitions": [{"isr": [1], "leader": 1}, {"isr": [2, 1], "leader": 2}]}],
-    }
-    programs = [Saying("producer", 0), Saying("consumer", 0, ["assigned", 1, [0]]), Saying("watch", 0, seen)]
-    health = Health(programs, [[1, 2], [2, 1]])
-    health.look()
-    assert health.awaited() == [
-        "producer 0 on eu/0 has not begun to send",
-        "the consumers do not hold each of 2 partitions once: consumer 0 on eu/0 [0]",
-        "not every watcher sees all replicas in sync: watch 0 on eu/0 [[1], [2, 1]]",
-    ]
-    in_sync = {
-        "at_s": 2.0,
-        "topics": [{"partitions": [{"isr": [1, 2], "leader": 1}, {"isr": [2, 1], "leader": 2}]}],
-    }
-    for program, line in zip(programs, [{"start_ns": 1}, ["assigned", 2, [1]], in_sync], strict=True):
-        program.says(line)
-    health.look()
-    assert health.awaited() == []
-
-
 # Damage
 
 RECEIPTS = [["received", 0, n, n % 2, n // 2, 1_000 * n, False] for n in range(10)]
@@ -359,7 +303,7 @@ def test_an_end_of_the_log_that_is_never_replicated_is_a_result(hosts, tmp_path,
     hosts[0].cluster.log_ends = [{"partition": 2, "high_watermark": 1, "end": 3}]
     monkeypatch.setattr(session, "REPLICATED_S", 0.5)
     monkeypatch.setattr(session, "COMPLETE_S", 0.5)
-    monkeypatch.setattr(Health, "unread", lambda health, ends: [3])
+    monkeypatch.setattr(session.Health, "unread", lambda health, ends: [3])
     episode().run(hosts[0], hosts[1], tmp_path, "t")
     found = tables_of(tmp_path)
     row = found["faults"].iloc[0]

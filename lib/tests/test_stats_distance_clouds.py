@@ -1,5 +1,7 @@
 """Differences between cloud pairs at equal distance: known answers, peers, and the sentences that go with them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,6 +81,9 @@ def test_a_known_difference_of_rtt_is_recovered(own):
     assert found.slope.low < 14 < found.slope.high
     assert found.slope_difference.low < 0 < found.slope_difference.high
     assert "which may be chance" in str(found.slope_difference)
+    assert "disagree about the slopes" not in found.sentence
+    apart = replace(found.slope_difference, low=0.1)
+    assert "disagree about the slopes" in replace(found, slope_difference=apart).sentence
 
 
 def test_common_and_own_slopes_are_those_of_statsmodels():

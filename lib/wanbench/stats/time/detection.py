@@ -248,6 +248,9 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
     tail = (1 - level) / 2
     low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and hours else 0.0
+    watched = (
+        f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
+    )
     return Estimate(
         quantity="false alarms per hour and broker",
         claim="In undisturbed time each broker had false alarms at a rate of {}",
@@ -256,12 +259,7 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
         high=float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if hours else nan,
         unit="per hour",
         n=1 if hours else 0,
-        basis=f"{count(events, 'alarm')} in "
-        + (
-            f"{number(hours, 2)} broker-hours"
-            if hours >= 0.1
-            else f"{number(3600 * hours, 0)} broker-seconds"
-        ),
+        basis=f"{count(events, 'alarm')} in {watched}",
         method="exact Poisson (Garwood 1936)",
         assumption="False alarms come independently, at one rate",
         level=level,

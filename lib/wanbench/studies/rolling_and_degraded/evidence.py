@@ -112,7 +112,7 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     arm = rows[rows.demotes]
     return {
         "degraded": _ratio(
-            without.early_ms / without.before_ms, "p99 while a broker's processor is slowed, over that undisturbed"
+            without.early_ms / without.before_ms, "p99 while a processor or links are slowed, over that undisturbed"
         ),
         "degraded_fenced": _share(
             without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
