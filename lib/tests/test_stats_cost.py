@@ -81,7 +81,7 @@ def test_measured_inputs_give_the_interval_and_prices_the_widest_range():
     assert (million.others[0].low, million.others[0].high) == pytest.approx((1.6 + 0.7, 2.5 + 2.6))
     assert million.n == 4 and million.basis == "4 trials"
     assert isnan(priced.by["fixed", "hour"].low)
-    assert "4 trials" in priced.sentence and "every input at its worst" in priced.sentence
+    assert "4 trials" in priced.sentence and "all inputs at the ends of their ranges" in priced.sentence
 
 
 def test_without_anything_measured_there_is_no_interval():

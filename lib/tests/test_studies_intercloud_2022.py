@@ -122,8 +122,8 @@ def test_correlations_find_the_selection_that_gives_a_published_correlation():
     worse = tests.assign(rtt_ms=tests.rtt_ms + np.random.default_rng(0).normal(60, 20, len(tests)))
     found = correlations({"plain": worse, "within a cloud": within}, claimed)
     assert found.closest.selection == "within a cloud"
-    assert found.rows.comes_out.tolist() == [False, True]
-    assert "The claim comes out for within a cloud." in str(found)
+    assert found.rows.reproduces.tolist() == [False, True]
+    assert "The claim is reproduced by within a cloud." in str(found)
     assert found.rows.n_rows.tolist() == [len(tests), len(within)]
     with pytest.raises(ParameterError, match="column is 'loss'; allowed: 'rtt_ms', 'throughput_bps'"):
         correlations({"plain": tests}, 0.9, column="loss")

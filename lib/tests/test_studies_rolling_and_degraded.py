@@ -198,9 +198,9 @@ def test_the_claims_get_what_was_measured(made, measured):
     )
     verdicts = claims.rolling_and_degraded(**evidence).table().set_index("claim").verdict
     assert evidence["roll_spikes"].estimate == 1
-    assert verdicts[["roll-every", "no-leadership", "restores"]].tolist() == ["comes out"] * 3
-    assert verdicts["rediscover"] == "comes out"
-    assert verdicts["roll-seconds"] == "the data do not tell"
+    assert verdicts[["roll-every", "no-leadership", "restores"]].tolist() == ["reproduced"] * 3
+    assert verdicts["rediscover"] == "reproduced"
+    assert verdicts["roll-seconds"] == "undecided"
     plain = study.restarts(measured)
     slower = plain.rows[plain.rows.setting == "restart"].assign(
         setting="new", p99_ms=lambda rows: 2 * rows.p99_ms

@@ -5,8 +5,8 @@ from dataclasses import replace
 from wanbench.claims import ledger
 from wanbench.stats.result import Estimate
 
-OWN, WITHIN, UNKNOWN = "comes out", "inside the interval", "the data do not tell"
-NOT, CANNOT = "does not come out", "cannot be tried here"
+OWN, WITHIN, UNKNOWN = "reproduced", "inside the interval", "undecided"
+NOT, CANNOT = "not reproduced", "cannot be tried here"
 
 
 def estimate(value, low, high, unit="times"):

@@ -195,7 +195,7 @@ def geo_kafka(
     --------
     >>> rows = geo_kafka().table().set_index("claim")
     >>> rows.verdict[["message-rate", "per-message", "per-hour", "rto"]].tolist()
-    ['does not come out', 'does not come out', 'comes out', 'the data do not tell']
+    ['not reproduced', 'not reproduced', 'reproduced', 'undecided']
     """
     given = dict(locals())
     estimates = estimates_by_name(given, ("tuned_over_default", *NUMBERS, *RULES))

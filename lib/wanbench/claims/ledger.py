@@ -21,20 +21,13 @@ from ..folders import root
 from ..formatting import count, number
 from ..stats.result import Estimate, Result
 
-COMES_OUT = "comes out"
+REPRODUCED = "reproduced"
 WITHIN = "inside the interval"
-DOES_NOT = "does not come out"
-UNDECIDED = "the data do not tell"
+NOT_REPRODUCED = "not reproduced"
+UNDECIDED = "undecided"
 CANNOT = "cannot be tried here"
 UNTRIED = "not tried"
-VERDICTS = (COMES_OUT, WITHIN, DOES_NOT, UNDECIDED, CANNOT)
-WORDS = {
-    COMES_OUT: "could be reproduced",
-    WITHIN: "only within the interval",
-    DOES_NOT: "could not be reproduced",
-    UNDECIDED: "cannot be decided from the data",
-    CANNOT: "cannot be tried here",
-}
+VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED, CANNOT)
 WAYS = {
     "own numbers": "do the source's own numbers agree with it?",
     "re-run": "does a measurement of the same kind show it?",
@@ -135,11 +128,11 @@ class Audit(Result):
         value = recomputed.estimate if isinstance(recomputed, Estimate) else float(recomputed)
         low, high = (estimate.low, estimate.high) if estimate else (nan, nan)
         if abs(value - claimed.number) <= claimed.half_step * (1 + 1e-9):
-            verdict = COMES_OUT
+            verdict = REPRODUCED
         elif low <= claimed.number <= high:
             verdict = WITHIN
         else:
-            verdict = DOES_NOT if isfinite(value) else UNDECIDED
+            verdict = NOT_REPRODUCED if isfinite(value) else UNDECIDED
         self._note(
             claim, verdict, f"{working} {estimate.sentence if estimate else ''}".strip(), value, low, high
         )
@@ -147,19 +140,12 @@ class Audit(Result):
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
         """Set the verdict on a claim: whether it holds (None: open), and the working."""
         self._claim(claim)
-        self._note(claim, UNDECIDED if holds is None else COMES_OUT if holds else DOES_NOT, working)
+        self._note(claim, UNDECIDED if holds is None else REPRODUCED if holds else NOT_REPRODUCED, working)
 
     def leave(self, claim: str, why: str) -> None:
         """State why a claim cannot be tested here."""
         self._claim(claim)
         self._note(claim, CANNOT, why)
-
-    def of(self, *sections: str) -> Audit:
-        """Only the claims of these sections of the source; ParameterError if there is no such section."""
-        there = list(dict.fromkeys(claim.section for claim in self.claims.values()))
-        for section in sections:
-            check_choice(f"section of {self.source}", section, there)
-        return self.only(*(name for name, claim in self.claims.items() if claim.section in sections))
 
     def on_page(self, page: str) -> Audit:
         """Only the claims that a page tests; ParameterError if there are none."""
@@ -177,19 +163,19 @@ class Audit(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         """The number of reproduced claims, of those that can be tested."""
         verdicts = [row["verdict"] for row in self.rows.values() if row["verdict"] != CANNOT]
-        came_out = verdicts.count(COMES_OUT)
+        reproduced = verdicts.count(REPRODUCED)
         return (
             Estimate(
-                quantity="claims that come out",
-                claim=f"Of {count(len(verdicts), 'claim')} {{}} come out",
-                estimate=came_out,
+                quantity="reproduced claims",
+                claim=f"Reproduced: {{}} of {len(verdicts)}",
+                estimate=reproduced,
                 low=nan,
                 high=nan,
                 unit="claims",
                 n=len(verdicts),
                 basis=count(len(verdicts), "claim"),
-                method="each claim recomputed from what the source publishes, where a number comes out if it rounds to "
-                "the printed one, or tried on a run of ours by the bound that its row states",
+                method="each claim recomputed from what the source publishes, where a number is reproduced if it "
+                "rounds to the printed one, or tried on a run of ours by the bound that its row states",
                 assumption="What is published is what the source describes, and our run is a case of its claim",
             ),
         )
@@ -197,10 +183,10 @@ class Audit(Result):
     @property
     def sentence(self) -> str:
         verdicts = [row["verdict"] for row in self.rows.values()]
-        counts = [f"{verdicts.count(each)} {WORDS[each]}" for each in VERDICTS if each in verdicts]
+        counts = [f"{verdicts.count(each)} {each}" for each in VERDICTS if each in verdicts]
         if untried := len(self.claims) - len(verdicts):
-            counts.append(f"{untried} could not be tried")
-        return f"Of {count(len(self.claims), 'claim')} of this source, {', '.join(counts)}."
+            counts.append(f"{untried} {UNTRIED}")
+        return f"{count(len(self.claims), 'claim')} of this source: {', '.join(counts)}."
 
     def table(self) -> pd.DataFrame:
         """One row per claim: section, says, claimed, unit, recomputed, low, high, verdict, working, off_by."""

@@ -92,7 +92,7 @@ def price_performance(
     --------
     >>> rows = price_performance().table().set_index("claim")
     >>> rows.verdict[["m6g-less", "m7g-network-bytes", "leader", "clearly"]].tolist()
-    ['does not come out', 'does not come out', 'comes out', 'the data do not tell']
+    ['not reproduced', 'not reproduced', 'reproduced', 'undecided']
     """
     estimates = estimates_by_name(dict(locals()), (*RULES, *SHOWN))
     audit = read_claims(SOURCE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 
+from ..formatting import count
 from ..stats.result import Estimate
 from .ledger import Audit
 
@@ -40,7 +41,7 @@ def from_printed(audit: Audit, function: Callable[..., float], *names: str, unit
         high=max(reached),
         unit=unit,
         n=len(claims),
-        basis=" and ".join(names),
+        basis=count(len(claims), "printed number"),
         method="every printed number at the ends of its last digit",
         assumption="Printed numbers are rounded",
         level=1.0,

@@ -77,7 +77,7 @@ def private_vs_internet(
     --------
     >>> rows = private_vs_internet().table().set_index("claim")
     >>> rows.verdict[["total", "more", "thesis"]].tolist()
-    ['comes out', 'does not come out', 'the data do not tell']
+    ['reproduced', 'not reproduced', 'undecided']
     """
     audit = read_claims(SOURCE)
     traffic = dict(traffic or {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..checks import refusal
 from ..stats.result import Estimate, Result
-from .ledger import DOES_NOT, Audit, above
+from .ledger import NOT_REPRODUCED, Audit, above
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def again(audit: Audit, claim: str, holds: bool | None, working: str) -> None:
     """
     own = audit.rows[claim]
     audit.judge(claim, holds, f"{own['working']} Re-run: {working}")
-    if own["verdict"] == DOES_NOT or holds is None:
+    if own["verdict"] == NOT_REPRODUCED or holds is None:
         audit.rows[claim]["verdict"] = own["verdict"]
 
 

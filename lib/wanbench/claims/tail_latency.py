@@ -117,7 +117,7 @@ def tail_latency(
     --------
     >>> rows = tail_latency().table().set_index("claim")
     >>> rows.verdict[["p99-times", "t1-improvement", "t1-low-aggregate", "t3-times"]].tolist()
-    ['does not come out', 'comes out', 'does not come out', 'the data do not tell']
+    ['not reproduced', 'reproduced', 'not reproduced', 'undecided']
     """
     given = dict(locals())
     check_flag("confluent_cloud", confluent_cloud)

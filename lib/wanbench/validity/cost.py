@@ -23,7 +23,7 @@ SETTINGS = [
     *({"n_trials": 6, "spread": 0.2, "correlation": one} for one in (-0.7, 0.7)),
 ]
 PRICE, RATIO, SHARE = "price of a million messages", "price with other bytes", "variable over fixed cost"
-METHOD, WORST = "distances added as squares", "every input at its worst"
+METHOD, WORST = "distances added as squares", "all inputs at the ends of their ranges"
 
 
 def trial(seed: int, n_trials: int, spread: float, correlation: float) -> list[Outcome]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import nan
 
 import pandas as pd
 
@@ -14,7 +15,7 @@ from .inputs import Input, as_input
 from .propagation import estimate
 from .region_copies import region_copies
 
-MODELLED = "crossings of modelled changes are computed for evenly spread clients and replicas, not counted"
+MODELLED = "no interval: its crossings are computed for evenly spread clients and replicas, not counted"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Change:
     One change: inputs by name, each with its new value (a number, range, Estimate or price) or a factor on the old one
     (`Times`).
 
-    `is_modelled`: computed, not measured, so that its interval excludes the model's error.
+    `is_modelled`: computed, not measured. Its ratio has no interval, as the error of the model is unknown.
     """
 
     name: str
@@ -118,9 +119,9 @@ def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million
             claim=f"With {change.name} the price per {per} is {{}} the present one",
             unit="times",
         )
-        ratios[change.name] = (
-            replace(ratio, warnings=(MODELLED, *ratio.warnings)) if change.is_modelled else ratio
-        )
+        if change.is_modelled:
+            ratio = replace(ratio, low=nan, high=nan, warnings=(MODELLED, *ratio.warnings))
+        ratios[change.name] = ratio
     return CostChanges(ratios, costs, {change.name: change.why for change in changes}, per)
 
 

@@ -28,7 +28,7 @@ ASSUMPTION = (
     "Measured inputs are independent of each other and the result is nearly linear over their intervals; list prices, "
     "without discounts, apply"
 )
-WORST = "every input at its worst"
+WORST = "all inputs at the ends of their ranges"
 MOST_RANGES = 16
 """The ends of this many inputs make 65,536 combinations."""
 

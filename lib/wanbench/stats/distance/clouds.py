@@ -15,6 +15,7 @@ from ..regions import matrices, mrqap, qap
 from ..regions.covariates import METHOD, PERMUTED, cross_cloud
 from ..regions.directed_pairs import directed
 from ..regions.group_differences import (
+    BY_CHANCE,
     CLOUDS,
     EQUAL,
     GroupContrast,
@@ -194,16 +195,17 @@ def compare_clouds(
     tests = _Tests(y, cells, orders, scale, common)
     model = [crosses, far, *levels]
     fit = fit_pairs(value, cells, grouped, model)
-    difference = tests.difference(fit, model, "one slope for both")
+    difference = tests.difference(fit, model, "one slope for both", EQUAL)
     slope = tests.slope(
         fit.combination(np.eye(len(fit.values))[2], level),
         "slope of both",
         f"With one slope for both kinds of pair, {tests.unit_of_y} changes by {{}} of distance",
+        EQUAL,
     )
     model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
     fit = fit_pairs(value, cells, grouped, model)
     at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
-    difference_at_mean = tests.difference(fit, model, at_mean)
+    difference_at_mean = tests.difference(fit, model, at_mean, BY_CHANCE)
     slope_difference, slope_p = tests.slope_difference(fit, model)
 
     clouds_of_pairs = sorted(sample.frame.cloud_pair.unique())
@@ -253,7 +255,9 @@ class _Tests:
     def unit_of_y(self) -> str:
         return "log10(bit/s)" if self.scale.ratio else "RTT"
 
-    def difference(self, fit: Coefficients, model: list[np.ndarray], how: str) -> GroupContrast:
+    def difference(
+        self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str
+    ) -> GroupContrast:
         """Between clouds against within one: the first column of the model."""
         part = fit.combination(np.eye(len(fit.values))[1], self.common["level"])
         join, change = "over" if self.scale.ratio else "less", self.scale.estimate
@@ -265,7 +269,7 @@ class _Tests:
             high=change(part.interval.high),
             unit=self.scale.unit,
             method=f"{METHOD}; {how}, a level of each cloud's regions",
-            assumption=EQUAL,
+            assumption=assumption,
             naive=Interval(PAIRS_INDEPENDENT, change(part.naive.low), change(part.naive.high)),
             **self.common,
         )
@@ -287,7 +291,7 @@ class _Tests:
             PERMUTED,
         )
 
-    def slope(self, part: Part, quantity: str, claim: str) -> Estimate:
+    def slope(self, part: Part, quantity: str, claim: str, assumption: str) -> Estimate:
         return Estimate(
             quantity=quantity,
             claim=claim,
@@ -296,7 +300,7 @@ class _Tests:
             high=part.interval.high,
             unit="per 1,000 km" if self.scale.ratio else "ms per 1,000 km",
             method=METHOD,
-            assumption=EQUAL,
+            assumption=assumption,
             naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
             **self.common,
         )
@@ -308,7 +312,7 @@ class _Tests:
         claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
         if part.interval.low <= 0 <= part.interval.high:
             claim += ", which may be chance"
-        return self.slope(part, quantity, claim), self.p(model, 2, f"permutation p, {quantity}")
+        return self.slope(part, quantity, claim, BY_CHANCE), self.p(model, 2, f"permutation p, {quantity}")
 
 
 def _design(cells, columns: list[np.ndarray]) -> np.ndarray:

@@ -219,7 +219,7 @@ def _coverage(
     pairs = part.covered.groupby([ends[:, 0], ends[:, 1]]).agg(["sum", "size"])
     share, low, high, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
     return Estimate(
-        quantity=f"coverage of {NAMES[name]}, {situation}",
+        quantity=f"coverage of {NAMES[name]}, {LEFT_OUT[situation]} left out",
         claim=f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, contain {{}} of the "
         "measured values",
         estimate=share,

@@ -23,10 +23,8 @@ LARGEST_LOG10 = 308.0
 """The largest power of 10 that a float holds."""
 FEWEST_OF_A_CLOUD = 5
 """With fewer places of a cloud, its part of the variance comes from the working model rather than from the data."""
-EQUAL = (
-    "Distance has the same effect in all groups, and regions of one cloud differ only by chance. "
-    + ASSUMPTION
-)
+BY_CHANCE = "Regions of one cloud differ only by chance. " + ASSUMPTION
+EQUAL = "Distance has the same effect in all groups. " + BY_CHANCE
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class Estimate:
         if isnan(self.estimate):
             basis = f"it is {ends} {self._scale()[1]}; {self.counted}" if ends else self.counted
             return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated ({basis})."
-        details = [f"{self.written_level} interval {ends}" if ends else "no interval", self.counted]
+        details = [f"{self.kind_of_interval} {ends}" if ends else "no interval", self.counted]
         if ends and self.written_naive:
             details.append(f"{self.naive.method} would say {self.written_naive}")
         return f"{self.claim.replace('{}', self.written)} ({'; '.join(details)})."
@@ -160,6 +160,11 @@ class Estimate:
         return percent(self.level)
 
     @property
+    def kind_of_interval(self) -> str:
+        """ "95 % interval", or "range" where no value outside is possible, as with printed numbers."""
+        return "range" if self.level == 1 else f"{self.written_level} interval"
+
+    @property
     def written_naive(self) -> str:
         """The naive interval in the unit of `written`; "" if there is none."""
         return self.spell(self.naive)
@@ -182,7 +187,7 @@ class Estimate:
     def _repr_html_(self) -> str:
         rows = [
             ("Estimate", self.written),
-            (f"{self.written_level} interval", self.written_interval or "none"),
+            (self.kind_of_interval.capitalize(), self.written_interval or "none"),
             *([(self.naive.method.capitalize(), self.written_naive)] if self.written_naive else []),
             *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
             ("From", self.counted),

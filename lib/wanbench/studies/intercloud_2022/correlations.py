@@ -31,7 +31,7 @@ class Correlations(Result):
     rows : DataFrame
         Per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows (over the
         unchanged rows, as in a chart of them: repeats and both directions count as independent), r_pairs (over
-        unordered pairs), low, high, comes_out (one of the two rounds to the claimed value).
+        unordered pairs), low, high, reproduces (one of the two rounds to the claimed value).
     """
 
     DRAWN_BY = "correlations_figure.r_by_selection"
@@ -68,12 +68,12 @@ class Correlations(Result):
     @property
     def sentence(self) -> str:
         name, first, closest = QUANTITIES[self.column], self.rows.iloc[0], self.closest
-        matches = "; ".join(self.rows.selection[self.rows.comes_out])
+        matches = "; ".join(self.rows.selection[self.rows.reproduces])
         return (
             f"{name} against distance ({first.selection}): r = {number(first.r_rows, R_DECIMALS)} over "
             f"{count(int(first.n_rows), 'row')}, where r = {self.claimed:g} is claimed. Of "
             f"{count(len(self.rows), 'selection')} of rows the nearest is r = {number(closest.r_rows, R_DECIMALS)} "
-            f"({closest.selection}). The claim comes out for {matches or 'none of them'}."
+            f"({closest.selection}). The claim is reproduced by {matches or 'none of them'}."
         )
 
     def table(self) -> pd.DataFrame:
@@ -91,7 +91,7 @@ class Correlations(Result):
                 "Regions": rows.n_regions,
                 "r over pairs": [number(r, R_DECIMALS) for r in rows.r_pairs],
                 "95 % interval": [span(*ends, R_DECIMALS) for ends in zip(rows.low, rows.high, strict=True)],
-                f"{self.claimed:g}?": np.where(rows.comes_out, "comes out", "no"),
+                f"{self.claimed:g}?": np.where(rows.reproduces, "reproduced", "no"),
             }
         )
 
@@ -135,7 +135,7 @@ def correlations(
                 "r_pairs": pearson.estimate,
                 "low": pearson.low if has_interval else nan,
                 "high": pearson.high if has_interval else nan,
-                "comes_out": bool(off_by <= half_step * (1 + 1e-9)),
+                "reproduces": bool(off_by <= half_step * (1 + 1e-9)),
             }
         )
     if not any(isfinite(row["r_rows"]) for row in rows):
