@@ -67,7 +67,7 @@ format: setup ## mend what the check can find: format, sort imports, strip noteb
 
 .PHONY: bench
 bench: setup ## run all benchmarks (some take half an hour)
-	@for benchmark in benchmarks/*.py; do $(BIN)/python "$$benchmark" || exit 1; done
+	@failed=0; for benchmark in benchmarks/*.py; do $(BIN)/python "$$benchmark" || failed=1; done; exit $$failed
 
 .PHONY: validity
 validity: setup ## count how often the intervals cover, into data/validity (tens of minutes; all processors)

@@ -1,6 +1,6 @@
 """
-The command line: decides what to measure and what to replay. Besides the notebooks it alone may import both banks,
-which it does when a command needs them.
+The command line: decides what to measure and what to replay. Apart from the notebooks, only this module may
+import both what measures and what analyses; it does so when a command needs it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminated.append(number)
         signal.raise_signal(signal.SIGINT)
 
-    # What nohup has silenced stays so.
+    # A signal that nohup made us ignore stays ignored.
     heard = [
         number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN
     ]

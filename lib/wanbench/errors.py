@@ -55,8 +55,8 @@ class CommandError(LabError):
     """
     A command on a host ended with a status that was not allowed, or timed out.
 
-    `completed` (a `wanbench.labs.base.Completed`) has all that it printed; of one that still runs, all so far and the
-    status -9. None: unknown.
+    `completed` (a `wanbench.labs.base.Completed`) holds all that the command printed; if it still runs, the
+    output so far and status -9. None: unknown.
     """
 
     completed = None

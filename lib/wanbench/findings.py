@@ -193,9 +193,8 @@ def html_table(findings: pd.DataFrame) -> str:
     """
     An HTML table of findings for the front page: sentence, estimate, interval, n, page; all values escaped.
 
-    Cautions are counted; the page has them in full.
-
-    With `links`, the name of a page (letters, digits, hyphens) is a link to `<page>.html`.
+    Cautions are counted; the page has them in full. The name of a page (small letters, digits, hyphens) is a
+    link to `<page>.html`.
     """
     head = "".join(
         f"<th scope='col'>{name}</th>" for name in ("Finding", "Estimate", "Interval", "n", "Regions", "Page")

@@ -11,7 +11,7 @@ SCALES = {
 }
 """Factor and name of the prefixed units, largest first; other units are written unchanged."""
 WIDE = 10.0
-"""Ratio of an interval's ends from which two digits of its half width leave its lower end with less than one digit."""
+"""Ratio of an interval's ends above which rounding to its half width would lose the lower end."""
 
 
 def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:
@@ -77,8 +77,8 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     """
     A value and its interval as text, in the same scale and with the same decimal places.
 
-    Ends that differ by more than `WIDE` times have three digits each: with one number of places for all, the lower one
-    would be rounded to nothing. The interval is "" if there is none; an open one names its finite end.
+    Ends that differ by more than a factor of `WIDE` have three digits each: with the same decimal places, the
+    lower end would be rounded to nothing. The interval is "" if there is none; an open one names its finite end.
 
     >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
     ('14.24 ms per 1,000 km', '13.91 to 14.55')

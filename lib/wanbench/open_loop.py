@@ -17,7 +17,7 @@ LATE_PART = 0.05
 LATE_UNIT_MS = 0.1
 """Unit of the programs' counts of lateness."""
 SUSTAINED = 0.99
-"""Below this part of the rate, acknowledgements do not keep up with it: in an hour the backlog is that of 36 s."""
+"""Minimum part of the rate at which acknowledgements keep up: at 0.99, an hour leaves a backlog of 36 s."""
 
 
 def quantile(counts: Mapping[int, int], q: float, n_lost: int = 0) -> int | None:

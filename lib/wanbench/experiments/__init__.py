@@ -1,7 +1,7 @@
 """
 What to run on a pair of hosts: an `Experiment` leaves raw files in the run folder.
 
-Measuring bank: analysing code never imports it. The module of the same name in `ingest` reads the files.
+Only measuring code imports it, never analysing code. The module of the same name in `ingest` reads the files.
 """
 
 from .base import ConcurrentExperiment, Experiment, ExperimentError

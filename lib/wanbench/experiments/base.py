@@ -54,7 +54,7 @@ class Experiment(Protocol):
         folder : Path
             The run folder. Files go to <folder>/<name>/<stem>.<what>.
         stem : str
-            Names the test and the attempt: a file of that stem is not there yet.
+            Names the test and the attempt; no file with this stem exists yet.
 
         Raises
         ------

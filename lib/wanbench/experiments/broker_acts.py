@@ -182,8 +182,8 @@ class Acts:
     def _restore(self, action, view, row) -> None:
         whole = action.node_id is None
         order = deepcopy(self.cluster.first_order) if whole else self._orders.pop(action.node_id, {})
-        row["how"] |= self._lead(order, others=True)  # a detector beside may have taken a broker out
-        # what is as it was first needs no undoing
+        row["how"] |= self._lead(order, others=True)  # a concurrent Detection may have removed it
+        # partitions that have their first order again need no undoing
         self._originals = {
             topic: left
             for topic, partitions in self._originals.items()

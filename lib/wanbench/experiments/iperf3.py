@@ -274,7 +274,7 @@ def _error_of(done: Completed, source: Host) -> str | None:
         report = json.loads(done.stdout)
     except (ValueError, RecursionError):
         report = None
-    # iperf3 may write -nan, which is no JSON: what ends with a brace is whole nevertheless.
+    # iperf3 may write -nan, which is not JSON; an output that ends with a brace is complete nevertheless.
     is_whole = report is not None or done.stdout.rstrip().endswith(b"}")
     if isinstance(report, dict) and "error" in report:
         error = str(report["error"])[:300]

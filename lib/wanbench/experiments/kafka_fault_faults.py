@@ -88,7 +88,7 @@ class Fault:
             raise min(errors, key=lambda error: isinstance(error, Exception))  # an interruption first
 
     def _at_each(self, things, do: Callable, undo: Callable) -> None:
-        """Run for all regions at the same time: two regions are to fail together."""
+        """Run `do` on all of them at once, because two regions are to fail together; `undo` is for `heal`."""
         self._undo += [lambda thing=thing: undo(thing) for thing in things]
         if things:
             with ThreadPoolExecutor(len(things)) as threads:
@@ -96,7 +96,7 @@ class Fault:
                     done.result()
 
     def _pairs(self) -> list[tuple[str, str]]:
-        """The affected directions of links: to and from the regions, and between them."""
+        """The affected directions of links: those that leave the regions, those that enter them, or both (slow)."""
         leaving = [pair for pair in self._links.links if pair[0] in self.regions]
         entering = [pair for pair in self._links.links if pair[1] in self.regions]
         if self.kind == "slow":

@@ -75,12 +75,13 @@ class Health:
 
     def in_sync_since(self, after_s: float) -> float | None:
         """
-        Unix s since which all watchers see all replicas in sync, in samples begun after a time; None if they do not.
+        Unix s of the newest sample if the latest sample of every watcher, begun after a time, shows all replicas in
+        sync; None otherwise.
         """
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """Like `in_sync_since`, for the state in which preferred leaders lead all partitions."""
+        """As `in_sync_since`, if preferred leaders lead all partitions."""
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:

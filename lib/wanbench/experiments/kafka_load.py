@@ -104,7 +104,7 @@ class KafkaLoad:
     most_bytes : float
         Maximum total payload of the producers.
     start_timeout_s : float
-        Timeout for the topics to have leaders, and for all producers to print their first window.
+        Timeout for all producers to print their first window, in an unthrottled load of `duration_s`.
     timeout_s : float or None
         Timeout for all producers to end. Producers still running then are stopped, and the records sent so far are the
         result: <stem>.times.json names them in `unfinished`, and column behind_s of their windows shows how far they

@@ -58,8 +58,8 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
     payload : str
         "json": names and structure repeat as in an application's records; numbers, identifiers and words differ.
         "log": lines as servers log them, several to a record, joined by tabs.
-        "random": any characters of ASCII, which carry 7 of a byte's 8 bits. The tool reads UTF-8, of which longer
-        characters carry less in each byte. zstd and gzip reach 1.14, lz4 and snappy nothing.
+        "random": any ASCII characters, which carry 7 bits per byte; longer characters of UTF-8, which the tool
+        reads, carry fewer. zstd and gzip compress them by a factor of 1.14, lz4 and snappy not at all.
 
     Examples
     --------

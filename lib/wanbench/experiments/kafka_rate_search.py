@@ -38,8 +38,8 @@ class KafkaRateSearch:
 
     The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not.
     Their ratio is `factor`, (highest / lowest) ** (1 / 2 ** steps); the ends of the search range are not measured, so a
-    bracket that reaches one is open there. A search trusts each step, though chance may decide one near the limit:
-    repeated searches are the replicates.
+    bracket that reaches one is open there. Chance may decide a step near the limit, and the search trusts it: so
+    replicates are repeated searches, not repeated steps.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class LinkSamples(Sampling):
     def end(self, started: _Sampler, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         started.stop()
         about = {"command": ["counters", self.which], "started_at_utc": started.started_at_utc}
-        # All links of a lab every second say the same words again and again: compressed they are a tenth.
+        # Every sample repeats the names of all links and counters; compression leaves a tenth.
         name, content = f"{stem}.samples.jsonl.gz", gzip.compress(b"".join(started.lines), mtime=0)
         files.append(write_raw(folder, FOLDER, name, content, ended_at_utc=now_utc(), **about))
         return started.faults

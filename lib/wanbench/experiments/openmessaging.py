@@ -20,8 +20,8 @@ from .openmessaging_session import OpenMessagingSession
 
 START_S, END_S = 15.0, 35.0
 """
-Time from start to the first message; and from the last window to the result, before which consumers leave their groups.
-Measured on two processors.
+Time from start to the first message, and from the last window to the result; consumers leave their groups in
+between. Measured on two processors.
 """
 _SECURITY = ("security.", "sasl.", "ssl.")
 
@@ -40,8 +40,8 @@ class OpenMessaging:
     of both hosts' wall clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
 
     It uses Kafka's Java clients, KafkaOpenLoop uses librdkafka. With several requests in flight their latencies differ:
-    at 200 records/s of 1 kB over 20, 40 and 60 ms, acks "all", both sending to the partitions in turn, with Kafka's
-    default of five, the median end to end was 371 and 375 ms against 144 and 157 ms
+    at 200 records/s of 1 kB over 20, 40 and 60 ms, acks "all", both sending to the partitions round-robin, with
+    Kafka's default of five, the median end to end was 371 and 375 ms for Java, 144 and 157 ms for librdkafka
     (``python benchmarks/openmessaging.py --in-turn --blocks 2``). With one in flight no difference was seen: 129 and
     160 ms against 154 and 154 ms (the same with ``--in-flight 1``; from two runs each, the ratio of means is only known
     to lie between 0.3 and 4.1). The likely reason: a broker processes one request of a connection at a time

@@ -19,7 +19,7 @@ _MARGIN_S = 10.0
 _WAKES_S = 0.01
 """Below this interval ping sends only when a reply arrives or this time is over: one echo, or all that are due."""
 _SLOWER = 1.1
-"""Below this interval the rate is lower than requested, because ping counts whole milliseconds."""
+"""Below `_WAKES_S` a ping takes this many times as long as requested, as it counts whole milliseconds."""
 _TICKS_S = 0.005
 """From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`."""
 _SLOWEST_REPLY_S = 0.5
@@ -37,8 +37,8 @@ class Ping:
         Number of echo requests.
     interval_s : float
         Time between echo requests. For users other than root, iputils allows 0.005 s and more, before 2021 0.2 s and
-        more; ping says so and the test fails. Requests are sent whether or not earlier ones were answered: every 0.01 s
-        and more one at a time, more often in groups of the echoes that are due.
+        more; ping says so and the test fails. Requests are sent whether or not earlier ones were answered: one at a
+        time at intervals of 0.01 s or more, at shorter ones in groups of all that are due.
     payload_bytes : int
         Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
     wait_s : float

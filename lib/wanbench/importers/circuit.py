@@ -30,7 +30,7 @@ DAY_FIRST = r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4}),? +([0-9:.]+)$"
 THOUSANDS = r"[1-9][0-9]{0,2}(\.[0-9]{3})+"
 """A number that is 1204 or 1.204, depending on what its point means."""
 GAP = 1.5
-"""Usual intervals between two rows from which on one is missing between them: clocks shift a row by less."""
+"""Rows farther apart than this many usual intervals have a gap between them: clocks shift a row by less."""
 
 
 def read_circuit(

@@ -45,9 +45,9 @@ def outputs(path, text: str) -> list[dict] | None:
 
 def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
     """
-    A row for each period, with `time` (its end) and `in_bps` and `out_bps`; metrics of other labels are under these.
+    A row for each period, with `time` (its end), `in_bps` and `out_bps`; other metrics keep their labels.
 
-    CloudWatch tells the start of a period; its length is the usual distance of two starts.
+    CloudWatch gives the start of each period; the usual step from one start to the next is its length.
     """
     try:
         series = [each for output in found for each in _series(path, output)]

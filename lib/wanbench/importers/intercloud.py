@@ -35,7 +35,7 @@ KM_PER_DEGREE = 111.2
 HALF_UNIT_DEG = 0.005
 """locations.csv rounds to two decimals."""
 ROUNDED_KM = 1.0
-"""What half a unit of the second decimal is worth, north and east together."""
+"""Upper limit of the shift by rounding: half a unit of the second decimal, both north and east."""
 
 
 def read_survey(

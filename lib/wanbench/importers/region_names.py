@@ -26,7 +26,7 @@ KINDS = ("display", "old", "short", "place", "area")
 REGION = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
 """The form of a region's name here, also of a cloud that the catalogue does not know."""
 MAX_SUGGESTIONS = 4
-"""Maximum of similar names in an error: more would hide the message."""
+"""Maximum number of similar names in an error: more would hide the message."""
 MAX_LENGTH = 200
 """A longer text does not name a region."""
 MAX_LISTED = 8

@@ -6,7 +6,8 @@ Read pauses from the logs of a broker or controller: rows of table broker_pauses
 - Kafka's own log has the durations of rolled segments and of written producer snapshots. It lacks the duration of
 flushes: table metrics has their count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
 
-A file is rejected at its first foreign line. A truncated last line, from a killed process, is dropped.
+A JVM log is rejected at its first foreign line, a Kafka log only if its first line is foreign. A truncated
+last line, from a killed process, is dropped.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ _FIRST = f"a line of a Kafka node's log with its time in UTC, or {_FIRST_OF_JVM}
 
 def read(path) -> dict[str, pd.DataFrame]:
     """
-    The pauses in a log of Kafka or of its JVM, by its first line, without context. An empty log has none.
+    The pauses in a log of Kafka or its JVM, by its first line, without context; none for an empty log.
 
-    RawDataError names a line that is not one of such a log.
+    RawDataError names the foreign or invalid line.
     """
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     lines = decoded(path, data[: data.rfind(b"\n") + 1]).split("\n")[:-1]

@@ -19,7 +19,7 @@ from .json_values import Members
 from .rows import fitting
 
 LARGEST_BYTES = 2**28
-"""A day of samples ten times a second has a tenth of it."""
+"""More than a day of ten samples per second, of at most 200 bytes each."""
 FIRST = "JSON with node_id, host and ticks_per_s"
 NEXT = "JSON with at_s and what was counted"
 COUNTED = {

@@ -1,9 +1,9 @@
 """
-Read what `wanbench.labs.aws.cloudwatch` kept: rows of table metrics.
+Read what `wanbench.labs.aws.cloudwatch` saved: rows of table metrics.
 
 - Metrics keep CloudWatch's names. A value is at the end of its period.
 - Each series also has a row `missing_data_points`, over the whole session: periods without a value.
-- Each resource has a file. Where CloudWatch refused, the file is refused, with CloudWatch's words.
+- Each resource has a file. If CloudWatch refused its metrics, the file is rejected with CloudWatch's message.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Samples:
         ----------
         text : str
         line_number : int
-            Its first line's in the file.
+            The number of the text's first line in the file.
         at_us : int
             Time in Unix microseconds of samples without a time.
         whole : bool

@@ -8,9 +8,9 @@ Read the JSON of an iperf3 client, 3.0 to 3.21: a row per direction, and one per
 error behind its JSON.
 - Round-trip times and congestion windows are the sending client's; a receiving client's describe its own idle socket,
 and are dropped.
-- A file may hold several tests, one after the other: all are read, their streams counted on.
+- A file may hold several tests, one after the other: all are read, and stream numbers continue across them.
 - An interrupted `--json-stream` keeps its intervals; `error` says where it ends.
-- Bytes, seconds and bits per second of every summary and interval must fit within 1 %.
+- Bytes, seconds and bits per second of every summary and interval must agree within 1 %.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .iperf3_documents import LARGEST_BYTES, WANTED, documents
 from .json_values import Members
 
 TOLERANCE = 0.01
-"""Rate and bytes are of clocks that were read a moment apart."""
+"""Allowed relative error of a rate: iperf3 reads the clock for rate and bytes a moment apart."""
 
 REVERSE = "_bidir_reverse"
 

@@ -31,7 +31,7 @@ _UP_TO_NOT_A_NUMBER = re.compile(
     rf'((?:"(?:[^"\\\n]++|\\.)*+"?+|[^"nNiI-]++|(?!{_NOT_A_NUMBER}).)*+)({_NOT_A_NUMBER}|\Z)',
     re.IGNORECASE | re.DOTALL,
 )
-"""Everything is matched once, a string without its end too, so that no file takes more than a moment."""
+"""Matches each character once, even in an unterminated string, so that no file takes more than a moment."""
 
 _REPEATED_UNCHANGED = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")
 _REVERSE = "_bidir_reverse"

@@ -19,7 +19,7 @@ class LabCost:
     spent_usd: tuple[float, float]
     unknown: tuple[str, ...] = ()
     killed: int = 0
-    """Sessions that were killed: up to what hosts cost that ran until they ended themselves."""
+    """Number of killed sessions; each counts as if its hosts had run until they ended themselves."""
 
     def __str__(self) -> str:
         spent, expected = (f"{low:.2f} to {high:.2f}" for low, high in (self.spent_usd, self.expected_usd))
@@ -34,7 +34,7 @@ def lab_cost(run) -> LabCost | None:
     """
     The cost of a run's lab; None if no hosts are rented.
 
-    Of a killed session, only the most that it may have cost is known.
+    For a killed session, only an upper limit of its cost is known.
 
     Raises
     ------

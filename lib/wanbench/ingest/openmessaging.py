@@ -8,11 +8,11 @@ latency         from, to, by which clock                                    unit
 ==============  ==========================================================  ==================================
 publish         actual send to acknowledgement; the producer's monotonic    ms, from whole microseconds; at
                 clock                                                       most 60 s
-publish delay   intended to actual send; the producer's monotonic clock     whole microseconds, made ms here
+publish delay   intended to actual send; the producer's monotonic clock     whole µs, converted to ms here
 end to end      actual send, as the record's timestamp says, to receipt;    ms, from whole milliseconds; what
                 wall clocks of producer and consumer                        is not above zero is left out
-send call       the call that hands a message to the client, from its       ms, from whole microseconds; of
-                begin to its return ("schedule")                            Redpanda's fork alone
+send call       the call that hands a message to the client, from its       ms, from whole microseconds; only
+                start to its return ("schedule")                            in Redpanda's fork
 ==============  ==========================================================  ==================================
 
 The latency of this library's probe is from the intended send to receipt, by wall clocks in nanoseconds, with nothing

@@ -43,7 +43,7 @@ class Reader(NamedTuple):
     Attributes
     ----------
     experiment : str
-        What left the files, as run folders and `read_files` call it.
+        The experiment or tool that wrote the files, as run folders and `read_files` name it.
     read : callable
         From a path to rows by name of table, without their context; RawDataError for a file that cannot be read.
     pattern : str, optional

@@ -39,8 +39,8 @@ def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
     name : str
         The table.
     data : list of rows, or mapping of columns (a DataFrame is one)
-        In rows, and of an empty mapping, what is missing is null. A column may be a single value, which then stands in
-        all rows.
+        Values missing from a row, and columns missing from a mapping, are null. A single value for a column
+        applies to all rows.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from ..checks import refusal
 from ..formatting import count
 
 SHOWN = 8
-"""Maximum of settings named in an error."""
+"""Maximum number of settings named in an error."""
 
 PAIR = ["from_region", "to_region"]
 TEST = ["run_id", "test_id"]
@@ -49,7 +49,7 @@ def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str])
     """
     Imported tables with only the tests whose setting matches a pattern, as `summarise_pairs` takes them.
 
-    Table flags keeps flags of those tests, and of more than a row.
+    Table flags keeps the flags of those tests, and all flags whose scope is wider than a row.
     """
     by_test = {name: frame for name, frame in tables.items() if set(TEST) <= set(frame.columns)}
     chosen = selected(by_test, setting)

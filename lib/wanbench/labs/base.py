@@ -51,14 +51,14 @@ class Process(ABC):
 
     @abstractmethod
     def stop(self) -> Completed:
-        """Ask the command to end, insist after two seconds, and return what it printed. Safe to call twice."""
+        """Ask the command to end, kill it after two seconds, and return what it printed. Safe to call twice."""
 
     @abstractmethod
     def is_running(self) -> bool:
         """Whether it has not ended yet."""
 
     def resume(self) -> None:  # noqa: B027
-        """Have whatever stands between us and a command that stood still go on, so that the command's end is seen."""
+        """Resume the program in front of a command that was suspended, so that the command's end is noticed."""
 
     @abstractmethod
     def printed(self, start: int = 0) -> bytes:
@@ -69,11 +69,10 @@ class Host(ABC):
     """
     One machine of a lab. Commands are lists of arguments, never shell strings.
 
-    `links` can cut, heal and change what joins it to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
-    None where the network is real. `paths` can make a path the one that is used (`use(name)`), where a lab has several
-    between the same hosts; None elsewhere. `cluster` is the Kafka cluster that the lab holds; None where there is none.
-    `clusters` are those that run elsewhere and can be reached, by name. `python` is the host's Python, if
-    it is known.
+    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
+    None where the network is real. `paths` selects the path in use (`use(name)`), where a lab has several between
+    the same hosts; None elsewhere. `cluster` is the Kafka cluster that the lab holds; None where there is none.
+    `clusters` are those that run elsewhere and can be reached, by name. `python` is the host's Python, if known.
     """
 
     name: str
@@ -89,8 +88,8 @@ class Host(ABC):
     @abstractmethod
     def scratch(self) -> str:
         """
-        A folder on the host, of mode 0700, for files that the lab's commands need. It goes with the lab, whatever
-        happened.
+        A folder on the host, of mode 0700, for files that the lab's commands need. It is deleted with the lab,
+        even after a failure.
         """
 
     @abstractmethod
@@ -132,7 +131,7 @@ class Lab(ABC):
     hosts : dict
         Region to the hosts in it, in order; filled once the lab is open.
     links : mapping
-        (from, to) to what was asked of that direction; empty where the network is real.
+        (from, to) to the settings requested of that direction; empty where the network is real.
     sysctls : mapping
         Kernel settings asked for on every host.
     cluster_settings : mapping or None
@@ -164,10 +163,10 @@ class Lab(ABC):
 
     def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
-        Called before the lab is opened, with what is left of the plan: show what that costs, ask, and raise LabError
-        if it is not agreed to. Nothing to do where a lab costs nothing.
+        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and raise
+        LabError without it. Nothing to do where a lab costs nothing.
 
-        `folder` is that of the run, where earlier sessions have said what they cost (see `keep`); None: no run yet.
+        `folder` is the run folder, in which earlier sessions recorded their costs (see `keep`); None: no run yet.
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
@@ -183,7 +182,7 @@ class Lab(ABC):
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        Bytes to which the hosts' kernel cuts a socket buffer that a program asks for, by sysctl (net.core.rmem_max,
+        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl (net.core.rmem_max,
         net.core.wmem_max); None where this is not known before the lab is open.
         """
         return None
@@ -194,7 +193,7 @@ class Lab(ABC):
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
         """
-        Of the files that `keep` writes, those about money: also of a lab that is closed or failed to open. None if
+        Only those files of `keep` that record costs, also for a lab that is closed or failed to open. Empty if
         nothing was paid for.
         """
         return []

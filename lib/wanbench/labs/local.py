@@ -1,8 +1,8 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It has no name anywhere and leaves nothing behind: one process holds all of it (`wanbench.links.keeper`) and
-is gone, with everything in it, as soon as this process is.
+It leaves nothing behind: one process (`wanbench.links.keeper`) holds all of it, without a name on this machine, and
+ends with everything in it as soon as this process ends.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ EMULATOR = "relay"
 
 _TOOLS = {"iperf3": "--version", "ping": "-V", "ip": "-V", "nsenter": "--version"}
 _GLOBAL_SYSCTLS = ("net.core.rmem_max", "net.core.wmem_max")
-"""What bounds the buffer that a program asks for with setsockopt, in every namespace of the machine alike."""
+"""Limits of the buffer that a program asks for with setsockopt; the same in all namespaces of the machine."""
 _CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 
@@ -87,7 +87,7 @@ def html(lab) -> str:
 
 @functools.cache
 def tools() -> dict[str, str]:
-    """The first line of each tool's own word on its version; what cannot be asked is left out."""
+    """The first line of each tool's version output; tools that cannot be run are left out."""
     versions = {}
     for tool, option in _TOOLS.items():
         try:

@@ -17,7 +17,7 @@ from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.labs.base import Completed, Process
 
 GRACE_S = 2.0
-"""How long a command that was asked to end has for it."""
+"""Time that a command has to end after it was asked to."""
 
 
 class EnteredProcess(Process):
@@ -186,7 +186,7 @@ class EnteredProcess(Process):
 
 
 def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> Completed:
-    """The end of a command, which is killed if that does not come in time; see `Host.run`."""
+    """Wait for a command to end and return its output; kill it on timeout. See `Host.run`."""
     try:
         completed = process.wait(timeout_s)
     except BaseException:
@@ -198,7 +198,7 @@ def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> C
 
 
 def command_error(completed: Completed, what: str) -> CommandError:
-    """A CommandError with this as `completed`, which ends with what the command printed last."""
+    """A CommandError about a completed command; its message ends with the command's last output."""
     output = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
     error = CommandError(
         f"{' '.join(completed.command)} {what}" + (f"; its last output: {output}" if output else ".")

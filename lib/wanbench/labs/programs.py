@@ -26,19 +26,19 @@ _TIMEOUT_S = 30.0
 _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka": "confluent-kafka"}
 """The modules that our programs import besides the standard library, and the packages that hold them."""
 _ARCHIVED = ("__init__.py", "kafka/**/*.py", "kafka/**/*.json")
-"""What modules of `wanbench.kafka` that run on hosts import of wanbench: they import nothing outside that room."""
+"""All that modules of `wanbench.kafka` that run on hosts import of wanbench: nothing outside `wanbench.kafka`."""
 _PACKAGE = Path(__file__).parents[1]
 
-# The Python that the host is known to have answers, or the first that it has: the one that runs this code, which a host
-# on this machine shares, or else the host's own. Folders without a name are left out, for Python would look in the
-# folder where the command starts.
+# Asks the Python that the host is known to have, or else the first one found of: the Python that runs this code, which
+# a host on this machine shares, and the host's own python3. Empty folders are left out of sys.path, because Python
+# would take them for the folder where the command starts.
 _FIND_PYTHON = (
     'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
 )
 
 
 def _digest(package, patterns):
-    """A hash of the files of a package. Runs here and on hosts, to compare: with built-ins and what both import."""
+    """A hash of a package's files. Runs here and on hosts, to compare; uses only modules that both import."""
     files = sorted(path for pattern in patterns for path in package.glob(pattern))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 

@@ -16,10 +16,10 @@ from ..errors import LabError
 YES_VARIABLE = "WANBENCH_YES"
 """An environment variable; "1" stands for a yes to what a lab costs. `wanbench report --yes` sets it."""
 COSTS = "lab_cost"
-"""The folder of a run's raw files in which each session says what its lab was expected to cost, and did."""
+"""The folder among a run's raw files in which each session records its lab's expected and actual cost."""
 
 IF_KILLED = "if-killed-"
-"""Begins the names of files there that say what a session costs at most; they stay where a session was killed."""
+"""Prefix of files there with the maximum cost of a session; a file stays only if its session was killed."""
 
 
 class BudgetError(LabError):
@@ -91,7 +91,7 @@ def agree(
     """
     Show what a lab will cost, and return only if that is agreed to: by `yes`, by WANBENCH_YES=1, or by an answer.
 
-    The budget is for that and for what earlier sessions of the run have spent.
+    The budget covers this cost and what earlier sessions of the run have spent.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def agree(
         return
     try:
         answer = ask("Start it? [yes/no] ")
-    except (EOFError, RuntimeError):  # a kernel without a person before it raises RuntimeError
+    except (EOFError, RuntimeError):  # in a notebook that nobody watches, input raises RuntimeError
         raise BudgetError(
             f"This costs {estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD and nobody can be asked here; "
             f"`--yes` (or {YES_VARIABLE}=1) agrees to it. Nothing was started."

@@ -21,7 +21,7 @@ MIN_ROWS = 3
 MIN_ROWS_OF_CLOUD = 10
 """This many confirmed pings of a cloud show that its hosts time echoes too short."""
 SENDER_SHARE = 0.9
-"""A sender of fewer of the rows does not explain them."""
+"""A sender of a smaller share of the rows does not explain them."""
 CAUSE = (
     "some echoes of this ping were timed too short: its maximum RTT is possible and agrees with the opposite "
     "direction, so the place is right and the minimum RTT is wrong"

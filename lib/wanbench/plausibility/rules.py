@@ -96,7 +96,7 @@ def geolocate(
     without: Iterable[str] = (),
 ) -> Area:
     """
-    The area that a region's round trips allow, without those that a rule other than its place explains.
+    The area that a region's round trips allow, leaving out RTTs that are wrong wherever the region lies.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """
-Methods: estimates with intervals, from tidy tables. A room for each subject; a study combines them.
+Methods: estimates with intervals, from tidy tables. One folder per subject; studies combine them.
 
 `result` (what every analysis returns), `regions` (pairs of regions: which are dependent, lines, permutation tests,
 jackknives), `distance` (RTT and throughput against distance, predictions), `tcp` (models of throughput), `time` (series
 and two arms), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (requested against delivered),
-`trials` (Kafka trials), `cost` (what a cluster costs), `outages` (losses and outages by faults). Imports `tables`,
-`findings`, `figures`; never a lab, a study or a page.
+`trials` (Kafka trials), `cost` (what a cluster costs), `outages` (losses and outages by faults).
+Nothing here imports a lab, a study or a page.
 """
 
 from . import cost, lab, outages, tails

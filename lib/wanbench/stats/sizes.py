@@ -7,7 +7,7 @@ import numpy as np
 from ..checks import refusal
 
 SIZES = (1e-60, 1e60)
-"""A measured number beyond is a fault of its file; sums of fourth powers of those between stay within floats."""
+"""Numbers outside are errors in their file; inside, sums of fourth powers neither overflow nor underflow."""
 SIZED = f"0, or a number from {SIZES[0]:g} to {SIZES[1]:g} in size"
 
 
@@ -23,7 +23,7 @@ def beyond_size(values) -> np.ndarray:
 
 
 def check_sizes(name: str, values):
-    """Numbers that are all within `SIZES`, 0, infinite or NaN."""
+    """The values; ParameterError unless each is within `SIZES`, 0, infinite or NaN."""
     bad = np.flatnonzero(beyond_size(values))
     if len(bad):
         raise refusal(f"{name} in row {bad[0]}", float(np.asarray(values, dtype=float)[bad[0]]), SIZED)

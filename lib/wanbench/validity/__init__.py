@@ -1,8 +1,9 @@
 """
 Whether intervals cover: every method applied to simulated data with a known answer.
 
-`simulation` runs one, `summaries` summarises its table, `effects` are the kinds of simulated surveys; every other
-module is a simulation. `make validity` runs all and writes data/validity.
+Every module with a function `trial` is a simulation. `simulation` runs one, `summaries` and
+`detection_summary` summarise its table, `effects` are the kinds of simulated surveys. `make validity` runs
+all simulations and writes data/validity.
 """
 
 from .detection_summary import delays, detector_finding, false_alarms

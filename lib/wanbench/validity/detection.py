@@ -45,8 +45,9 @@ def trial(
     Latencies of one broker with a median of 10 ms; from a time on `shift` times as long.
 
     Outcomes are written as intervals that are 1 where something holds, else 0, with the truth 1: coverage is then the
-    share of data sets in which it holds. Without a shift: an hour without a false alarm (of a Poisson process with the
-    promised rate 61 % have none), and with at most one, two and four. With a shift: an alarm within 5, 10, 30 s.
+    share of data sets in which it holds. Without a shift: an hour without a false alarm (at the promised
+    rate, 61 % of the hours of a Poisson process), and with at most one, two and four. With a shift: an alarm
+    within 5, 10, 30 s.
     """
     rng = np.random.default_rng(seed)
     seconds = learn_s + (HOUR_S if shift == 1.0 else 2 * AFTER_S)

@@ -1,5 +1,5 @@
 """
-Simulation: the loss of a path estimated from TCP throughput, on senders simulated in round trips.
+Simulation: the loss of a path estimated from TCP throughput, on senders simulated one round trip at a time.
 
 Packets are lost independently. The simulated senders follow the rules of the model, so this judges the part of the
 interval that is due to chance; the model's own error was measured on an emulated link (`stats.tcp.loss`).
@@ -33,7 +33,7 @@ START_UP_ROUNDS = 400
 
 class Senders:
     """
-    Reno or CUBIC (with fast convergence and the Reno-friendly region) in round trips.
+    Reno or CUBIC (with fast convergence and the Reno-friendly region), one round trip at a time.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """
 Simulation: RTT against distance: slope, RTT at no distance, Pearson's r; and the share of surveys with cautions.
 
-The cautions are of neighbours that deviate alike, and of skewed effects.
+The cautions warn of neighbours that deviate alike, and of skewed effects.
 """
 
 from __future__ import annotations

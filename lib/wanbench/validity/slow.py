@@ -29,7 +29,8 @@ def trial(seed: int, kind: str, n: int) -> list[Outcome]:
     """
     Two arms with means 100 and 200 and a standard deviation of 10.
 
-    A comparison with a caution gives no interval by the method `QUIET`; the number of those is the number of cautions.
+    A comparison with a caution has no interval by the method `QUIET`, so its column `without_interval` counts
+    the cautions.
     """
     rng = np.random.default_rng(seed)
     arms = [mean + SPREAD * swings(kind, n, rng) for mean in MEANS]

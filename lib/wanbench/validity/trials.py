@@ -83,7 +83,7 @@ def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list
     found = compare_links(
         TrialRates(rates, seconds, empty, empty, ""), other_values=(), resamples=2, seed=seed
     )
-    # both links' draws and those of the hours are log-normal, so that the ratio of means has their variances in it
+    # trials are log-normal and scatter more over the internet, so the ratio of means contains both variances
     means = MEANS["private"] / MEANS["internet"] * np.exp((spread**2 - (2 * spread) ** 2) / 2)
     single = found.by_trial.means
     rows = [

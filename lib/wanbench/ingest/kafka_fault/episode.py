@@ -1,8 +1,8 @@
 """
 One fault episode as tables: the fault, its clients, records, receipts, log, errors and watchers' samples.
 
-- Every due record is a row, whatever happened to it. One that was neither acknowledged nor rejected when its producer
-ended has failed with 'no answer'.
+- Every due record is a row, whatever happened to it. A record neither acknowledged nor rejected when its
+  producer ended has the error 'no answer'.
 - A receipt or a record of the log whose checksum is wrong has no producer and no sequence; its partition and offset
 identify it.
 - A record's partition is its sequence modulo the partitions, as the producer has it.

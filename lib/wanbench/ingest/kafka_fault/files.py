@@ -14,7 +14,7 @@ from ..json_values import Members, read_json
 
 LARGEST_BYTES = 2_000_000_000
 MOST_RECORDS = 10_000_000
-"""Maximum of records of one producer: days at 100 records/s."""
+"""Maximum number of records of one producer: more than a day at 100 records/s."""
 LATEST_NS = 4_102_444_800 * 10**9
 """The year 2100: no episode was later."""
 LONGEST_US = 10**13

@@ -30,9 +30,9 @@ def controller_events(top: Members, path: Path) -> list[dict]:
     """
     Rows of table controller_events.
 
-    "elected" without a partition is a new active controller, with one its new leader: the node that logged it. Only
-    partitions of the episode's topic count. A leader logs changes of in-sync replicas once the controller has agreed;
-    "isr-grown" if they increase.
+    "elected": the node that logged it became the active controller or, with a partition, that partition's
+    leader. Only partitions of the episode's topic count. A leader logs changes of in-sync replicas once the
+    controller has agreed; "isr-grown" if they increase.
     """
     topic, rows = top.text("topic"), []
     for one in top.list("logs"):

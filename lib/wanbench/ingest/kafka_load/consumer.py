@@ -7,9 +7,11 @@ number and form do.
 - Kafka 2.x adds the Unix epoch to the time of rebalances and takes it off the time of fetches (1593109327000 and
   -1593109326000 ms). Both are then null, and so are rates per fetch time; their sum is still the duration.
 - The duration is that sum or the difference of both times: the first that fits the printed rate.
-- With --show-detailed-stats the tool prints no summary, and nothing after its last interval: the row has the
-consumption until then, or the records by its metrics if these are more (they lag too); `error` says so.
-- The share consumer's figures of single members are dropped, as its summary is of all; without it the row is empty.
+- With --show-detailed-stats the tool prints no summary, and nothing after its last interval: the row has what
+  was consumed until then, or the records that its metrics count if these are more (they lag too); `error`
+  says so.
+- The share consumer's figures per member are dropped, because its summary covers all members; without a
+  summary the row is empty.
 - NaN and infinity (nothing consumed, no time) are null.
 """
 

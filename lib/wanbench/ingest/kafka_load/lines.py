@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...errors import RawDataError
 
 LARGEST_BYTES = 64 << 20
-"""The tools print less than 1 MB in an hour, and a log of errors all the while less than this."""
+"""The tools print less than 1 MB in an hour; an hour of nothing but errors stays below this, too."""
 
 OTHERWISE = "cp1252"
 """Text other than UTF-8 or UTF-16 is decoded as the Windows code page for Western Europe."""

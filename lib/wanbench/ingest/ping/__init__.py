@@ -1,9 +1,9 @@
 """
 Read ping: one row per echo.
 
-Known are iputils, busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host (`-C`, `-c`
-or `-l`); IPv4 and IPv6; with or without `-D` and `-O`. A file may hold several pings, and other lines before, between
-and after them.
+Reads iputils, busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host (`-C`,
+`-c` or `-l`); IPv4 and IPv6; with or without `-D` and `-O`. A file may hold several pings, and other lines
+before, between and after them.
 
 - A reply is a row. A later reply to the same echo is one more row, with `duplicate`, marked by ping or not.
 - "no answer yet" (or "Request timeout") is a row that is lost, unless the reply comes later: then it is that
@@ -12,7 +12,7 @@ and after them.
   end that the footer counts. A log without footer (ping was killed) has no rows beyond its end.
 - Windows prints no sequences: its echoes are counted from 1. Its "time<1ms" is a reply (not lost) whose
   `rtt_ms` is null and whose `error` is "time<1ms": it is only known to be less than 1 ms.
-- Times of day without a date (macOS `--apple-time`) are left; toybox prints whole milliseconds only.
+- Times of day without a date (macOS `--apple-time`) are dropped; toybox prints whole milliseconds only.
 - "time=0.000 ms" (the clock was set back) and replies too short to carry a time have a null `rtt_ms` too.
 - The counts of the footer must fit the rows, and its minimum, mean and maximum the times.
 - "time=60.10 ms" of iputils s20180629 stands for 61.0 (see `footer_times`). If the footer proves it, `rtt_ms` is 61.0;

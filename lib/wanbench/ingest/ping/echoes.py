@@ -27,7 +27,7 @@ SILENT_ECHOES = 100_000
 """Lost echoes without a line that any file may have: a limit, so that a corrupt number cannot make billions of rows."""
 
 SILENT_PER_LINE = 10
-"""This many more per line: a long log may lose 10 echoes of 11."""
+"""Further such echoes allowed per line: a long log may lose 10 echoes of 11."""
 
 
 class Events(NamedTuple):

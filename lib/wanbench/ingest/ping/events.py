@@ -14,7 +14,7 @@ REPORT = 2
 """An error that names its echo."""
 
 AT = r"(?:\[(?P<at>[0-9]{1,12}\.[0-9]{1,6})\] |(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6} ))?"
-"""Seconds since 1970; or (macOS --apple-time) the time of some day in some zone, which is left."""
+"""Seconds since 1970; or (macOS --apple-time) a time of day, without date and zone, which is dropped."""
 ADDRESS = r"[0-9A-Za-z.:%_-]{1,128}"
 
 

@@ -127,7 +127,7 @@ class LineReader:
     Reads lines in order, one at a time, and tracks the position in ping's output.
 
     `phase` is "outside" (of any ping), "body", "footer" (its counts are still to come) or "after". `ping` is the latest
-    ping, None before the first. `lacking` says by a ping's number whether its doubtful times lack a carry.
+    ping, None before the first. `lacking` maps a ping's number to whether its doubtful times lack a carry.
     """
 
     def __init__(self, path, lacking: dict[int, bool] | None = None):

@@ -88,8 +88,8 @@ class Plain(NamedTuple):
     """
     The lines of a chunk, and the plain ones among them.
 
-    `starts` holds where each line begins, and where the last one ends; `places` which lines are plain. The arrays
-    after it are theirs; `kind` is the place in `kinds`.
+    `starts` holds where each line begins, and where the last one ends; `places` holds the indices of the
+    plain lines. The arrays after `places` have one value per plain line; `kind` is an index into `kinds`.
     """
 
     starts: np.ndarray

@@ -124,7 +124,7 @@ def fit_rtt(
         Number and seed of the region bootstrap, which is reported next to the main interval.
     cluster
         The independent unit of intervals: "place" (default; regions at most 100 km apart), "region", a number of km, or
-        a mapping of regions to names. See `clusters.units`.
+        a mapping of regions to names. See `places.units`.
     """
     return rtt_line(unordered(pairs, column), level=level, resamples=resamples, seed=seed, cluster=cluster)
 

@@ -34,9 +34,9 @@ class GainMap:
     """
     The gain at any points, with one simultaneous critical value.
 
-    Its standard errors are the larger of those by `covers`. A robust covariance alone, estimated from few runs, is too
-    small somewhere in the space, so that the intervals are not simultaneous; a pooled one alone is wrong if scatter
-    varies between runs (simulated: data/validity/trials.csv).
+    At each point the larger of two standard errors counts: robust and pooled (`covers`). From few runs, the
+    robust one alone is too small somewhere, so the intervals would not be simultaneous; the pooled one alone
+    is wrong if scatter varies between runs (simulated: data/validity/trials.csv).
     """
 
     def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covers, freedom, level):

@@ -44,8 +44,9 @@ def of_run(
     run : mapping of DataFrame
         Tables transfers and links, as `read_run` gives them. Transfers should be of one setting.
     pairs : DataFrame
-        Table `pairs` of these transfers. If its RTTs were measured without load, the window is underestimated, because
-        a transfer's own queue adds to its RTT: by 6 % if 80 kB per round trip of 100 ms leave over a link of 10 Mbit/s.
+        Table `pairs` of these transfers. RTTs measured without load make the window too small, because a
+        transfer's own queue adds to its RTT: for example by 6 % if a sender puts 80 kB per round trip of
+        100 ms on a link of 10 Mbit/s.
 
     Raises
     ------

@@ -151,7 +151,7 @@ class Episode:
 
     @cached_property
     def dark(self) -> frozenset[int]:
-        """Brokers that were in sync before the fault and in no replica set at the last sample before healing."""
+        """Brokers in sync before the fault, but for no partition at its last sample before healing."""
         rows = self.samples[self.samples.isr.notna()]
         before = rows[rows.at_s <= self.fault_at_s]
         last = (

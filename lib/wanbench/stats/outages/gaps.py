@@ -25,7 +25,7 @@ class Outage:
     start_s, end_s : float
         Times of the events before and after the gap, by their own clock.
     length_s : float
-        Time between the two, less the schedule's gap, at least 0; a gap that was cut short ends there.
+        Time between the two (or until healing, if sooner), less the schedule's gap; at least 0.
     censored : bool
         No event followed, or only after healing: the outage lasted at least this long.
     """

@@ -25,15 +25,16 @@ Acknowledgements with acks=all
 Election
     The controller commits the new leaders to a majority, and brokers fetch them: one to three round trips.
 Partitions led in the dark region
-    A cut leaves connections open. A request to the lost leader is given up after T (librdkafka's request.timeout.ms is
-    the broker's affair, unlike that of the Java client); it looks for such requests once a second (`SCAN_S`). Then the
-    producer asks for the leader and sends again, after R and up to a fifth more. What was not in flight may go to the
-    new leader sooner. From above: the later of election and T with that second, then R, and three round trips.
+    A cut leaves connections open. librdkafka gives up a request to the lost leader after T, and checks for
+    such requests once a second (`SCAN_S`). (Its request.timeout.ms, unlike the Java client's, is enforced by
+    the broker.) Then the producer asks for the leader and sends again, after R and up to a fifth more.
+    Records not in flight may go to the new leader sooner. Upper bound: the later of election and T + 1 s,
+    then 1.2 R and three round trips.
 Reads
     A partition that is not written is not read. The coordinator drops a silent member when C has passed since its last
     heartbeat, which is C - K to C after the fault. Classic members learn of it with their next heartbeat, up to K
     later, and join and sync in two round trips. If the coordinator was lost too, its successor begins C anew. A
-    fetch from the lost leader is given up after T + F, and that second. Nothing is read before something is written.
+    fetch from the lost leader is given up after T + F + 1 s. Nothing is read before something is written.
 """
 
 from __future__ import annotations

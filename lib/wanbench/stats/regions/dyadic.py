@@ -13,8 +13,8 @@ independent observations. Three methods for any statistic (`leave_one_out` has a
   D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative if much of the variance
   belongs to single pairs.
 
-`first` and `second` index each pair's two units: regions, or clusters of regions (`clusters`). A pair within one unit
-has `first` equal to `second`, and counts once there.
+`first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
+one unit has `first` equal to `second`, and counts once there.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Part:
     at: Callable[[float], Interval] | None = None
 
     def estimate(self, change: Callable[[float], float] = float, **fields) -> Estimate:
-        """The part as an Estimate with these fields; `change` is a growing function, such as a change of unit."""
+        """The part as an Estimate with these fields; `change` must increase, such as a unit conversion."""
         low, high = change(self.interval.low), change(self.interval.high)
         naive = Interval(PAIRS_INDEPENDENT, change(self.naive.low), change(self.naive.high))
         return Estimate(estimate=change(self.value), low=low, high=high, naive=naive, **fields)
@@ -141,7 +141,7 @@ def straight_line(
     cluster=places.PLACE,
 ) -> Line:
     """
-    Fit the line, with intervals at the level of places, or of other clusters of regions (`clusters.units`).
+    Fit the line, with intervals at the level of places, or of other clusters of regions (`places.units`).
 
     All main intervals rest on the line without each place in turn (`leave_one_out`). Those of slope and intercept are
     symmetric, each with its own degrees of freedom; those of the correlations are symmetric in Fisher's z. For

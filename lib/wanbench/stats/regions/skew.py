@@ -37,7 +37,7 @@ class Skew:
 
 def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped) -> Skew | None:
     """
-    D'Agostino's test (1970) of the effects of units (`clusters.Units`); None for fewer than 8 or without residuals.
+    D'Agostino's test (1970) of the effects of units (`places.Units`); None for fewer than 8 or no residuals.
 
     The effect of a unit on the height is the mean residual of its pairs, that on the slope the slope of their residuals
     over x. The result is the one with the smaller p-value.

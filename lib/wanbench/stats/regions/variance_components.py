@@ -7,7 +7,7 @@ round-robin design, Kenny, Kashy & Cook 2006). Restricted maximum likelihood (Pa
 iterated MINQUE (Rao 1971): each step solves the equations of quadratic forms of y and their expectations.
 
 All computations use sums per pair of regions, so their cost grows with the number of regions, not of pairs. A cluster
-of regions may replace a region (`clusters`); a pair within a cluster then has its effect twice.
+of regions may replace a region (`places`); a pair within a cluster then has its effect twice.
 """
 
 from __future__ import annotations

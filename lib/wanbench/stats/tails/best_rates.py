@@ -1,14 +1,19 @@
 """
 The highest rate at which a latency quantile meets an objective.
 
-Two methods that can check each other: stepped rates: the rate at which the curve of the typical trial's quantile
-crosses the objective, interpolated on log axes; and bisection, which ends with a bracket, the highest rate that met the
-objective and the lowest that failed. A queue's curve is far from straight between two steps, so the interval is never
-narrower than the steps or brackets around the rate. Bisection has the smaller brackets and is the better method.
+Two methods that can check each other:
 
-Near the first or last step the curve may cross the objective in some samples only. The interval is then by steps alone:
-from the last step up to which Student's intervals of all steps keep within the objective, to the first from which on
-all exceed it. The rate lies beyond an end only if the interval of one given step misses, so each end has its level.
+- Stepped rates: where the curve of the typical trial's quantile, interpolated on log axes, crosses the
+  objective.
+- Bisection: a bracket, from the highest rate that met the objective to the lowest that failed.
+
+A queue's curve is far from straight between two steps, so the interval is never narrower than the steps or
+brackets around the rate. Bisection has the smaller brackets and is the better method.
+
+Near the first or last step the curve may cross the objective in some samples only. The interval then comes
+from steps alone: it begins at the last step up to which Student's intervals of all steps keep within the
+objective, and ends at the first from which on all exceed it. The rate lies beyond an end only if the interval
+of one particular step misses, so each end keeps the confidence level.
 """
 
 from __future__ import annotations
@@ -97,7 +102,7 @@ def best_rate_of(
     notes = curve.notes
     low, high = ends(value, student(level, r) * error) if isfinite(value) else (nan, nan)
     if isfinite(low):
-        # nothing but that it rises is known of the curve between two steps
+        # between two steps the curve is known only to rise
         above = int(np.searchsorted(x, value))
         low, high = min(low, curve.rates[max(above - 1, 0)]), max(high, curve.rates[above])
     if not isfinite(low):

@@ -3,10 +3,11 @@ The knee of latency against rate: where a quantile stops being level and begins 
 
 On logarithmic axes a line that is level up to the knee, and rises beyond it, is fitted to the typical trial's quantile
 at each step by least squares (segmented regression: Hudson 1966; Muggeo 2003). The knee need not lie at a step. Kneedle
-(Satopaa et al. 2011), the point farthest from the chord of the curve, is given for comparison: it depends on the first
-and last step. In simulation (data/validity/knees.csv) a second run at the same steps falls into its interval in 85 to
-96 of 100 cases, and into that of the broken line, which is up to three times narrower, in 90 to 95. A queue's law, a +
-b x / (c - x), gives the rate of saturation, but is undefined beyond it, where studies measure on purpose.
+(Satopaa et al. 2011), the point farthest from the chord of the curve, is given for comparison: it depends on
+the first and last step. In simulation (data/validity/knees.csv) the knee of a second run at the same steps
+falls into Kneedle's interval in 85 to 96 of 100 cases, and into the broken line's, up to three times
+narrower, in 90 to 95. A queue's law, a + b x / (c - x), gives the rate of saturation, but is undefined beyond
+it, where studies measure on purpose.
 
 Two intervals, both by leaving out blocks: that of the knee, and the wider one into which the knee of a second run, with
 the same steps and as many blocks, falls.

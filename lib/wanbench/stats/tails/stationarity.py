@@ -26,7 +26,7 @@ MIN_BATCHES = 20
 MAX_BATCHES = 200
 """Batches of a test of stationarity: enough for its power, few enough to be nearly independent."""
 DRIFT_P = 0.05
-"""A run drifts if stationarity is rejected at this level, times the number of tests (Bonferroni)."""
+"""A run drifts if its p-value times the number of tests (Bonferroni) is below this."""
 LARGEST_P = 0.1
 """The largest p-value in the table of the KPSS test."""
 

@@ -5,11 +5,11 @@ The verdict is on the ratio of both systems' quantiles per block: its geometric 
 the logarithm. This is the ratio of typical trials, not of the pooled quantiles that a table shows (see `repeated`); the
 two differ if single trials are far worse than the others.
 
-"better" and "worse": the ratio differs from 1. "tied": it lies within the margin, by the interval of the same level, so
-by two one-sided tests (Schuirmann 1987) at half of 1 less the level each. A ratio that meets both conditions is tied:
-it differs, but too little to matter. All else is "not enough data". Over the rows of a table both kinds of p-value are
-adjusted
-(Holm 1979), so that a table of equal systems has any false verdict "better" or "worse" in 5 of 100 cases.
+"better" and "worse": the ratio differs from 1. "tied": its interval lies within the margin, which amounts to
+two one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. A ratio that meets both conditions is tied: it
+differs, but too little to matter. All else is "not enough data". Both kinds of p-value are adjusted over the
+rows of a table (Holm 1979), so that a table of equal systems has any false verdict "better" or "worse" in 5
+of 100 cases.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ LARGEST_ROOT = 0.97
 LARGEST_FITTED_ROOT = 0.995
 """Limit of the fit before its bias is subtracted, so that the simulated series are stationary."""
 MAX_ORDER = 12
-"""The orders tried grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 500 values."""
+"""The orders tried grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 507 values."""
 SIMULATED = 50
 """Simulated series; the error of their mean is then small against the bias."""
 BURN_IN = 100

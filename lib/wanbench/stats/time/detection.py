@@ -184,8 +184,8 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
     """
     The alarms of a detector on the stored latencies of one run, in the order in which they became known.
 
-    A late record counts with the limit, at the time it was exceeded, as online; under another limit that time follows
-    from when it was due.
+    As online, a late record counts as the limit, at the time when it exceeded the limit. If `settings` has
+    another limit than the run, that time is recomputed from when the record was due.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
     node, due = rows.node_id.to_numpy(int), rows.due_at_s.to_numpy(float)

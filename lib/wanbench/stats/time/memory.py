@@ -35,7 +35,7 @@ BOUNDS = (-0.5, 1.2)
 
 def memory(values: np.ndarray, power: float = LOWEST) -> float:
     """
-    Estimate the memory d from the lowest n to the `power` frequencies: 0 for none, 1 for a random walk.
+    Estimate the memory d from the n ** `power` lowest frequencies: 0 for none, 1 for a random walk.
 
     >>> steps = np.random.default_rng(0).normal(size=2_000)
     >>> abs(memory(steps)) < 0.15, abs(memory(np.cumsum(steps)) - 1) < 0.15

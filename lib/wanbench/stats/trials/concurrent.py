@@ -27,8 +27,8 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     """
     Per test: n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
 
-    mdev is ping's: the root of the mean square less the square of the mean over the echoes of the test, that is the
-    standard deviation with n, not n - 1, below. Second replies to an echo do not count.
+    mdev is ping's: the standard deviation with n, not n - 1, in the denominator. Second replies to an echo do
+    not count.
     """
     groups = echoes[~echoes.duplicate].groupby(KEY)
     rtts = {f"{name}_rtt_ms": ("rtt_ms", name) for name in ("min", "mean", "max")}

@@ -1,8 +1,8 @@
 """
 Select the seconds of a trial that count: all producers run and none is warming up.
 
-A producer's first and last lines give the time it ran; the brokers' log gives what arrived in each second. A second
-without a row in the log counts as 0.
+The times that the load recorded decide; without them, the producers' first and last lines; without those, the
+brokers' log. The log also gives what arrived in each second; a second without a row in it counts as 0.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
 
 def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     """
-    The log with each partition counted once: if several replicas were read, on the broker with the most records.
+    The log with each partition counted once: of several replicas, that of the broker with the most batches.
 
     The same batch is in the log of every replica.
     """
