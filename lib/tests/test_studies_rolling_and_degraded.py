@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from wanbench import claims
-from wanbench.campaign import in_blocks, rolls, slowed
+from wanbench.campaign import in_blocks, rolls, slowed, warmed_up
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.experiments import Detection, KafkaOpenLoop
+from wanbench.experiments import Detection, KafkaOpenLoop, KafkaTrial
 from wanbench.ingest.kafka_probe.histograms import encoded
+from wanbench.plan import Trial
 from wanbench.studies import rolling_and_degraded as study
 
 START_S, WARM_UP, RATE = 1_800_000_000.0, 2, 100
@@ -212,6 +213,34 @@ def test_the_claims_get_what_was_measured(made, measured):
     }
     assert study.differ_in_clients(rolls) == ("new", "restart")
     assert study.evidence(both, other_clients=("new", "restart"))["roll_clients"].estimate == pytest.approx(2)
+
+
+def test_newly_started_brokers_are_warmed_up_before_the_next_trial():
+    load = KafkaOpenLoop(100, warmup_s=2)
+    kinds = {"many": {"kind": "restart", "load": {"warmup_s": 10}}, "few": {"kind": "kill", "for_s": 1}}
+    made = rolls(load, kinds, calm_s=5)
+    assert [made[name].beside[0].actions[0].at_s for name in kinds] == [13, 5]
+    steady = KafkaTrial(load)
+    settings = {
+        "a": steady,
+        "other": KafkaTrial(load, broker_settings={"num.io.threads": 4}),
+        "b": steady,
+        **made,
+    }
+    order, warm = (
+        [Trial(name, (settings[name],), 1) for name in ("a", "other", "b", "many", "few")],
+        Trial("w", ()),
+    )
+    assert [each.setting for each in warmed_up(order, warm)] == [
+        "w",
+        "a",
+        "other",
+        "w",
+        "b",
+        "many",
+        "w",
+        "few",
+    ]
 
 
 def test_plans_say_what_is_wrong_with_a_disturbance():

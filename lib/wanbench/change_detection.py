@@ -2,21 +2,23 @@
 Detect a rise of each broker's latency online: one-sided CUSUM (Page 1954) or EWMA (Roberts 1959).
 
 Each window of time gives one value per broker: the median of the logarithms of its latencies. Values are
-standardised by a baseline, which is learned first: median and MAD of the values of the first `learn_s`. A window
-moves the chart by at most a share of its limit, so that a burst in one window raises no alarm.
+standardised by a baseline, which is learned first: median and MAD of the values of the first `learn_s`. A
+window moves the chart by at most a share of its limit, so that a burst in one window raises no alarm.
 
-The limit follows from the allowed false alarm rate. The run length of the chart is computed as that of a Markov chain
-(Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian motion with
-the long-run variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The allowance of the
-CUSUM is half of the shift worth detecting (Moustakides 1986). The baseline is only an estimate: so the limit of the
-CUSUM is computed for an allowance two standard errors smaller, and the EWMA subtracts two from every value.
+The limit follows from the allowed false alarm rate. The run length of the chart is computed as that of a
+Markov chain (Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters
+as for Brownian motion with the long-run variance (Johnson & Bagshaw 1974): values are divided by
+sqrt((1 + phi) / (1 - phi)). The allowance of the CUSUM is half of the shift worth detecting (Moustakides
+1986). The baseline is only an estimate: so the limit of the CUSUM is computed for an allowance two standard
+errors smaller, and the EWMA subtracts two standard errors from every value.
 
-The rate of false alarms was simulated (`make validity`, data/validity/detection.csv). With 0.5 an hour allowed, 61 %
-of hours should have none; 95 to 100 % have none, up to an autocorrelation of 0.9 between latencies a tenth of a
-second apart. Two baselines are too short: one of a minute at 0.99 (with a CUSUM, 78 % of hours have no false alarm,
-yet 9 % have more than four), and one of 20 windows in 10 s at 0.9 (16 % have more than two). A system
-that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise `least_windows` or `window_s` to
-ignore them. The baseline is learned once: a level that drifts, as with the load over a day, raises alarms too.
+The rate of false alarms was simulated (`make validity`, data/validity/detection.csv). With 0.5 an hour
+allowed, 61 % of hours should have none; 95 to 100 % have none, up to an autocorrelation of 0.9 between
+latencies a tenth of a second apart. Two baselines are too short: one of a minute at 0.99 (with a CUSUM, 78 %
+of hours have no false alarm, yet 9 % have more than four), and one of 20 windows in 10 s at 0.9 (16 % have
+more than two). A system that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise
+`least_windows` or `window_s` to ignore them. The baseline is learned once: a level that drifts, as with the
+load over a day, raises alarms too.
 
 Used while measuring (online, during a load) and while analysing (later, on stored latencies).
 """

@@ -168,10 +168,10 @@ def space_filling(
     """
     A space-filling design: one row per run, with `order` (from 1), `replicate` (from 1) and a column per factor.
 
-    Every `Range` takes as many different values as there are runs (fewer if rounded to whole numbers), evenly
-    spread, so that a surface can be fitted, which two levels do not allow. All but one combination are measured
-    once. The exception is the centre, which is measured `centres` times, evenly spaced over the plan: these
-    replicates show pure error and a drift.
+    Every `Range` takes as many different values as there are runs (fewer if rounded to whole numbers),
+    evenly spread, so that a surface can be fitted, which two levels do not allow. All but one combination
+    are measured once. The exception is the centre, which is measured `centres` times, evenly spaced over the
+    plan: these replicates show pure error and a drift.
 
     Parameters
     ----------

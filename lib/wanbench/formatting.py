@@ -77,8 +77,9 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     """
     A value and its interval as text, in the same scale and with the same decimal places.
 
-    Ends that differ by more than a factor of `WIDE` have three digits each: with the same decimal places, the
-    lower end would be rounded to nothing. The interval is "" if there is none; an open one names its finite end.
+    Ends that differ by more than a factor of `WIDE` have three digits each: with the same decimal places,
+    the lower end would be rounded to nothing. The interval is "" if there is none; an open one names its
+    finite end.
 
     >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
     ('14.24 ms per 1,000 km', '13.91 to 14.55')

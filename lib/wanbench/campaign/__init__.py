@@ -7,7 +7,7 @@ trials of Kafka, `fault_plans` plans fault episodes, `check_trials` rejects impo
 """
 
 from .calibrate import calibrate
-from .disturbances import piled, rolls, slowed
+from .disturbances import piled, rolls, slowed, warmed_up
 from .execute import measure
 from .fault_plans import fault_trials
 from .in_blocks import in_blocks
@@ -42,4 +42,5 @@ __all__ = [
     "thesis",
     "together",
     "two_paths",
+    "warmed_up",
 ]

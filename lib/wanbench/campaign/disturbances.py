@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from ..checks import check_number
 from ..errors import ParameterError
 from ..experiments import BrokerAction, BrokerActions, Detection, KafkaOpenLoop, KafkaTrial
+from ..plan import Trial
 
 TO_RESTORE_S = 1.0
 """Delay before a broker at full speed leads again: the command that ends its slowness has finished by then."""
@@ -25,9 +26,9 @@ def rolls(
     ----------
     kinds : mapping of str to mapping
         Fields of a `BrokerAction`, such as {"kind": "restart"}; optionally "load" and "broker_settings", the
-        differences from other rolls.
+        differences from other rolls. A load with a longer warm-up begins its first restart later by as much.
     calm_s : float
-        Time before each restart in which the cluster is complete.
+        Time before each restart in which the cluster is complete; before the first it includes the warm-up.
     **trial
         Further fields of `KafkaTrial`.
 
@@ -39,11 +40,14 @@ def rolls(
     """
     made = {}
     for name, given in kinds.items():
+        own = _changed(name, load, given.get("load", {}))
         action = _action(
-            name, {key: value for key, value in given.items() if key not in _OF_ROLL}, at_s=calm_s
+            name,
+            {key: value for key, value in given.items() if key not in _OF_ROLL},
+            at_s=calm_s + own.warmup_s - load.warmup_s,
         )
         made[name] = KafkaTrial(
-            _changed(name, load, given.get("load", {})),
+            own,
             broker_settings=given.get("broker_settings"),
             **trial
             | {"beside": (*trial.get("beside", ()), BrokerActions((action,), rolling=True, pause_s=0))},
@@ -116,6 +120,26 @@ def piled(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, piled_s: flo
     return KafkaTrial(
         replace(load, duration_s=first_s + 2 * piled_s - load.warmup_s),
         **trial | {"beside": (*trial.get("beside", ()), BrokerActions(actions))},
+    )
+
+
+def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
+    """
+    The trials, with `warm_up` before the first and after each that leaves brokers newly started: a roll, or a trial
+    with broker settings of its own. Such brokers are slow until their code is compiled.
+    """
+    made = [warm_up]
+    for trial in trials:
+        if made[-1] is not warm_up and _starts_brokers(made[-1]):
+            made.append(warm_up)
+        made.append(trial)
+    return made
+
+
+def _starts_brokers(trial: Trial) -> bool:
+    return any(
+        each.broker_settings or any(isinstance(one, BrokerActions) and one.rolling for one in each.beside)
+        for each in trial.experiments
     )
 
 

@@ -81,7 +81,7 @@ def two_paths(
     """
     The same load over two paths, interleaved (A B B A ...), with background traffic and pings, at one or more scales.
 
-    Scaled down by 5, the link's rate, the background and the producers' batches are all a fifth. As the batch size
+    At scale 5, the link's rate, the background and the producers' batches are all a fifth. As the batch size
     determines the rate of a producer that waits for acknowledgements, all shares of the link stay the same, if batches
     are equally full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920
     hold 81 (99.8 %). So records are fitted to the batch.
@@ -98,7 +98,7 @@ def two_paths(
     background_share : float
         Share of the link's rate, sent as UDP from producers to brokers: TCP would back off when the delay varies.
     fit_records : bool
-        Whether to give records the size closest to that of `load` of which a whole number fills a batch.
+        Whether to change the size of records slightly, so that a whole number of them fills a batch.
 
     are_real : bool
         Whether the lab has these paths between the same hosts (`KafkaTrial.path`): then nothing is set, and RTTs and

@@ -125,9 +125,9 @@ class BrokerActions:
     ----------
     actions : sequence of BrokerAction
     rolling : bool
-        Every broker has its turn, in the order of node ids. In a turn, all `actions` run one after the other;
-        they have no node_id. The next action waits until all brokers are present and no partition of any topic is
-        under-replicated.
+        Every broker has its turn, in the order of node ids. In a turn, all `actions` run one after the
+        other; they have no node_id. The next action waits until all brokers are present and no partition of
+        any topic is under-replicated.
     patience_s : float
         Timeout of that wait; the row of the action then has an error, and the schedule goes on.
         Also the timeout for a started broker to answer.

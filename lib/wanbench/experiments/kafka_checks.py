@@ -19,7 +19,7 @@ _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 def check_placement(experiment: object, apart: bool = False) -> None:
     """
-    Check that a placement names a node id per replica of each partition; store it in the experiment as tuples.
+    Check that a placement names a node id per replica of each partition; store it as tuples.
 
     With `apart`, "apart" is allowed too.
     """

@@ -46,9 +46,9 @@ class KafkaFault:
     Parameters
     ----------
     fault : str
-        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters it. "slow": its
-        links take 2 s one way and lose 5 %. "kill": its brokers are killed, and started again to heal. "freeze":
-        its brokers are suspended. "none": nothing happens.
+        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters
+        it. "slow": its links take 2 s one way and lose 5 %. "kill": its brokers are killed, and started
+        again to heal. "freeze": its brokers are suspended. "none": nothing happens.
     at : str
         A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region
         whose consumers have most of the partitions. Empty for the fault "none".
@@ -69,8 +69,8 @@ class KafkaFault:
     topic_settings : mapping of str
         Settings of the topic, such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
     client_settings : mapping of str
-        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; settings that
-        only producers (or only consumers) have reach only these.
+        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; settings
+        that only producers (or only consumers) have reach only these.
     broker_settings : mapping of str, optional
         Settings for `Cluster.reconfigure` before the episode: brokers restart unless they already have them. None: the
         cluster's own.

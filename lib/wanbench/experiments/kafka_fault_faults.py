@@ -96,7 +96,7 @@ class Fault:
                     done.result()
 
     def _pairs(self) -> list[tuple[str, str]]:
-        """The affected directions of links: those that leave the regions, those that enter them, or both (slow)."""
+        """The affected directions of links: leaving the regions, entering them, or (slow) both."""
         leaving = [pair for pair in self._links.links if pair[0] in self.regions]
         entering = [pair for pair in self._links.links if pair[1] in self.regions]
         if self.kind == "slow":

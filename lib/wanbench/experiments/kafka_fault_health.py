@@ -75,8 +75,8 @@ class Health:
 
     def in_sync_since(self, after_s: float) -> float | None:
         """
-        Unix s of the newest sample if the latest sample of every watcher, begun after a time, shows all replicas in
-        sync; None otherwise.
+        Unix s of the newest sample if the latest sample of every watcher, begun after a time, shows all
+        replicas in sync; None otherwise.
         """
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 

@@ -58,8 +58,8 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
     payload : str
         "json": names and structure repeat as in an application's records; numbers, identifiers and words differ.
         "log": lines as servers log them, several to a record, joined by tabs.
-        "random": any ASCII characters, which carry 7 bits per byte; longer characters of UTF-8, which the tool
-        reads, carry fewer. zstd and gzip compress them by a factor of 1.14, lz4 and snappy not at all.
+        "random": any ASCII characters, which carry 7 bits per byte; longer characters of UTF-8, which the
+        tool reads, carry fewer. zstd and gzip compress them by a factor of 1.14, lz4 and snappy not at all.
 
     Examples
     --------

@@ -60,9 +60,10 @@ class KafkaOpenLoop:
     acknowledgement ("publish"), and to the first receipt by each consumer group ("end to end"). Latencies are kept as a
     histogram for each second of the schedule.
 
-    All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers are spread over the
-    hosts round-robin, those of a host in one process. Each group reads every topic, in one process; groups are
-    spread over their hosts round-robin. The name of group g is that of the topic followed by g.
+    All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers are
+    spread over the hosts round-robin, those of a host in one process. Each group reads every topic, in
+    one process; groups are spread over their hosts round-robin. The name of group g is that of the topic
+    followed by g.
 
     The generator has limits. On two busy processors (load average 8), with mock brokers on
     the same machine, one producer and 3 groups kept the schedule at 5,000 records/s of 2 KB (99 % handed over within

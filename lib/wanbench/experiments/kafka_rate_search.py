@@ -36,10 +36,10 @@ class KafkaRateSearch:
     (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step says nothing about the system, and the
     next one repeats its rate; the second such step in a row ends the search, which reports its progress.
 
-    The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not.
-    Their ratio is `factor`, (highest / lowest) ** (1 / 2 ** steps); the ends of the search range are not measured, so a
-    bracket that reaches one is open there. Chance may decide a step near the limit, and the search trusts it: so
-    replicates are repeated searches, not repeated steps.
+    The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that
+    did not. Their ratio is `factor`, (highest / lowest) ** (1 / 2 ** steps); the ends of the search range
+    are not measured, so a bracket that reaches one is open there. Chance may decide a step near the limit,
+    and the search trusts it: so replicates are repeated searches, not repeated steps.
 
     Parameters
     ----------

@@ -36,9 +36,10 @@ class Ping:
     count : int
         Number of echo requests.
     interval_s : float
-        Time between echo requests. For users other than root, iputils allows 0.005 s and more, before 2021 0.2 s and
-        more; ping says so and the test fails. Requests are sent whether or not earlier ones were answered: one at a
-        time at intervals of 0.01 s or more, at shorter ones in groups of all that are due.
+        Time between echo requests. For users other than root, iputils allows 0.005 s and more, before 2021
+        0.2 s and more; ping says so and the test fails. Requests are sent whether or not earlier ones were
+        answered: one at a time at intervals of 0.01 s or more, at shorter ones in groups of all that are
+        due.
     payload_bytes : int
         Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
     wait_s : float

@@ -21,9 +21,10 @@ class BrokerSize:
     name : str
         Brokers of one name have one size.
     processors : float, optional
-        Processor time per time: 0.5 is half of one processor, 2 are two. By a quota of a control group where the kernel
-        has one, which stops all threads of the broker once they have used up their share of 100 ms; else, below 1
-        only, by stopping and continuing the process: see `wanbench.kafka.programs.processor_share`. None: no limit.
+        Number of processors: 0.5 is half of one, 2 are two. The limit is a quota of a control group
+        where the kernel has one, which stops all threads of the broker once they have used up their
+        share of 100 ms; otherwise, and only below 1, the process is stopped and continued: see
+        `wanbench.kafka.programs.processor_share`. None: no limit.
     link_bps : float, optional
         Rate of the host's network, in bit/s: all that leaves its region shares it, and each link into the region has
         it. For a region with one broker. None: the links stay as they are.

@@ -62,9 +62,9 @@ class Cluster(BaseCluster):
     metrics : bool
         Serve each broker's metrics over HTTP.
     pauses : bool
-        Have the JVM of each node write down its garbage collections and safepoints: table broker_pauses.
+        Whether the JVM of each node logs its garbage collections and safepoints, for table broker_pauses.
     start_timeout_s : float
-        How long it may take until the cluster serves.
+        Timeout for the cluster to serve.
 
     Raises
     ------

@@ -51,14 +51,14 @@ class Process(ABC):
 
     @abstractmethod
     def stop(self) -> Completed:
-        """Ask the command to end, kill it after two seconds, and return what it printed. Safe to call twice."""
+        """Ask the command to end, kill it after two seconds; returns what it printed. Safe to call twice."""
 
     @abstractmethod
     def is_running(self) -> bool:
         """Whether it has not ended yet."""
 
     def resume(self) -> None:  # noqa: B027
-        """Resume the program in front of a command that was suspended, so that the command's end is noticed."""
+        """Resume the program in front of a suspended command, so that the end of the command is noticed."""
 
     @abstractmethod
     def printed(self, start: int = 0) -> bytes:
@@ -69,10 +69,11 @@ class Host(ABC):
     """
     One machine of a lab. Commands are lists of arguments, never shell strings.
 
-    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
-    None where the network is real. `paths` selects the path in use (`use(name)`), where a lab has several between
-    the same hosts; None elsewhere. `cluster` is the Kafka cluster that the lab holds; None where there is none.
-    `clusters` are those that run elsewhere and can be reached, by name. `python` is the host's Python, if known.
+    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`,
+    `set_link(a, b, ...)`); None where the network is real. `paths` selects the path in use (`use(name)`),
+    where a lab has several between the same hosts; None elsewhere. `cluster` is the Kafka cluster that the
+    lab holds; None where there is none. `clusters` are those that run elsewhere and can be reached, by name.
+    `python` is the host's Python, if known.
     """
 
     name: str
@@ -88,8 +89,8 @@ class Host(ABC):
     @abstractmethod
     def scratch(self) -> str:
         """
-        A folder on the host, of mode 0700, for files that the lab's commands need. It is deleted with the lab,
-        even after a failure.
+        A folder on the host, of mode 0700, for files that the lab's commands need. It is deleted with the
+        lab, even after a failure.
         """
 
     @abstractmethod
@@ -163,10 +164,11 @@ class Lab(ABC):
 
     def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
-        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and raise
-        LabError without it. Nothing to do where a lab costs nothing.
+        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and
+        raise LabError without it. Nothing to do where a lab costs nothing.
 
-        `folder` is the run folder, in which earlier sessions recorded their costs (see `keep`); None: no run yet.
+        `folder` is the run folder, in which earlier sessions recorded their costs (see `keep`); None: no
+        run yet.
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
@@ -182,8 +184,8 @@ class Lab(ABC):
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl (net.core.rmem_max,
-        net.core.wmem_max); None where this is not known before the lab is open.
+        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl
+        (net.core.rmem_max, net.core.wmem_max); None where this is not known before the lab is open.
         """
         return None
 
@@ -193,8 +195,8 @@ class Lab(ABC):
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
         """
-        Only those files of `keep` that record costs, also for a lab that is closed or failed to open. Empty if
-        nothing was paid for.
+        Only those files of `keep` that record costs, also for a lab that is closed or failed to open. Empty
+        if nothing was paid for.
         """
         return []
 

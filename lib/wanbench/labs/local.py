@@ -1,8 +1,8 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It leaves nothing behind: one process (`wanbench.links.keeper`) holds all of it, without a name on this machine, and
-ends with everything in it as soon as this process ends.
+It leaves nothing behind: one process (`wanbench.links.keeper`) holds the namespaces, none of which has a
+name, and ends with everything in them as soon as this process ends.
 """
 
 from __future__ import annotations

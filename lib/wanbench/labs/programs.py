@@ -26,12 +26,12 @@ _TIMEOUT_S = 30.0
 _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka": "confluent-kafka"}
 """The modules that our programs import besides the standard library, and the packages that hold them."""
 _ARCHIVED = ("__init__.py", "kafka/**/*.py", "kafka/**/*.json")
-"""All that modules of `wanbench.kafka` that run on hosts import of wanbench: nothing outside `wanbench.kafka`."""
+"""Files of wanbench that programs on hosts may import: besides the first, only those of `wanbench.kafka`."""
 _PACKAGE = Path(__file__).parents[1]
 
-# Asks the Python that the host is known to have, or else the first one found of: the Python that runs this code, which
-# a host on this machine shares, and the host's own python3. Empty folders are left out of sys.path, because Python
-# would take them for the folder where the command starts.
+# Asks the Python that the host is known to have, or else the first of two that is there: the Python that
+# runs this code, which a host on this machine shares, and the host's own python3. `_question` leaves folders
+# without a name out of sys.path: Python would look for them where the command starts.
 _FIND_PYTHON = (
     'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
 )

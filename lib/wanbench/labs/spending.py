@@ -115,7 +115,7 @@ def agree(
         return
     try:
         answer = ask("Start it? [yes/no] ")
-    except (EOFError, RuntimeError):  # in a notebook that nobody watches, input raises RuntimeError
+    except (EOFError, RuntimeError):  # a notebook's kernel without a user raises RuntimeError
         raise BudgetError(
             f"This costs {estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD and nobody can be asked here; "
             f"`--yes` (or {YES_VARIABLE}=1) agrees to it. Nothing was started."

@@ -20,7 +20,7 @@ PATH_INFLATION = 1.5
 """How many times longer an emulated path is than the geodesic by default: near the median of measured paths."""
 
 JITTER_CORRELATION_S = 0.05
-"""How long delay remembers itself if nothing else is asked for: a few round trips of a short path."""
+"""Default correlation time of the delay: a few round trips of a short path."""
 
 MIN_QUEUE_BYTES = 65_536
 """The smallest queue chosen when none is asked for: what one host sends in one burst (64 KiB)."""

@@ -11,7 +11,7 @@ from . import JITTER_CORRELATION_S
 from .gate import Gate
 
 LONGEST_PIECE_S = 0.001
-"""A super-packet is cut so that no piece takes longer than this to send: a slow link is not to be bursty."""
+"""A super-packet is cut so that no piece takes longer than this to send: a slow link must not be bursty."""
 
 COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped")
 UNITS = ("packets", "bytes")

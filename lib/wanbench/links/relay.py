@@ -34,7 +34,7 @@ class Relay:
         self.packets_unroutable = 0
         self.longest_turn_s = 0.0
         self._devices, self._rows = {}, {}
-        # Each stays that of the namespace in which it was opened.
+        # An open file keeps listing the devices of the namespace in which it was opened.
         self._listings: dict[int, int] = {}
         self._heap, self._count = [], 0
         self._poll = select.epoll()
@@ -91,11 +91,11 @@ class Relay:
         Returns
         -------
         dict
-            "writes": how many the figures are of; "mean_late_ms", "worst_late_ms": by how much they came
-            after they were due (None without any); "longest_turn_ms": the longest time during which it did
-            not look for new packets, which a packet may have waited unseen; "packets_unroutable": dropped
-            because no link goes where they wanted to; "packets_overrun": dropped by the kernel, before any
-            link could count them, because the relay did not read them in time.
+            "writes": number of writes that the figures are about; "mean_late_ms", "worst_late_ms": how long
+            they came after they were due (None without any); "longest_turn_ms": the longest time between two
+            looks for new packets, in which a packet may have waited unseen; "packets_unroutable": dropped
+            because there is no link to their destination; "packets_overrun": dropped by the kernel, before
+            any link could count them, because the relay did not read them in time.
         """
         writes = sum(link.writes for link in self.links.values())
         late_s = sum(link.late_sum_s for link in self.links.values())

@@ -93,12 +93,12 @@ def cost(
         The sender's cloud charges for it, within the cloud or to the internet; within a region it is taken to stay in
         one zone, which costs nothing.
     measuring_s : float
-        Expected measuring time; every instance is paid for this long and `set_up_s`.
+        Expected measuring time; every instance is paid for this time plus `set_up_s`.
     instance_types : {cloud: instance type}
     price_list : DataFrame
         See `prices`.
     per_host_hour : {item: amount}, optional
-        What every hour of an instance uses besides, such as a public address or a share of a month of a volume's GB.
+        What every instance also uses per hour, such as a public address, or GB-months of a volume.
 
     Returns
     -------

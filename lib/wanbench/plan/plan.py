@@ -65,7 +65,7 @@ class Plan:
     lower_bound : int
         No schedule of these pairs (and this batch) has fewer rounds.
     batch : int or None
-        Most tests in a round.
+        Maximum number of tests in a round.
     rate_bps : float or None
         Throughput expected, for volume and time.
     instance_types : {cloud: instance type}
@@ -263,9 +263,9 @@ def make_plan(
     pairs, regions, clouds, cloud_pairs, min_distance_km, max_distance_km, max_regions
         Which pairs; see `wanbench.plan.select_pairs`.
     max_tests : int, optional
-        Only so many tests, those of the first rounds (so `first` decides which).
+        Maximum number of tests, from the first rounds (so `first` decides which).
     batch : int, optional
-        Most tests at the same time; 1 is one after another. None: as many as fit.
+        Maximum number of tests at the same time; 1: one after another. None: as many as fit.
     first : sequence of "least-tested", "cross-cloud"
         Rounds are ordered by these, the first mattering most; otherwise their order is random. The number of
         rounds does not change, so with large rounds the order is approximate; with `batch=1` it is exact.

@@ -72,7 +72,7 @@ def rounds(
     seed : int
         Decides who meets when, and the order of the rounds. The same seed gives the same rounds.
     batch : int, optional
-        Most tests in a round; 1 tests the pairs one after another. None: as many as fit.
+        Maximum number of tests in a round; 1 tests the pairs one after another. None: as many as fit.
     rank : function of a pair, optional
         Rounds whose pairs have the lowest mean rank come first, and within a round the lowest rank; the number
         of rounds does not change. With `batch` 1 this is the exact order.

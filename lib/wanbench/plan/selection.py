@@ -86,7 +86,7 @@ def select_pairs(
     min_distance_km, max_distance_km : float, optional
         Limits of the geodesic distance, both allowed.
     max_regions : int, optional
-        Take part at most this many regions. The clouds take turns, in an order shuffled by `seed`; each draws
+        At most this many regions take part. The clouds take turns, in an order shuffled by `seed`; each draws
         at random among its regions, first among regions that form a pair with one already drawn.
     seed : int
         For `max_regions`.

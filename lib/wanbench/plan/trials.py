@@ -50,7 +50,7 @@ def make_trials(
     rate_bps : float, optional
         Throughput to expect.
     seed : int
-        Kept with the plan, and that of the lab's loss and jitter.
+        Kept with the plan; also the seed of the lab's loss and jitter.
     """
     trials = list(trials)
     if not trials:

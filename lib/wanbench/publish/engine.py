@@ -28,9 +28,10 @@ class Client(PapermillNotebookClient):
     """
     Runs the cells.
 
-    A kernel runs in its own session, so a Ctrl-C in the terminal would kill it in the middle of its work. Here the
-    first Ctrl-C goes to the notebook, which gets time to clean up (close a lab, a journal); no further cell starts. A
-    second one only says so, as a lab of rented hosts needs a minute or more to give them back; a third one kills it.
+    A kernel runs in its own session, so a Ctrl-C in the terminal would kill it in the middle of its
+    work. Here the first Ctrl-C goes to the notebook, which gets time to clean up (close a lab, a journal);
+    no further cell starts. The second only prints that the notebook is cleaning up, because a lab needs a
+    minute or more to give rented hosts back; the third kills the notebook.
     """
 
     interrupted = 0

@@ -81,7 +81,7 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
     NotebookError
         A cell failed, or the kernel died; names the cell and says why.
     KeyboardInterrupt
-        There was a Ctrl-C; the notebook has been interrupted and has put its things away.
+        There was a Ctrl-C; the notebook was interrupted and has cleaned up.
     """
     source = read_notebook(path)
     accepted = check_parameters(source, given, path.name)

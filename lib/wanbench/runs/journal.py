@@ -37,7 +37,8 @@ EVENTS: dict[str, dict[str, type]] = {
     "run-finished": {},
 }
 """
-The events that are known, with what each must have besides `event` and `at_utc`. Others are passed over.
+Known events, with the fields that each must have besides `event` and `at_utc`. Readers pass over others;
+`Journal.append` refuses them.
 """
 
 

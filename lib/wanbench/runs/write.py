@@ -44,7 +44,7 @@ def claim(
     campaign : str
         Letters, digits, '.', '_' and '-'.
     parameters, plan, lab_settings : dict
-        In JSON types. Of the plan, tests, experiments and seed decide.
+        In JSON types. Of the plan, only tests, experiments and seed are compared.
     fresh : bool
         Make a new run whatever there is.
 

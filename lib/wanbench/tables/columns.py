@@ -76,7 +76,7 @@ class Column:
         """
         if not len(values):
             return pd.Series([], dtype=self.dtype, name=self.name)
-        # Of the short columns of thousands of files every step costs: none is taken that changes nothing.
+        # With thousands of short columns every step costs time: steps that change nothing are skipped.
         if not _is_counted(values.index):
             values = values.reset_index(drop=True)
         null = np.asarray(pd.isna(values.array))
@@ -248,4 +248,4 @@ CONVERTERS = {
     "flag": _convert_flag,
     "time": _convert_time,
 }
-"""By type: of values and which of them are null, the typed values and which are wrong (None: none of them)."""
+"""By type: from values and a mask of nulls to typed values and a mask of wrong ones (None: none)."""

@@ -18,7 +18,7 @@ _SCHEMAS = "wanbench.kafka.admin.schemas"
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 CONSUMER, DEBUGGER = -1, -2
 """
-Replica ids of the requester: a leader's latest offset is its high watermark for the one, its log end for the other.
+Replica ids of the requester: the latest offset is the high watermark for CONSUMER, the log end for DEBUGGER.
 """
 
 

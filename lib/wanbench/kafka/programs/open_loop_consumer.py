@@ -10,7 +10,7 @@ schedule, and one with `ended`. Of a second's object
 
     n_received, n_duplicates, n_negative    of the records that are due in this second: received at least once, received
                                             once more, and with a latency below zero by the clocks
-    latency                                 first receipt less intended time: value and count by turns, in us
+    latency                                 first receipt less intended time, in us: value, count, value ...
     n_received_in                           first receipts while this second passed
 """
 

@@ -14,7 +14,7 @@ record that does not count acknowledged by every partition; {"error": [name, tex
 for each second of the schedule, and one with `ended`. Of a second's object
 
     n_due, n_handed, n_answered, n_failed       of the records that are due in this second
-    publish, late                               of these: value and count by turns, in us, and in units of 100 us
+    publish, late                               of these: value, count, value ..., in us and units of 100 us
     late_max_us                                 the largest of these
     n_sent_in, n_acknowledged_in                handed over, and acknowledged, while this second passed
     backlog                                     due so far and neither acknowledged nor failed when it was over

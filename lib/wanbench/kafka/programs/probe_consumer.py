@@ -32,8 +32,8 @@ FLUSH_NS = 1_000_000_000
 CLOSE_MS = 1_000
 REJOIN_S = 20.0
 """
-After how long without partitions to join the group anew. Kafka-python 3.0.12 forgets the answer to a join that metadata
-have caused, such as those of a new topic, if it comes between two calls of `poll`.
+Time without partitions after which to join the group again. kafka-python 3.0.12 loses the answer to a join
+that a change of metadata caused, such as a new topic, if the answer comes between two calls of `poll`.
 """
 
 

@@ -1,6 +1,6 @@
 """
-Calls of the AWS API: every call this room makes goes through `Aws.call` or `Aws.pages`, named by literals, so that the
-permissions in docs/clouds/aws.md can be checked against them.
+Calls of the AWS API: every call of this package goes through `Aws.call` or `Aws.pages`, named by literals, so
+that the permissions in docs/clouds/aws.md can be checked against them.
 """
 
 from __future__ import annotations

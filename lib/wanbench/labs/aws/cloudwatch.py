@@ -28,7 +28,7 @@ THROTTLED = (
     "RequestLimitExceeded",
     "InternalServiceFault",
 )
-"""Refusals that pass. botocore has tried several times by then; more tries are a longer pause apart."""
+"""Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class CloudWatch:
     ----------
     resources : sequence of Watched
     patience_s : float
-        Rented hosts are paid for meanwhile.
+        Maximum wait for data points that come late; rented hosts are paid for meanwhile.
     """
 
     def __init__(self, resources: Sequence[Watched], *, patience_s: float = 180.0, aws: Aws | None = None):

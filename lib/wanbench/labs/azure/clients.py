@@ -1,6 +1,6 @@
 """
-Calls of Azure's Resource Manager: every call this room makes goes through `Azure.call` or `Azure.pages`, named by
-literals, so that the permissions in docs/clouds/azure.md can be checked against them.
+Calls of Azure's Resource Manager: every call of this package goes through `Azure.call` or `Azure.pages`,
+named by literals, so that the permissions in docs/clouds/azure.md can be checked against them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..rented.extras import installed as is_there
 RETRIES = 5
 """Retries of a request that meets a limit of requests, a server's error or a broken connection."""
 PAUSE_S = 1.0
-"""Before the second retry; it doubles with each. What Azure asks for (Retry-After) goes first."""
+"""First pause between attempts; it doubles with each. Azure may ask for another one (Retry-After)."""
 TIMEOUT_S = 30.0
-"""A service that does not answer must not keep what it does not know of from being taken down."""
+"""Timeout of a request: a silent service must not keep other resources from being taken down."""
 POLL_S = 3.0
 OPERATION_S = 900.0
-"""For an operation to be done."""
+"""Timeout of a long-running operation."""
 BUSY = ("AnotherOperationInProgress", "ReferencedResourceNotProvisioned", "RetryableError")
 """Errors after which the same request may succeed a little later."""
 ENDPOINT = "https://management.azure.com"

@@ -22,8 +22,8 @@ NO_CAPACITY = (
 """Errors after which another zone may have what this one lacks."""
 AHEAD_S = 120
 """
-Azure stops a host so long before the host's own timer would power it off: for one that has powered itself off Azure
-charges as if it ran, for one that Azure has stopped only its disks and its address.
+Azure stops a host this long before the host's own timer would power it off. Azure charges for a host that
+powered itself off as if it ran, but for one that Azure stopped only its disks and its address.
 """
 SCHEDULES_VERSION = "2018-09-15"
 DISK_TYPE = "StandardSSD_LRS"

@@ -14,7 +14,7 @@ from .clients import Azure, AzureError
 
 PUBLISHER, OFFER = "Canonical", "ubuntu-24_04-lts"
 BOOT_GB = 30
-"""As large as the image; charged like 32."""
+"""Size of the disk from which a host starts: that of the image; Azure charges for 32 GB."""
 ENDS_HOSTS = "Microsoft.DevTestLab"
 """The provider whose schedules stop hosts so that Azure no longer charges for them."""
 PROVIDERS = ("Microsoft.Compute", "Microsoft.Network", ENDS_HOSTS)

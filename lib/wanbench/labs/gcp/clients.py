@@ -1,6 +1,6 @@
 """
-Calls of Google's Compute API: every call this room makes goes through `Gcp.call` or `Gcp.pages`, named by literals, so
-that the permissions in docs/clouds/gcp.md can be checked against them.
+Calls of Google's Compute API: every call of this package goes through `Gcp.call` or `Gcp.pages`, named by
+literals, so that the permissions in docs/clouds/gcp.md can be checked against them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..rented.extras import how_to_install, installed
 ATTEMPTS = 6
 """Attempts of one request that meets a limit of requests, a server's error or a broken connection."""
 PAUSE_S = 1.0
-"""Before the second attempt; it doubles with each."""
+"""Pause before the second attempt; it doubles with each."""
 TIMEOUT_S = 20.0
-"""A service that does not answer must not keep what it does not know of from being taken down."""
+"""Timeout of a request: a silent service must not keep other resources from being taken down."""
 POLL_S = 2.0
 OPERATION_S = 300.0
-"""For an operation to be done."""
+"""Timeout of a long-running operation."""
 PASSING = (429, 500, 502, 503, 504)
 EXTRA = how_to_install("Google Cloud", "google-cloud-compute", "gcp")
 ENDPOINT = "https://compute.googleapis.com"

@@ -18,12 +18,13 @@ NO_CAPACITY = ("ZONE_RESOURCE_POOL_EXHAUSTED", "ZONE_RESOURCE_POOL_EXHAUSTED_WIT
 """Errors after which another zone may have what this one lacks."""
 AHEAD_S = 120
 """
-Google deletes a host so long before the host's own timer would power it off: one that is off still costs its disks.
+Google deletes a host this long before the host's own timer would power it off: one that is off still costs
+its disks.
 """
 START_TIMEOUT_S = 300.0
 DISK_TYPE = "pd-balanced"
 VOLUME_NAME = "wanbench"
-"""Under which a host sees its volume."""
+"""The name under which a host sees its volume."""
 
 
 def prepare_network(gcp: Gcp, tags: Tags, operator: str) -> None:

@@ -12,7 +12,7 @@ from ...checks import refusal
 
 OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
 INSIDE = tuple(map(ipaddress.IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
-"""From these nobody reaches a host's public address: rented hosts would wait in vain for a login."""
+"""Private networks: no login arrives from their addresses, so rented hosts would wait for it in vain."""
 
 
 def operator(address: str | None) -> str:

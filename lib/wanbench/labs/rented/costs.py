@@ -16,11 +16,11 @@ HOURS_PER_MONTH = 730
 
 class Costs:
     """
-    Costs of equal hosts in some regions of one cloud (names of the catalogue). `per_host_hour` is what an hour of a
-    host uses besides; by default its public address, and its volume.
+    Costs of equal hosts in some regions of one cloud (names of the catalogue). `per_host_hour` is what an
+    hour of a host uses in addition to its instance type; by default a public address, and its volume.
 
-    `prices` is the table they follow from: `overrides`, then `listed` (what the cloud says itself), then the dated
-    tables. `notes` are for whoever is asked.
+    `prices` is the table of prices: `overrides` replace `listed` (the cloud's own list), which replace the
+    dated tables. `notes` are shown to whoever is asked to agree.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Meter:
         self._ended = datetime.now(UTC)
 
     def running_s(self) -> float:
-        """Time since then, or until it was stopped."""
+        """Time in s from when it was made until now, or until it was stopped."""
         return max(0.0, ((self._ended or datetime.now(UTC)) - self._started).total_seconds())
 
     def sent(self, hosts: Sequence[Host], target: str) -> dict[tuple[str, str], float]:
-        """Bytes by (region, target). Of a host that does not answer, those until it last did; that is said."""
+        """Bytes by (region, target). A silent host counts with its last answer, and a message says so."""
         if self._ended is None:
             everywhere(self._count, hosts)
         by_region: dict[tuple[str, str], float] = {}

@@ -15,7 +15,7 @@ from ...errors import LabError
 from .tags import RUN
 
 TIMEOUT_S = 300.0
-"""Hosts take about a minute to end, and only then what they use can go."""
+"""Hosts take about a minute to end; only then can the resources that they use be deleted."""
 SETTLE_S = 5.0
 """
 Listings of clouds lag behind; also, a launch that was under way when its driver died may appear late. So nothing counts
@@ -23,7 +23,7 @@ as gone before two listings this far apart are empty.
 """
 POLL_S = 2.0
 CALLS_AT_ONCE = 40
-"""Regions that are worked on side by side: all, as each has its own limit of requests."""
+"""Maximum number of regions worked on concurrently: enough for all, as each has its own limit of requests."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Estate(ABC):
     cloud : str
         As in the names of regions.
     title : str
-        As people call it.
+        The cloud's usual name.
     timeout_s : float
-        For everything in one region to go.
+        Timeout for everything in one region to be deleted.
     poll_s : float
-        Between a request to delete and the next look.
+        Pause between a request to delete and the next listing.
     """
 
     cloud: str
@@ -89,10 +89,12 @@ class Estate(ABC):
 
 def everywhere(work: Callable, items: Sequence, *, hurry: Callable[[], None] = lambda: None) -> list:
     """
-    `work` for each item, several at a time; the results in order. The first error is raised once all have ended.
+    Do `work` for all items, several at a time; returns the results in order. The first error is raised once
+    all have ended.
 
-    So is an interruption, however many follow: what is being launched must not appear after everything was taken down.
-    `hurry` is called at the first one, and may have the work end sooner.
+    An interruption is raised only then, too, however many follow it: nothing that is still being launched
+    may appear after everything was taken down. `hurry` is called at the first interruption, and may make the
+    work end sooner.
     """
     pool = ThreadPoolExecutor(CALLS_AT_ONCE)
     try:

@@ -15,4 +15,7 @@ def installed(module: str) -> bool:
 
 def how_to_install(title: str, package: str, extra: str) -> str:
     """What to say if it is not."""
-    return f"Hosts on {title} need the package {package}: install the extra {extra}, by pip install './lib[{extra}]' in the checkout."
+    return (
+        f"Hosts on {title} need the package {package}: install the extra {extra}, in the checkout by "
+        f"pip install './lib[{extra}]'."
+    )

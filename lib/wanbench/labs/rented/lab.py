@@ -30,7 +30,7 @@ from .tenancy import Tenancy
 
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
-"""Hosts live at most this many times what the plan expects, and half an hour: retries and a slow start fit in."""
+"""Default lifetime of hosts over the time that the plan expects; half an hour is added, for a slow start."""
 
 
 class RentedLab(Cloud, Tenancy):
@@ -269,7 +269,7 @@ class RentedLab(Cloud, Tenancy):
         everywhere(self._prepare_host, started, hurry=self.leave)
 
     def leave(self) -> None:
-        """Somebody interrupts while hosts start: stop waiting for them."""
+        """Stop waiting for hosts that start, because somebody interrupted."""
         tell(f"wanbench: what was begun on {self.title} is waited for, then taken down.")
         self._leaving.set()
         everywhere(close, self._hosts())
@@ -298,7 +298,7 @@ class RentedLab(Cloud, Tenancy):
         )
 
     def _address(self, instance: Instance) -> str:
-        """The address over which is measured."""
+        """The address used for measuring."""
         return instance.private_address if self.private_addresses else instance.public_address
 
     def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:

@@ -23,7 +23,7 @@ RULES = """table ip wanbench {{
   }}
 }}
 """
-"""For nft: the inverse of the cloud's translation. The connection over which this is said is left alone."""
+"""For nft: the inverse of the cloud's translation. SSH, over which our commands arrive, is left alone."""
 
 
 def own_public_address(host: Host, private: str, public: str) -> None:

@@ -21,15 +21,17 @@ table ip wanbench_path {{
   }}
 }}
 """
-"""For nft; the first two lines remove the table of the path before, whether or not there is one."""
+"""For nft; the first two lines remove the table of the previous path, whether or not there is one."""
 
 
 class Paths:
     """
-    Which way hosts reach each other under their public addresses. New connections take the path of the moment.
+    The path on which hosts reach each other's public addresses. New connections take the path that was
+    selected last.
 
-    On the private path a host sends what is for the public address of a host in another region to that host's private
-    address instead. Programs, and the addresses that brokers advertise, stay the same, so trials can take turns.
+    On the private path, a host sends packets for the public address of a host in another region to that
+    host's private address instead. Programs, and the addresses that brokers advertise, stay the same, so
+    trials can alternate.
 
     Parameters
     ----------

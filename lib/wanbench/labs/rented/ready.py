@@ -14,7 +14,7 @@ from .hosts import Wanted
 from .user_data import HOST_PYTHON, VOLUME_FOLDER
 
 START_S = 600.0
-"""For a host to start and to answer by SSH; then to install its packages."""
+"""Timeout for a host to start and answer by SSH, and again for it to install its packages."""
 
 
 def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Host]]:

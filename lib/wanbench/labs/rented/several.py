@@ -17,7 +17,7 @@ from .lab import RentedLab
 from .tenancy import Tenancy
 
 ELSEWHERE = "another cloud:"
-"""Where hosts of several clouds are taken to send: the internet, which is dearer than the way within a cloud."""
+"""Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case."""
 
 
 class Several(Tenancy):

@@ -14,10 +14,10 @@ from .leases import FREE, HELD, UNKNOWN, forget, free_leases, is_of, lease_state
 from .tags import CAMPAIGN, EXPIRES, OWNER, is_expired
 
 CLOUDS = ("aws", "gcp", "azure")
-"""Those that rent out hosts: rooms of `wanbench.labs` with `sweep` and `unusable` (why the account cannot be asked)."""
+"""Clouds that rent out hosts. Each is a package of `wanbench.labs`, with functions `sweep` and `unusable`."""
 
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""From here on a difference of clocks is told."""
+"""A larger difference between clocks is reported."""
 
 
 def sweep(
@@ -32,9 +32,9 @@ def sweep(
     """
     List what runs of wanbench left in the account, and delete it once that is confirmed.
 
-    To go is what has expired, and what is orphaned: of runs whose driver on this machine has ended. What another
-    machine may still be using stays until it expires, unless `everything` is asked for; what a driver on this machine
-    holds stays in any case. What is known of runs of another account stays known.
+    This deletes expired resources, and orphaned ones: those of runs whose driver on this machine has ended.
+    Resources that another machine may still be using stay until they expire, unless `everything` is set;
+    those that a driver on this machine holds always stay. Records of runs of another account are kept.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def sweep(
     there, unknown = _everything(estate, regions)
     (ended, others), seen = _ended(estate), {each.run for each in there}
 
-    # Only of what another machine may be using does the time decide.
+    # The time decides only about resources that another machine may be using.
     now = _now(estate) if any(lease_state(each.run) == UNKNOWN for each in there) else None
 
     def why(each: Resource) -> str | None:
@@ -65,7 +65,7 @@ def sweep(
             return "orphaned"
         if now is not None and is_expired(each.tags, now):
             return "expired"
-        # Not what begins while this goes on: nobody was shown that.
+        # Not resources of runs that began during the sweep: nobody was shown these.
         return "asked for" if everything and each.run in seen else None
 
     for each in sorted(there, key=lambda each: (each.run, each.region, each.kind, each.id)):

@@ -51,7 +51,7 @@ class Tenancy(Lab):
 
     @abstractmethod
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
-        """See that everything can be had; what it costs, and notes for whoever is asked. Makes nothing."""
+        """Check that all is available; returns its cost, and notes for whoever is asked. Makes nothing."""
 
     @abstractmethod
     def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
@@ -63,7 +63,7 @@ class Tenancy(Lab):
 
     @abstractmethod
     def at_most(self) -> Estimate:
-        """What it costs if nobody takes it down, so that hosts run until they end themselves, from nothing to that."""
+        """The range of costs: from 0 to that of hosts that nobody takes down before they end themselves."""
 
     @abstractmethod
     def prices(self) -> list[dict]:
@@ -75,7 +75,7 @@ class Tenancy(Lab):
 
     @abstractmethod
     def addresses(self) -> list[str]:
-        """From which the launched hosts reach each other."""
+        """The addresses from which the launched hosts reach each other."""
 
     @abstractmethod
     def admit(self, addresses: Sequence[str]) -> None:
@@ -91,14 +91,14 @@ class Tenancy(Lab):
 
     @abstractmethod
     def give_back(self) -> list[str]:
-        """Take everything down that this lab made; what remains. Safe to call twice."""
+        """Take down everything that this lab made; returns what remains. Safe to call twice."""
 
     @abstractmethod
     def rented_as(self) -> dict[str, list[dict]]:
         """Zone, type and image of the hosts of each region, as in `hosts`; no account and no id of an instance."""
 
     def agree_to(self, plan: Plan | None, campaign: str, folder: Path | None = None) -> None:
-        """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
+        """Check that everything is available, show its cost, and ask; see `Lab.agree_to`."""
         self._campaign, self._folder = campaign, folder
         self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
@@ -156,7 +156,7 @@ class Tenancy(Lab):
         return self.keep_costs(folder, stem)
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
-        """See `Lab.keep_costs`. A session that failed to open its lab leaves what was expected to the next."""
+        """See `Lab.keep_costs`. A session that failed to open its lab records no expected cost."""
         if self._estimate is None:
             return []
         spent = self.spent()

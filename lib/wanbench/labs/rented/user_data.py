@@ -11,7 +11,7 @@ import yaml
 VOLUME_FOLDER = "/wanbench"
 PYTHON_FOLDER = "/opt/wanbench"
 HOST_PYTHON = f"{PYTHON_FOLDER}/bin/python"
-"""Has the modules that Kafka's experiments import on a host, beside the distribution's own Python."""
+"""A Python besides the distribution's own, with the modules that Kafka's experiments import on a host."""
 MODULES = ("kafka-python", "confluent-kafka")
 
 _SERVICE = """[Unit]
@@ -45,7 +45,7 @@ def user_data(
     A cloud-config document for a distribution with cloud-init and systemd.
 
     The host powers off at `expires_at` even if nobody reaches it any more and even after a reboot. A relative shutdown
-    stands beside the timer from the first seconds on, in case a later step of the start hangs.
+    runs alongside the timer from the first seconds on, in case a later step of the start hangs.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def user_data(
     packages : sequence of str
         Packages of the distribution.
     python : str
-        One of these, 3.11 or newer: for `HOST_PYTHON`, which gets `MODULES` from PyPI in the versions that are
-        installed here. Where that fails, only Kafka cannot be run.
+        The command of the distribution's Python, 3.11 or newer. It makes `HOST_PYTHON`, which gets `MODULES`
+        from PyPI in the versions that are installed here. Where that fails, only Kafka cannot be run.
     volume_device : str, optional
         An empty volume, to be formatted and mounted on `VOLUME_FOLDER`.
     files : {path: content}, optional

@@ -211,7 +211,7 @@ class Connection:
                 future.set_result((reply, payload))
 
     def _beat(self):
-        """Show the host at intervals that somebody is there."""
+        """Send a request at intervals, so that neither side gives up the connection."""
         while not self._closing.wait(self.patience_s / 5) and self.is_open:
             with suppress(LabError):
                 self.ask("clock")
@@ -229,7 +229,7 @@ class Connection:
                 view = view[self._ssh.stdin.write(view) :]
 
     def _lose(self, reason):
-        """Tell everybody who waits that nothing will come; the first reason stays."""
+        """Mark the connection as lost, and release all that wait for an answer; the first reason stays."""
         with self._state_lock:
             if self._reason is None:
                 self._reason = reason

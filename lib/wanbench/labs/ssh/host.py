@@ -18,7 +18,7 @@ from wanbench.labs.ssh.connection import CHUNK, Connection, ConnectionLost
 from wanbench.labs.ssh.login import Login
 
 PATIENCE_S = 30.0
-"""For how long host and driver hear nothing from each other before they give up: longer than routes take to settle."""
+"""Time without a message after which host and driver give up: longer than a change of routes takes."""
 
 
 class HostRebooted(LabError):
@@ -45,7 +45,7 @@ class SshHost(Host):
     ----------
     name, region : str
     address : str
-        Over which is measured: hosts of the lab reach it under this address.
+        The address used for measuring: hosts of the lab reach it there.
     control_address, user, key_file, known_hosts_file, port, jump, proxy_command
         See `Login`.
     python : str
@@ -89,7 +89,7 @@ class SshHost(Host):
 
     def open(self) -> SshHost:
         """
-        Connect; what else is called connects again if the connection was lost.
+        Connect. Later calls of other methods reconnect if the connection was lost.
 
         Raises
         ------
@@ -180,7 +180,7 @@ class SshHost(Host):
 
 class SshProcess(Process):
     """
-    A command on a host. Its times are the host's clock's.
+    A command on a host. Its times are those of the host's clock.
 
     `wait` and `printed` raise LabError when the connection is lost; `stop` then returns what is known, with the
     status -9, as the host has ended the command.

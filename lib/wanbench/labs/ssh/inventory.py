@@ -58,7 +58,7 @@ class Inventory:
         return tuple(dict.fromkeys(entry.host.region for entry in self.entries))
 
     def in_region(self, region: str, count: int | None) -> list[Entry]:
-        """The region's first hosts, so many, or all; ParameterError, with what there is, if it has fewer, or none."""
+        """The first `count` hosts of a region (None: all); ParameterError if it has fewer, or none."""
         found = [entry for entry in self.entries if entry.host.region == region]
         if len(found) < (count or 1):
             wanted = f"{count} hosts are" if count and count > 1 else "a host is"

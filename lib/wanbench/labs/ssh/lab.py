@@ -20,7 +20,7 @@ CLOCK_EXCHANGES = 10
 
 class SshLab(Lab):
     """
-    Hosts of an inventory. The network between them is what it is: nothing of it is set, counted or cut.
+    Hosts of an inventory. The network between them is real: links cannot be set, counted or cut.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class SshLab(Lab):
     links : mapping
         Not used.
     hosts_per_region : int or None
-        So many of each region take part, the first of the inventory; None: all.
+        Number of hosts of each region that take part, in the order of the inventory; None: all.
     sysctls : mapping, optional
-        Settings that every host must have. They are compared, not set: the hosts are somebody's.
+        Settings that every host must have. They are compared, not set: the hosts belong to somebody else.
     seed : int
         Not used.
     inventory : path, or Inventory

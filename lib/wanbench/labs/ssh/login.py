@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CONNECT_S = 15
-"""For TCP and the exchange of keys; three round trips of the longest path on earth take one second."""
+"""Timeout for TCP and the exchange of keys; on the longest path on Earth, three round trips take 1 s."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Login:
     Attributes
     ----------
     address : str
-        For control; it may differ from the address over which is measured.
+        Address for control; it may differ from the one used for measuring.
     user : str
     key_file : path
         The private key. Its path is on command lines of this machine, its content nowhere.
