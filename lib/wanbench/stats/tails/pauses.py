@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from ...checks import check_choice, check_columns, check_level, check_number
-from ...errors import ParameterError
+from ...errors import MissingDataError, ParameterError
 from ...formatting import count, number, p_value
 from ..result import Estimate, Interval, Result, exact_binomial
 from .compare import difference
@@ -95,7 +95,7 @@ class Causes(Result):
 
 def causes(
     latencies: pd.DataFrame,
-    pauses: pd.DataFrame,
+    pauses: pd.DataFrame | None,
     *,
     least_ms: float = 20.0,
     by: str = "p99_ms",
@@ -115,8 +115,8 @@ def causes(
     ----------
     latencies : DataFrame
         Table open_loop_histograms, histograms or probe_records, or the result of `per_second` for one of them.
-    pauses : DataFrame
-        Table broker_pauses; if both tables have run_id, pauses are matched only to seconds of their own run.
+    pauses : DataFrame or None
+        Table broker_pauses; None if the run has no such table. If both tables have run_id, pauses are matched only to seconds of their own run.
     least_ms : float
         Shorter pauses do not count. Default 20 ms: longer than young collections of an idle broker, so that seconds
         with a pause are rare.
@@ -137,9 +137,13 @@ def causes(
 
     Raises
     ------
+    MissingDataError
+        If there is no table, as for brokers outside the lab.
     ParameterError
         If a parameter is not as described, or no second is slow or all are.
     """
+    if pauses is None:
+        raise MissingDataError("the brokers' logs are not known: they run outside the lab.")
     check_number("least_ms", least_ms, 0)
     check_number("slowest", slowest, 0, 0.5, above=True)
     check_number("over_ms", over_ms, 0, optional=True)
