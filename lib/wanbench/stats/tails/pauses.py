@@ -116,7 +116,8 @@ def causes(
     latencies : DataFrame
         Table open_loop_histograms, histograms or probe_records, or the result of `per_second` for one of them.
     pauses : DataFrame or None
-        Table broker_pauses; None if the run has no such table. If both tables have run_id, pauses are matched only to seconds of their own run.
+        Table broker_pauses; None if the run has no such table. If both tables have run_id, pauses are matched only to
+        seconds of their own run.
     least_ms : float
         Shorter pauses do not count. Default 20 ms: longer than young collections of an idle broker, so that seconds
         with a pause are rare.
