@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from wanbench.errors import ParameterError
+from wanbench.errors import MissingDataError, ParameterError
 from wanbench.stats import tails
 from wanbench.stats.tails.over_time_figure import over_time
 from wanbench.stats.tails.shifted_pauses import with_pause
@@ -53,6 +53,11 @@ def made(seed, cause, trials=3, n=60):
     return pd.concat(seconds, ignore_index=True), pd.concat(pauses, ignore_index=True).assign(
         text="Pause Full"
     )
+
+
+def test_brokers_without_logs_are_missing_data():
+    with pytest.raises(MissingDataError, match="run outside the lab"):
+        tails.causes(made(1, cause=True)[0], None)
 
 
 def test_a_planted_cause_is_found_and_named():

@@ -130,7 +130,7 @@ def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
     """
     made = [warm_up]
     for trial in trials:
-        if made[-1] is not warm_up and _starts_brokers(made[-1]):
+        if _starts_brokers(made[-1]):
             made.append(warm_up)
         made.append(trial)
     return made
