@@ -27,7 +27,8 @@ class Outage:
     length_s : float
         Time between the two (or until healing, if sooner), less the schedule's gap; at least 0.
     censored : bool
-        No event followed, or only after healing: the outage lasted at least this long.
+        The outage lasted at least this long: no event followed, or only after healing, or another gap that was cut
+        there became longer than this one.
     """
 
     start_s: float
@@ -69,6 +70,8 @@ def longest_gap(
     Outage(start_s=3.0, end_s=7.0, length_s=3.0, censored=False)
     >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1, healed_s=6)
     Outage(start_s=3.0, end_s=7.0, length_s=2.0, censored=True)
+    >>> longest_gap([0, 3, 5.5, 9], 0, 6, 9, healed_s=6)  # at healing the gap from 5.5 s is the shorter one
+    Outage(start_s=0.0, end_s=3.0, length_s=3.0, censored=True)
     >>> longest_gap([0, 1, 2, 3], 3.5, 6, 9, schedule_gap_s=1)
     Outage(start_s=3.0, end_s=9.0, length_s=5.0, censored=True)
     """
@@ -81,12 +84,13 @@ def longest_gap(
     inside = (stops > begin_s) & (starts < end_s)
     if not inside.any():
         return Outage(begin_s, begin_s, 0.0, False)
-    k = int(np.where(inside, stops - starts, -np.inf).argmax())
     healed_s = np.inf if healed_s is None else healed_s
     seen = np.where(inside, np.minimum(stops, healed_s) - starts, -np.inf)
-    length = float(max(seen.max() - schedule_gap_s, 0.0))
-    cut_short = bool(open_end[k] or stops[k] > healed_s)
-    return Outage(float(starts[k]), float(stops[k]), length, cut_short and length > 0)
+    k = int(seen.argmax())
+    length = float(max(seen[k] - schedule_gap_s, 0.0))
+    cut = inside & (open_end | (stops > healed_s))
+    at_least = cut[k] or (cut & (stops - starts > seen[k])).any()  # one that was cut may have become longer
+    return Outage(float(starts[k]), float(stops[k]), length, bool(at_least) and length > 0)
 
 
 def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
