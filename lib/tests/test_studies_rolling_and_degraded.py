@@ -169,7 +169,7 @@ def test_demotion_is_held_against_the_same_slowness_without(made, measured):
     [ratio] = found.estimates
     assert ratio.estimate == pytest.approx(1 / 20, rel=0.01) and ratio.n == 1
     assert (by.led_late[True], by.led_after[True]) == (0, 1)
-    assert "no interval" in found.cautions[0] and "in 1 of 1 episode (1 broker demoted)" in str(found)
+    assert "no interval" in found.cautions[0] and "in 1 of 1 episode; 1 broker demoted)" in str(found)
     assert len(found.figure().data) == 4
     assert list(found.shown().columns) == ["", "slow", "slow, demoted"]
 

@@ -36,7 +36,7 @@ class Ping:
     count : int
         Number of echo requests.
     interval_s : float
-        Time between echo requests. For users other than root, iputils allows 0.005 s and more, before 2021
+        Time between echo requests. For users other than root, iputils allows 0.002 s and more, before 2021
         0.2 s and more; ping says so and the test fails. Requests are sent whether or not earlier ones were
         answered: one at a time at intervals of 0.01 s or more, at shorter ones in groups of all that are
         due.

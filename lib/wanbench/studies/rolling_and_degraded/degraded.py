@@ -87,20 +87,20 @@ class Degraded(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """
-        Per kind: p99 before the slowness and in its second half, with and without demotion, and in how many episodes
-        p99 had recovered.
-        """
-        parts = [each.sentence for each in self.estimates]
+        """The effect of demotion by kind; p99 undisturbed, and in the second half of the slowness by arm."""
+        arms = []
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
-            before, late = (self.of(name, demotes, phase).written for phase in ("before", "late"))
-            demoted = f" ({count(int(own.demoted_s.notna().sum()), 'broker')} demoted)" if demotes else ""
-            parts.append(
-                f"“{label(name, demotes)}”: p99 {before} undisturbed, {late} in the second half of the slowness, "
-                f"within its earlier interval in {int(own.late_back.sum())} of {count(len(own), 'episode')}{demoted}."
+            demoted = f"; {count(int(own.demoted_s.notna().sum()), 'broker')} demoted" if demotes else ""
+            arms.append(
+                f"{self.of(name, demotes, 'late').written} with “{label(name, demotes)}” (within its earlier "
+                f"interval in {int(own.late_back.sum())} of {count(len(own), 'episode')}{demoted})"
             )
-        return " ".join(parts)
+        undisturbed = quantity(float(self.rows.before_ms.median()), "ms")
+        medians = (
+            f"Undisturbed, p99 is {undisturbed}; in the second half of the slowness it is {', '.join(arms)}."
+        )
+        return " ".join([*(each.sentence for each in self.estimates), medians])
 
     def shown(self) -> pd.DataFrame:
         """One row per quantity, one column per arm."""
