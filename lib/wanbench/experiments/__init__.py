@@ -21,6 +21,7 @@ from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
 from .openmessaging import OpenMessaging
 from .ping import Ping
+from .processor_use import ProcessorUse
 from .shorten import Shorten
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "LinkSamples",
     "OpenMessaging",
     "Ping",
+    "ProcessorUse",
     "Shorten",
 ]

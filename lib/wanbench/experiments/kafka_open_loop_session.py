@@ -40,6 +40,8 @@ minutes.
 """
 QUEUE_RECORDS = 1_000_000
 """Limit in records, high enough that the limit in bytes applies."""
+IN_FLIGHT = 5
+"""Default of Kafka's own producers; librdkafka's is a million."""
 _RUN_S = 30.0
 
 
@@ -171,12 +173,13 @@ class OpenLoopSession:
             "queue.buffering.max.kbytes": QUEUE_KBYTES,
             "queue.buffering.max.messages": QUEUE_RECORDS,
             "socket.nagle.disable": True,  # as Kafka's own clients
+            "max.in.flight.requests.per.connection": IN_FLIGHT,
             **dict(load.producer_settings),
             "acks": load.acks,
             "linger.ms": load.linger_ms,
             "batch.size": load.batch_bytes,
             "compression.type": load.compression,
-            "enable.idempotence": load.is_idempotent,
+            "enable.idempotence": load.idempotence,
         }
 
     def _consumer_settings(self, host: Host) -> dict:
@@ -293,7 +296,7 @@ class OpenLoopSession:
                 about[f"{program.role}s"].append({**program.describe(), "file": file} | self._clock(program))
         document = {
             "format": 1,
-            "settings": asdict(self.load) | {"idempotence": self.load.is_idempotent},
+            "settings": asdict(self.load),
             "step": self.step,
             "start_s": self.start_ns and self.start_ns / 1e9,
             "error": error,

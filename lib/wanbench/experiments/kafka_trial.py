@@ -22,6 +22,7 @@ from .broker_sizes import sized
 from .iperf3 import Iperf3
 from .kafka_checks import setting_pairs
 from .ping import Ping
+from .processor_use import ProcessorUse
 
 RESTART_S = 20.0
 """
@@ -35,7 +36,7 @@ _SET_S = 1.0
 @dataclass(frozen=True)
 class KafkaTrial:
     """
-    A load from the source's region, its links, and concurrent experiments.
+    A load from the source's region, its links, and concurrent experiments. Who uses the processors is always sampled.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ class KafkaTrial:
             with ExitStack() as stack:
                 if self.broker_sizes is not None:
                     stack.enter_context(sized(source, self.broker_sizes))
-                for part in (*self.beside, *delayed):
+                for part in (ProcessorUse(), *self.beside, *delayed):
                     more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(source, target, folder, stem, **more)))
                 stack.callback(sending.give_up)

@@ -28,11 +28,12 @@ from . import (
     netperf,
     openmessaging,
     ping,
+    processor_use,
 )
 from .content import plain_name
 from .rows import Rows
 
-NO_DATA = (".stderr.txt", ".server.txt")
+NO_DATA = (".stderr.txt", ".server.txt", ".driver.json")
 """Endings of files in a run folder that only the reader of a neighbouring file reads."""
 
 
@@ -76,6 +77,7 @@ READERS = (
     Reader("broker_metrics", broker_metrics.read, "*.prom.txt", loose=True),
     Reader("broker_processors", broker_processors.read, "*.processors.jsonl"),
     Reader("cloudwatch", cloudwatch.read, "*.cloudwatch.json", loose=True),
+    Reader("processor_use", processor_use.read, "*.processors.jsonl"),
     Reader("kafka_cluster", broker_pauses.read, "*.jvm*.log", loose=True),
     Reader("kafka_cluster", broker_pauses.read, "*.server*.log"),
     Reader("kafka_fault", kafka_fault.read, "*.fault.json"),
