@@ -7,7 +7,7 @@ from wanbench.errors import MissingDataError
 from wanbench.stats.trials import processor_roles as roles
 
 KEY = ("r", "t", 1)
-TRIALS = pd.DataFrame([{"run_id": "r", "test_id": "t", "attempt": 1, "setting": "one"}])
+TESTS = pd.DataFrame([{"run_id": "r", "test_id": "t", "attempt": 1, "setting": "one", "outcome": "done"}])
 
 
 def tables(per_s, *, until_s=20, warmup_s=5.0, **more):
@@ -27,7 +27,7 @@ def tables(per_s, *, until_s=20, warmup_s=5.0, **more):
         "warmup_s": warmup_s,
         "duration_s": 10.0,
     }
-    return {"metrics": pd.DataFrame(rows), "open_loop_loads": pd.DataFrame([load])} | more
+    return {"metrics": pd.DataFrame(rows), "open_loop_loads": pd.DataFrame([load]), "tests": TESTS} | more
 
 
 def test_every_second_has_a_role():
@@ -51,11 +51,11 @@ def test_only_the_seconds_that_count():
 
 def test_a_harness_that_burns_a_processor_is_a_caution():
     calm = {roles.BUSY: 0.9, "kafka.Kafka": 0.7, "open_loop_producer": 0.04, "keeper": 0.1}
-    assert roles.processor_roles(tables(calm), TRIALS).cautions == ()
-    spinning = roles.processor_roles(tables(calm | {roles.BUSY: 1.9, "open_loop_producer": 1.0}), TRIALS)
+    assert roles.processor_roles(tables(calm)).cautions == ()
+    spinning = roles.processor_roles(tables(calm | {roles.BUSY: 1.9, "open_loop_producer": 1.0}))
     [caution] = spinning.cautions
     assert "measurement itself takes over 15 %" in caution and "clients 50 %" in caution
-    [caution] = roles.processor_roles(tables(calm | {roles.BUSY: 1.9}), TRIALS).cautions
+    [caution] = roles.processor_roles(tables(calm | {roles.BUSY: 1.9})).cautions
     assert "other work on the machine" in caution and "(53 %)" in caution
     assert "busy 95 % of the time: brokers 35 %, clients 50 %" in str(spinning)
 
@@ -69,6 +69,8 @@ def test_interrupts_charged_to_processes_count_once():
 def test_a_run_without_samples_says_so():
     for given in ({}, {"metrics": tables({})["metrics"].head(0)}):
         with pytest.raises(MissingDataError, match="no samples of who used the processors"):
-            roles.processor_roles(given, TRIALS)
-    with pytest.raises(MissingDataError, match="no trial that counts"):
-        roles.processor_roles(tables({roles.BUSY: 1.0}), TRIALS.assign(test_id="another"))
+            roles.processor_roles(given)
+    warm_up = pd.DataFrame([{"run_id": "r", "test_id": "t", "block": None}])
+    for more in ({"tests": TESTS.assign(outcome="failed")}, {"trials": warm_up}):
+        with pytest.raises(MissingDataError, match="no test that counts"):
+            roles.processor_roles(tables({roles.BUSY: 1.0}, **more))

@@ -113,25 +113,21 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(found, columns=[*KEY, "host", "busy", *ROLES])
 
 
-def processor_roles(tables: Mapping[str, pd.DataFrame], trials: pd.DataFrame) -> ProcessorRoles:
+def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:
     """
-    Who used the processors, by setting; of several machines the busiest one of each trial.
+    Who used the processors, by setting of the tests that are done; of several machines, the busiest one of each test.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        run_id, test_id, attempt and `setting` of the trials that count.
-
-    Raises
-    ------
-    MissingDataError
-        The run has no such samples.
+    MissingDataError if there are no such samples.
     """
     machines = by_trial(tables).sort_values("busy", ascending=False).drop_duplicates(KEY)
-    labels = trials[[*KEY, "setting"]].drop_duplicates(KEY)
-    joined = labels.merge(machines, on=KEY)
+    tests = tables["tests"]
+    if "trials" in tables:
+        trials = tables["trials"]
+        warm_ups = trials.test_id[trials.block.isna()]
+        tests = tests[~tests.test_id.isin(warm_ups)]
+    joined = tests.loc[tests.outcome == "done", [*KEY, "setting"]].merge(machines, on=KEY)
     if joined.empty:
-        raise MissingDataError("no trial that counts has samples of who used the processors.")
+        raise MissingDataError("no test that counts has samples of who used the processors.")
     groups = joined.groupby("setting", sort=False)
     rows = groups[["busy", *ROLES]].mean()
     rows.insert(0, "trials", groups.size())
