@@ -121,7 +121,12 @@ def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path)
     host = HereHost("eu", tmp_path)
     load = KafkaOpenLoop(100)
     session = OpenLoopSession(load, None, [host], [host], tmp_path, "s")
-    client = Producer(session._producer_settings() | {"bootstrap.servers": f"{broker.host}:{broker.port}"})
+    session.made = [{"name": "t", "partitions": [{"partition": n, "leader": 1 + n % 2} for n in range(3)]}]
+    settings = session._producer_settings()
+    assert settings["max.in.flight.requests.per.connection"] == 10, (
+        "five batches for each partition of a broker"
+    )
+    client = Producer(settings | {"bootstrap.servers": f"{broker.host}:{broker.port}"})
     answered = Counter()
     client.produce("t", b"first", partition=0, on_delivery=lambda error, _: answered.update([error is None]))
     assert client.flush(30) == 0

@@ -93,8 +93,8 @@ class KafkaOpenLoop:
     idempotence : bool
         Whether producers are idempotent. librdkafka's then have one batch in flight to a partition, as it compares
         records in flight with a limit of five requests, and a thread spins while records wait for that batch
-        (``python benchmarks/generators.py``). Not idempotent, they have five requests in flight to a broker, as Kafka's
-        own idempotent producers; a record that is sent again may then be stored twice, or out of order.
+        (``python benchmarks/generators.py``). Not idempotent, they have five batches in flight for each partition, as
+        Kafka's own idempotent producers; a record that is sent again may then be stored twice, or out of order.
     topic_settings, producer_settings, consumer_settings : mapping of str
         Further settings of the topics, and of librdkafka's clients. Nothing is deleted from the topics unless
         `retention.ms` or `retention.bytes` is set here. The queue of a producer is limited to 32 MiB, as in Kafka's own
