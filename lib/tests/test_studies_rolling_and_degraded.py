@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from latency_samples import encoded
 
 from wanbench import claims
 from wanbench.campaign import in_blocks, rolls, slowed, warmed_up
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.experiments import Detection, KafkaOpenLoop, KafkaTrial
-from wanbench.ingest.kafka_probe.histograms import encoded
 from wanbench.plan import Trial
 from wanbench.studies import rolling_and_degraded as study
 

@@ -15,7 +15,6 @@ from .iperf3 import Iperf3
 from .kafka_fault import KafkaFault
 from .kafka_load import KafkaLoad
 from .kafka_open_loop import KafkaOpenLoop
-from .kafka_probe import KafkaProbe
 from .kafka_rate_search import KafkaRateSearch
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
@@ -39,7 +38,6 @@ __all__ = [
     "KafkaFault",
     "KafkaLoad",
     "KafkaOpenLoop",
-    "KafkaProbe",
     "KafkaRateSearch",
     "KafkaTrial",
     "LinkSamples",

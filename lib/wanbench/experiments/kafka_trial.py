@@ -51,10 +51,8 @@ class KafkaTrial:
     ping : Ping, optional
         Pings in the same direction.
     beside : tuple
-        Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. A
-        `KafkaProbe` slows a load with the same leader, by a fifth at 5 records a second and by half at 20 (see there).
-        If it is not ready in time, it leaves a row with the reason, and the trial continues without it. The times of
-        `BrokerActions` count from when the load sends.
+        Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. The
+        times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
         Producers and consumers are spread in turn over the first hosts of these regions, or over other hosts of a
         region: "aws:us-east-1/3" is the one after the first three. None: producers run on the source, consumers on the
