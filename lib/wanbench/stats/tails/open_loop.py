@@ -148,7 +148,7 @@ def start_of_steady_state(values: np.ndarray) -> int:
 
     The start that leaves the smallest standard error of the mean of what remains; at most half is cut.
 
-    >>> start_of_steady_state(np.r_[np.linspace(300, 21, 10), np.tile([20.0, 21.0, 20.5, 21.5, 20.2], 9)])
+    >>> start_of_steady_state(np.r_[np.linspace(300, 30, 10), np.tile([20.0, 21.0, 20.5, 21.5, 20.2], 9)])
     10
     """
     n = len(values)
