@@ -164,6 +164,8 @@ def test_transposed(read):
         ("From ↓ To →", False),
         ("RTT from region to region", False),
         ("Region to region", False),
+        ("Server \\ Client", True),
+        ("Reflector", True),
         ("", False),
     ],
 )
@@ -171,6 +173,13 @@ def test_the_corner_may_say_which_side_measures(read, corner, turned):
     text = PLAIN.replace("from/to", corner)
     expected = {pair[::-1] if turned else pair: value for pair, value in TIMES.items()}
     assert times(read(text, statistic="mean")) == expected
+    assert times(read(text, statistic="mean", transposed=False)) == TIMES
+
+
+def test_a_corner_that_leaves_the_direction_open_is_refused(read):
+    text = PLAIN.replace("from/to", "Server")
+    with pytest.raises(ParameterError, match="transposed is not given.*'Server'.*False .*, True"):
+        read(text, statistic="mean")
     assert times(read(text, statistic="mean", transposed=False)) == TIMES
 
 

@@ -62,7 +62,7 @@ def read_matrix(
         Unit of cells without one. Default: as in the corner, else ms.
     transposed : bool, optional
         Whether the first column holds the regions that answer and the first line the ones that measure. Default: what
-        the corner says ("To \\ From"), else False.
+        the corner says ("To \\ From", "Server / Client"), else False; a corner whose roles leave it open is refused.
     delimiter : optional
         Default: the first of tab, semicolon, comma and bar that separates the lines.
     decimal : "." or ",", optional
@@ -75,7 +75,7 @@ def read_matrix(
     RawDataError
         If the file cannot be read, is not such a matrix, or has no cell that can be read.
     ParameterError
-        If a parameter has a value that is not allowed, or the statistic is not known.
+        If a parameter has a value that is not allowed, or the statistic or the direction is not known.
     """
     check_about(about)
     if delimiter is not None and (
