@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from html import unescape
 
-_SENDS = (
+SENDS = (
     "from", "source", "src", "origin", "originator", "sender", "sending", "transmitter", "tx", "initiator", "requester",
     "pinger", "prober", "client", "probe", "local", "start", "producer",
 )  # fmt: skip
-_ANSWERS = (
+ANSWERS = (
     "to", "destination", "dest", "dst", "target", "receiver", "receiving", "recipient", "rx", "reflector", "responder",
     "replier", "listener", "sink", "pinged", "server", "anchor", "remote", "end", "consumer",
 )  # fmt: skip
-_LOOSE = ("client", "probe", "local", "start", "producer", "server", "anchor", "remote", "end", "consumer")
+LOOSE = ("client", "probe", "local", "start", "producer", "server", "anchor", "remote", "end", "consumer")
 """Roles whose names may stand for any host, so that one of them alone, or an arrow against them, decides nothing."""
 _NOUNS = re.compile(
     r"(?:regions?|hosts?|zones?|locations?|cit(?:y|ies)|nodes?|sites?|clouds?|servers?|clients?|dcs?|names?|codes?|"
@@ -40,7 +40,7 @@ _BETWEEN_AXES = re.compile(
 )
 """One axis to the other, without the name of a role: "columns → rows"."""
 _AXIS_OF_NAME = re.compile(
-    rf"\b((?:{'|'.join(_SENDS + _ANSWERS)})s?(?:[ _](?:{_NOUNS.pattern}))?[*_`]{{0,3}})\s*[:=–—-]\s*"
+    rf"\b((?:{'|'.join(SENDS + ANSWERS)})s?(?:[ _](?:{_NOUNS.pattern}))?[*_`]{{0,3}})\s*[:=–—-]\s*"
     rf"(?=[(\[*_`]{{0,3}}(?:{_SIDE_WORDS}|{_TOP_WORDS})\b(?!\s*[:=]))"
 )
 """A sign between a name and the word for its axis ("From: rows"); it does not separate two names."""
@@ -80,7 +80,7 @@ def is_transposed(corner: str) -> bool | None:
     signs, names, words, unknown = _parts(text)
     flow = _flow(text, signs, words)
     roles = {name for name in names if name is not None}
-    loose = any(word in _LOOSE for word in words)
+    loose = any(word in LOOSE for word in words)
     if not roles or (len(names) == 2 and len(roles) == 1 and None not in names and loose):
         return None if flow is None and unknown and _BETWEEN_LABELS.search(text) else bool(flow)
     if len(names) > 2 or (len(names) == 2 and names[0] == names[1]):
@@ -133,8 +133,8 @@ def _parts(text: str) -> tuple[list[list[str]], list[bool | None], list[str], bo
         if kind != "word":
             signs[-1].append("separator" if kind == "both" else kind)
             continue
-        role = next((each for each in (word, word.removesuffix("s")) if each in _SENDS + _ANSWERS), None)
-        name = None if role is None else role in _ANSWERS
+        role = next((each for each in (word, word.removesuffix("s")) if each in SENDS + ANSWERS), None)
+        name = None if role is None else role in ANSWERS
         words += [role] if role else []
         unknown |= role is None and not _NOUNS.fullmatch(word)
         if role and names and names[-1] == name and (words[-2] in ("from", "to") or not signs[-1]):

@@ -1,14 +1,15 @@
 """
 Latency matrices: regions down the side and along the top, a round-trip time in each cell.
 
-Wide CSV or TSV, as spreadsheets, grids of measurements and the clouds' own pages give them; `markdown` finds such
-tables in a document.
+Wide CSV or TSV, as spreadsheets, grids of measurements and the clouds' own pages give them, or nested objects in JSON,
+as cloudping.co gives them; `markdown` finds such tables in a document.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -41,12 +42,13 @@ def read_matrix(
     about: Mapping[str, str] | None = None,
 ) -> dict:
     """
-    Tables of a latency matrix in CSV or TSV: tests, pings, sources, unread, flags.
+    Tables of a latency matrix in CSV, TSV or JSON: tests, pings, sources, unread, flags.
 
     The first column names the regions that measure, the first line the regions that answer, in any form that
     `region_from` reads. Names may take two columns or two lines (cloud and code, or name and code). Cells are times,
     with or without a unit; an empty cell, "-" or "N/A" means that nothing was measured, so a triangle is enough.
-    Every time is a separate test, also where a pair occurs twice.
+    Every time is a separate test, also where a pair occurs twice. In JSON, regions that measure are names in an object
+    (or in its member `data`), whose values are objects of answering regions to times.
 
     Table unread lists what was skipped: each cell that is not a time, each name that is not one region, and in one
     row each the number of values from a region to itself and the pairs without a value in either direction.
@@ -83,14 +85,16 @@ def read_matrix(
     ):
         raise refusal("delimiter", delimiter, "one character, not a quote or line break")
     text, source = read_text(path, about)
+    nested = text.lstrip().startswith("{")
     delimiter = delimiter or _delimiter(text)
-    grid = _grid(path, text, delimiter)
+    grid = _of_json(path, text) if nested else _grid(path, text, delimiter)
     settings = {"cloud": cloud, "unit": unit, "transposed": transposed, "decimal": decimal}
     matrix = MatrixTimes()
     try:
         column = read_grid(grid, matrix, statistic=statistic, comma_likely=delimiter == ";", **settings)
     except NoMatrixError as error:
-        raise RawDataError(path, grid.lines[0] if grid.lines else None, error, MATRIX) from None
+        expected = f"{MATRIX} (a row per pair: read_table)"
+        raise RawDataError(path, grid.lines[0] if grid.lines else None, error, expected) from None
     return tables_of(path, source, [(column, matrix)])
 
 
@@ -114,6 +118,32 @@ def _delimiter(text):
         if sum(delimiter in line for line in lines) * 2 >= len(lines) > 0:
             return delimiter
     return ","
+
+
+def _of_json(path, text):
+    """A row per member of an object of objects, of this object or of its member `data`; other texts are its caption."""
+    wanted = "an object of regions to objects of regions to times"
+    try:
+        found = json.loads(text, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, getattr(error, "lineno", None), error, "a latency matrix in JSON") from None
+    cells = found.get("data", found)
+    if not isinstance(cells, dict) or not all(isinstance(row, dict) for row in cells.values()):
+        raise RawDataError(path, 1, text, wanted)
+    tops = list(dict.fromkeys(top for row in cells.values() for top in row))
+    if len(tops) >= MAX_COLUMNS or len(cells) >= MAX_ROWS:
+        raise RawDataError(path, 1, "more", f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns")
+    rows = [
+        ["", *tops],
+        *(
+            [side, *("" if row.get(top) is None else str(row[top]) for top in tops)]
+            for side, row in cells.items()
+        ),
+    ]
+    about = found.get("metadata")
+    texts = about.values() if isinstance(about, dict) else ()
+    above = " ".join(f"({value.replace('_', '')})" for value in texts if isinstance(value, str))
+    return Grid(rows, [1] * len(rows), above)
 
 
 def _grid(path, text, delimiter):
