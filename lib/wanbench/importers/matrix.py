@@ -17,6 +17,7 @@ from .. import tables
 from ..checks import refusal
 from ..errors import RawDataError
 from ..ingest import content
+from ..ingest.other_tools import recognised
 from .assemble import finished
 from .grid import MATRIX, Grid, MatrixTimes, NoMatrixError, read_grid
 from .provenance import check_about, read_bytes, source_of_bytes
@@ -93,7 +94,7 @@ def read_matrix(
     try:
         column = read_grid(grid, matrix, statistic=statistic, comma_likely=delimiter == ";", **settings)
     except NoMatrixError as error:
-        expected = f"{MATRIX} (a row per pair: read_table)"
+        expected = MATRIX + recognised(text)
         raise RawDataError(path, grid.lines[0] if grid.lines else None, error, expected) from None
     return tables_of(path, source, [(column, matrix)])
 
