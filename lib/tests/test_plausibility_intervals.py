@@ -25,14 +25,14 @@ def flags(tmp_path, tool, text):
     return found[["table", "rule", "verdict", "column_name"]].values.tolist(), found
 
 
-def with_total(share, reverse):
+def with_total(share, reverse=False, sent=None):
     """The recorded test, its totals multiplied as if they counted that share of its omitted second too."""
     document = json.loads(json.dumps(OMITTED))
     document["start"]["test_start"]["reverse"] = int(reverse)
     end = document["end"]
-    for part in (end["sum_sent"], end["sum_received"]):
-        part["bytes"] = round(part["bytes"] * share)
-        part["bits_per_second"] *= share
+    for part, times in ((end["sum_sent"], share if sent is None else sent), (end["sum_received"], share)):
+        part["bytes"] = round(part["bytes"] * times)
+        part["bits_per_second"] *= times
     return json.dumps(document)
 
 
@@ -44,6 +44,12 @@ def test_a_total_that_counts_omitted_seconds_is_impossible(tmp_path, reverse):
     assert "-O" in found.cause[0] and found.value[0] == pytest.approx(1.04 * found.bound[0], rel=1e-3)
     assert flags(tmp_path, "iperf3", with_total(1.0, reverse))[0] == []
     assert flags(tmp_path, "iperf3", with_total(1.005, reverse))[0] == []
+
+
+def test_the_other_end_may_receive_what_was_in_flight_and_no_omitted_second(tmp_path):
+    shown, _ = flags(tmp_path, "iperf3", with_total(1.9, sent=1.0))
+    assert shown == [["transfers", "summary", "impossible", "throughput_bps"]]
+    assert flags(tmp_path, "iperf3", with_total(1.05, sent=1.0))[0] == []
 
 
 def test_totals_with_too_few_intervals_are_not_judged(tmp_path):
