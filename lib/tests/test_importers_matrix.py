@@ -398,6 +398,8 @@ def test_nested_objects_in_json_are_a_matrix(read):
         ('{"data": [1]}', "an object of regions to objects of regions to times"),
         ('{"data": {"us-east-1": 4}}', "an object of regions to objects of regions to times"),
         ('{"us-east-1": {"eu-west-1": ', "a latency matrix in JSON"),
+        ('{"us-east-1": {"eu-west-1": 1}, "us-east-1": {"eu-west-1": 2}}', "a latency matrix in JSON"),
+        ('{"us-east-1": {"eu-west-1": {"ms": 1}}, "eu-west-1": {"us-east-1": "\\ud800"}}', "a time, as 67.3"),
         ("{}", "names of regions down the first column"),
     ],
 )

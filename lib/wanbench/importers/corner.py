@@ -81,14 +81,14 @@ def is_transposed(corner: str) -> bool | None:
     flow = _flow(text, signs, words)
     roles = {name for name in names if name is not None}
     loose = any(word in LOOSE for word in words)
-    if not roles or (len(names) == 2 and len(roles) == 1 and None not in names and loose):
+    if not roles or (loose and len(names) == 2 and names[0] == names[1]):  # only an arrow can tell
         return None if flow is None and unknown and _BETWEEN_LABELS.search(text) else bool(flow)
     if len(names) > 2 or (len(names) == 2 and names[0] == names[1]):
         return None
     answer = _side_answers(signs, names)
-    if answer and len(roles) == 1 and (loose or unknown):
-        return None
-    return None if loose and flow is not None and flow != answer else answer
+    alone = answer and len(roles) == 1 and (loose or unknown)
+    against_arrow = loose and flow is not None and flow != answer
+    return None if alone or against_arrow else answer
 
 
 def _side_answers(signs: list[list[str]], names: list[bool | None]) -> bool:

@@ -21,6 +21,7 @@ from ..ingest.other_tools import recognised
 from .assemble import finished
 from .grid import MATRIX, Grid, MatrixTimes, NoMatrixError, read_grid
 from .provenance import check_about, read_bytes, source_of_bytes
+from .sheet import AS_TEXT
 
 MAX_BYTES = 1 << 24
 """16 MiB, decompressed: 40 bytes for each cell of the largest matrix."""
@@ -125,7 +126,7 @@ def _of_json(path, text):
     """A row per member of an object of objects, of this object or of its member `data`; other texts are its caption."""
     wanted = "an object of regions to objects of regions to times"
     try:
-        found = json.loads(text, parse_float=str, parse_int=str)
+        found = json.loads(text, **AS_TEXT)
     except (ValueError, RecursionError) as error:
         raise RawDataError(path, getattr(error, "lineno", None), error, "a latency matrix in JSON") from None
     cells = found.get("data", found)
