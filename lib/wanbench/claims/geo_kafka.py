@@ -88,7 +88,7 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
     own_numbers(audit)
     try_rules(audit, RULES, SHOWN, measured)
     for claim in ("per-hour", "per-message") if cost is not None else ():
-        audit.note(claim, f"Re-run, without a verdict, at its own rate and uncompressed: {cost.sentence}")
+        audit.note(claim, f"Re-run, without a verdict, at its own rate: {cost.sentence}")
     return audit
 
 

@@ -33,13 +33,14 @@ VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)
 """What a test can say."""
 KINDS = {"own": "its own numbers", "rerun": "the re-run"}
 """What a verdict can rest on."""
-SETTING, NOT_HERE, FACT = "setting", "not here", "fact"
+SETTING, NOT_HERE = "setting", "not here"
+RERUN = ("re-run", "both")
 WAYS = {
     "own numbers": "The source's own numbers agree with it or not.",
     "re-run": "The source gives no figures for it.",
-    "both": "The source gives no bound for it.",
+    "both": "The source's own numbers decide it in part.",
     SETTING: "A setting, not a measurement.",
-    FACT: "It follows from Kafka, a price list or arithmetic alone.",
+    "fact": "It follows from Kafka, a price list or arithmetic alone.",
     NOT_HERE: "It needs what this project does not have.",
 }
 """How a claim can be tried, and the working of one that nothing has tested yet."""
@@ -274,8 +275,8 @@ class Audit(Result):
                 "The source says": row.says,
                 "Claimed": self._claimed(row.claim),
                 "Recomputed": self._recomputed(row),
-                "By its own numbers": row.own,
-                "By the re-run": "" if row.own == CANNOT else row.rerun,
+                "By its own numbers": "" if row.own == UNTRIED else row.own,
+                "By the re-run": "" if row.rerun == UNTRIED and row.tried_by not in RERUN else row.rerun,
                 "Working": row.working,
             }
             for row in self.table().itertuples(index=False)
