@@ -92,6 +92,18 @@ def test_a_claim_with_two_quantities_needs_both():
         assert audit.rows["survives"]["rerun"] == expected, (lost, served)
 
 
+def test_the_working_says_what_a_verdict_lacks():
+    for about, text in (
+        ({"n": 1}, "two episodes or more"),
+        ({"level": 0.75}, "an interval at 95 %"),
+        ({"warnings": (DEPENDENT,)}, "a share of episodes"),
+    ):
+        audit = ledger.Audit("001-geo-kafka", CLAIMS["001-geo-kafka"])
+        rule = rules.Rule("rpo", "rpo", rules.NEVER)
+        rules.try_rules(audit, (rule,), {}, {"rpo": estimate(0, 0, 0.01, **about)})
+        assert audit.rows["rpo"]["rerun"] == UNKNOWN and text in audit.rows["rpo"]["working"]
+
+
 def test_a_number_is_compared_within_its_rounding_or_a_tenth():
     bound = rules.as_printed(CLAIMS["000-private-vs-internet"]["packets"])
     assert bound.verdict(estimate(2, 1.55, 2.45)) == OWN and bound.verdict(estimate(2, 1.4, 2.6)) == UNKNOWN

@@ -25,7 +25,17 @@ RARE = 0.1
 give no bound, and one in ten would be noticed."""
 MARGIN = 0.1
 """A number measured again may differ by a tenth from the claimed one: sources give no margin."""
+SHARED = "Records share the fault of their episode, so it takes a share of episodes to reproduce it."
 NO_VERDICT = "Re-run, without a verdict:"
+
+
+def too_little(estimate: Estimate) -> str:
+    """Why an estimate cannot reproduce a claim; "" if it can."""
+    if estimate.n < FEWEST:
+        return "A verdict takes two episodes or more."
+    if estimate.level < LEVEL:
+        return f"A verdict takes an interval at {percent(LEVEL)}."
+    return SHARED if DEPENDENT in estimate.warnings else ""
 
 
 @dataclass(frozen=True)
@@ -38,13 +48,10 @@ class Bound:
 
     def verdict(self, estimate: Estimate) -> str:
         """The verdict of an estimate: reproduced, not reproduced or undecided."""
-        low, high = estimate.low, estimate.high
-        if estimate.n < FEWEST or estimate.level < LEVEL:
-            return UNDECIDED
-        if self.fails(low, high):
+        ends, lacking = (estimate.low, estimate.high), too_little(estimate)
+        if self.fails(*ends) and lacking in ("", SHARED):
             return NOT_REPRODUCED
-        measured = isfinite(low) and isfinite(high) and DEPENDENT not in estimate.warnings
-        return REPRODUCED if measured and self.holds(low, high) else UNDECIDED
+        return REPRODUCED if self.holds(*ends) and all(map(isfinite, ends)) and not lacking else UNDECIDED
 
 
 def over(bound: float) -> Bound:
@@ -157,8 +164,7 @@ def try_rules(
             if rule.measured == name:
                 bound = rule.bound_of(audit)
                 numbers = None if rule.bound else estimate
-                audit.rerun(
-                    rule.claim, bound.verdict(estimate), f"{bound.words} {estimate.sentence}", numbers
-                )
+                working = f"{bound.words} {estimate.sentence} {too_little(estimate)}".strip()
+                audit.rerun(rule.claim, bound.verdict(estimate), working, numbers)
         for claim in shown.get(name, ()):
             audit.note(claim, f"{NO_VERDICT} {estimate.sentence}")
