@@ -13,6 +13,7 @@ from wanbench.designs import factorial as design
 from wanbench.errors import ParameterError
 from wanbench.stats.factorial.fit import fit_factorial
 from wanbench.stats.lab.utilisation import capacity
+from wanbench.stats.trials.processors import ProcessorEffect
 
 
 def tried(**measured):
@@ -93,6 +94,18 @@ def test_the_ratio_as_it_comes_out_again():
     assert rows.rerun[["more", "times", "packets"]].tolist() == [OWN, NOT, UNKNOWN]
     assert tried(batches=contrast(1.88, 1.63, 2.16)).rerun["times"] == UNKNOWN
     assert tried(batches=contrast(2.2, np.nan, np.nan)).rerun["times"] == UNKNOWN
+
+
+@pytest.mark.parametrize("busy, verdict", [(95.0, UNKNOWN), (60.0, NOT)])
+@pytest.mark.parametrize("claim", ["times", "more"])
+def test_a_ratio_measured_on_a_full_machine_decides_nothing(claim, busy, verdict):
+    trials = pd.DataFrame(
+        {"setting": ["internet", "private"], "busy_percent": [86.0, busy], "reached": [0.92, 0.82]}
+    )
+    machine = ProcessorEffect(contrast(0.9, 0.8, 1.0), trials)
+    row = tried(batches=contrast(1.87, 1.75, 2.0), machine=machine).loc[claim]
+    assert row.rerun == verdict
+    assert ("processors were full (95 % busy) with private" in row.working) == (busy > 90)
 
 
 def test_what_the_lab_was_set_to_is_no_verdict_on_the_source():

@@ -9,7 +9,6 @@ from tried_claims import NOT, OWN, UNKNOWN, estimate
 
 from wanbench.claims import ledger, rules
 from wanbench.errors import ParameterError
-from wanbench.stats.outages.bounds import DEPENDENT
 
 MODULES = (
     "private_vs_internet",
@@ -60,7 +59,6 @@ def test_wide_open_and_missing_intervals_never_reproduce(source, rule):
     for low, high in intervals(source, rule):
         assert verdict(source, rule, low, inf) != OWN
         assert verdict(source, rule, low, high, level=0.75) == UNKNOWN
-        assert verdict(source, rule, low, high, warnings=(DEPENDENT,)) != OWN
 
 
 @each_rule
@@ -93,11 +91,7 @@ def test_a_claim_with_two_quantities_needs_both():
 
 
 def test_the_working_says_what_a_verdict_lacks():
-    for about, text in (
-        ({"n": 1}, "two episodes or more"),
-        ({"level": 0.75}, "an interval at 95 %"),
-        ({"warnings": (DEPENDENT,)}, "a share of episodes"),
-    ):
+    for about, text in (({"n": 1}, "two episodes or more"), ({"level": 0.75}, "an interval at 95 %")):
         audit = ledger.Audit("001-geo-kafka", CLAIMS["001-geo-kafka"])
         rule = rules.Rule("rpo", "rpo", rules.NEVER)
         rules.try_rules(audit, (rule,), {}, {"rpo": estimate(0, 0, 0.01, **about)})

@@ -10,7 +10,7 @@ NOT, CANNOT, UNTRIED = "not reproduced", "cannot be tried here", "not tried"
 
 
 def estimate(value, low, high, unit="times", **other):
-    about = {"n": 8, "basis": "8 trials", "level": 0.95, "warnings": ()} | other
+    about = {"n": 8, "basis": "8 trials", "level": 0.95} | other
     return Estimate(
         "q", "it is {}", value, low, high, unit, method="method", assumption="assumption", **about
     )

@@ -35,7 +35,7 @@ RULES = (
     Rule("partitions_gain", "partitions", over(1)),  # with 72 partitions over the fewest
     Rule("rack", "local", under(LOCAL)),  # bytes of consumers between regions with client.rack over without
     Rule("rack", "local-cost", under(1)),  # bytes between regions are what costs
-    # Shares of records that were acknowledged and lost, and of episodes:
+    # Shares of episodes, of those with acknowledged records lost or undelivered:
     Rule("rpo", "rpo", NEVER),
     Rule("rpo", "at-least-once", NEVER),
     Rule("rpo", "survives", NEVER),

@@ -87,8 +87,6 @@ def throughput_across_clouds(
     """
     audit = read_claims("002-throughput-across-clouds")
     _facts(audit, tests)
-    _cost(audit, tests)
-    _ceilings(audit, tests)
     for claim, result, line in (
         ("latency-r", latency_r, charts["all"].rtt),
         ("throughput-r", throughput_r, charts["all"].throughput),
@@ -206,6 +204,8 @@ def _facts(audit: Audit, tests: pd.DataFrame) -> None:
     audit.compare("volume", float(tests["bytes"].mean() / 1e6), sent)
     clouds = tests.groupby(["from_cloud", "to_cloud"]).ngroups
     audit.compare("charts", clouds + 1, f"One of all pairs, and {number(clouds)} ordered pairs of clouds.")
+    _cost(audit, tests)
+    _ceilings(audit, tests)
 
 
 def _cost(audit: Audit, tests: pd.DataFrame) -> None:

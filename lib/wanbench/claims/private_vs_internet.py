@@ -19,6 +19,7 @@ from ..stats.outages.bounds import share_of
 from ..stats.result import Estimate
 from ..stats.tcp.mathis import MSS_BYTES
 from ..stats.time.compare import more_or_less, times
+from ..stats.trials.processors import ProcessorEffect
 from .ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, read_claims
 from .rules import NEVER, NO_VERDICT, Rule, main_estimate, over, try_rules, under
 
@@ -36,10 +37,11 @@ ROUNDING_MS = 0.15
 """Largest rounding error of three times with one decimal each, added or subtracted."""
 JITTER = "jitter_ms"
 """The factor that varies the latency."""
+BUSY_PERCENT = 90.0
+"""Processors that are busier hold back what they measure: threads wait for them."""
+RATIOS = (Rule("batches", "times"), Rule("percent_more", "more"), Rule("packets", "packets"))
 RULES = (
-    Rule("batches", "times"),
-    Rule("percent_more", "more"),
-    Rule("packets", "packets"),
+    *RATIOS,
     Rule("jitter", "variations", under(1)),  # batches per second with more variation over that with less
     Rule("queued", "no-queue", NEVER),
 )
@@ -51,6 +53,7 @@ def private_vs_internet(
     *,
     batches: Estimate | None = None,
     packets: Estimate | None = None,
+    machine: ProcessorEffect | None = None,
     traffic: Mapping[str, Estimate | float] | None = None,
     capacity: Capacity | None = None,
     factorial: Factorial | None = None,
@@ -66,6 +69,9 @@ def private_vs_internet(
         Batches per second over the private link over those over the VPN: "times".
     packets : Estimate
         The same of packets per second that the brokers receive.
+    machine : ProcessorEffect
+        How busy the processors were (`stats.trials.processors.processor_effect`). If they were full, they may have
+        changed both ratios, which then decide nothing.
     traffic : mapping
         Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
         (`studies.private_vs_internet.traffic`).
@@ -113,6 +119,12 @@ def private_vs_internet(
             claim="Of the links that were never at capacity, counted once per test, {} had packets waiting or dropped",
         )  # fmt: skip
         audit.note("never-full", f"{NO_VERDICT} {capacity.sentence}")
+    if machine is not None and machine.trials.busy_percent.max() > BUSY_PERCENT:
+        busy = machine.trials.loc[machine.trials.busy_percent.idxmax()]
+        full = f"processors were full ({number(busy.busy_percent, 0)} % busy) with {busy.setting}, which changes it."
+        for rule in RATIOS:
+            if (ratio := measured.pop(rule.measured, None)) is not None:
+                audit.rerun(rule.claim, UNDECIDED, f"{full} {ratio.sentence}", ratio)
     try_rules(audit, RULES, {}, measured)
     return audit
 

@@ -13,7 +13,6 @@ from math import isfinite
 
 from ..checks import check_choice, refusal
 from ..formatting import number, percent
-from ..stats.outages.bounds import DEPENDENT
 from ..stats.result import Estimate, Result
 from .ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, Claim
 
@@ -25,17 +24,14 @@ RARE = 0.1
 give no bound, and one in ten would be noticed."""
 MARGIN = 0.1
 """A number measured again may differ by a tenth from the claimed one: sources give no margin."""
-SHARED = "Records share the fault of their episode, so it takes a share of episodes to reproduce it."
 NO_VERDICT = "Re-run, without a verdict:"
 
 
 def too_little(estimate: Estimate) -> str:
-    """Why an estimate cannot reproduce a claim; "" if it can."""
+    """Why an estimate decides nothing; "" if it can decide."""
     if estimate.n < FEWEST:
         return "A verdict takes two episodes or more."
-    if estimate.level < LEVEL:
-        return f"A verdict takes an interval at {percent(LEVEL)}."
-    return SHARED if DEPENDENT in estimate.warnings else ""
+    return f"A verdict takes an interval at {percent(LEVEL)}." if estimate.level < LEVEL else ""
 
 
 @dataclass(frozen=True)
@@ -49,9 +45,11 @@ class Bound:
     def verdict(self, estimate: Estimate) -> str:
         """The verdict of an estimate: reproduced, not reproduced or undecided."""
         ends, lacking = (estimate.low, estimate.high), too_little(estimate)
-        if self.fails(*ends) and lacking in ("", SHARED):
+        if lacking:
+            return UNDECIDED
+        if self.fails(*ends):
             return NOT_REPRODUCED
-        return REPRODUCED if self.holds(*ends) and all(map(isfinite, ends)) and not lacking else UNDECIDED
+        return REPRODUCED if self.holds(*ends) and all(map(isfinite, ends)) else UNDECIDED
 
 
 def over(bound: float) -> Bound:
