@@ -77,12 +77,6 @@ def test_verdicts_follow_from_what_was_made(audit, claim, verdict):
     assert audit.table().set_index("claim").own[claim] == verdict
 
 
-def test_the_working_has_the_rule_and_the_numbers(audit):
-    working = audit.table().set_index("claim").working
-    assert "Holds if" in working["straightforward"] and "1.1" in working["straightforward"]
-    assert "W by sender and receiver: aws to aws" in working["buffers"]
-
-
 def test_both_readings_of_a_number_are_in_the_working(audit):
     rows = audit.table().set_index("claim")
     assert rows.recomputed["n-pairs"] == 2070 and "46 regions, each to all others" in rows.working["n-pairs"]
@@ -97,3 +91,9 @@ def test_list_prices_are_those_of_the_plan():
         ("egress between regions", REGIONS_USD_PER_GB),
     ):
         assert {cloud: tuple(listed.loc[cloud, item]) for cloud in given} == given
+
+
+def test_the_working_has_the_rule_and_the_numbers(audit):
+    working = audit.table().set_index("claim").working
+    assert "Holds if" in working["straightforward"] and "1.1" in working["straightforward"]
+    assert "W by sender and receiver: aws to aws" in working["buffers"]
