@@ -120,6 +120,22 @@ def test_nothing_is_left_after_the_parent_is_killed(before, tmp_path, number):
     assert names() == before
 
 
+FREEZE_AND = """frozen = lab.host("a").start(["sh", "-c", "kill -STOP $$; sleep 600"])
+    children = f"/proc/{frozen._front.pid}/task/{frozen._front.pid}/children"
+    state = lambda: open(f"/proc/{open(children).read().strip()}/stat").read().rpartition(") ")[2][0]
+    while not open(children).read() or state() != "T": time.sleep(0.05)
+    time.sleep(0.5)  # for the program in front to stop too, if it does
+    """
+
+
+@pytest.mark.parametrize("then", ["os.kill(os.getpid(), signal.SIGKILL)", "raise KeyboardInterrupt", "pass"])
+def test_nothing_is_left_when_a_command_is_frozen(before, tmp_path, then):
+    opened = Opened(FREEZE_AND + then, tmp_path)
+    opened.process.communicate(timeout=60)
+    assert opened.is_gone()
+    assert names() == before
+
+
 def test_nothing_is_left_when_a_fork_of_the_parent_lives_on(before, tmp_path):
     # The fork keeps the socket to the keeper open, so that alone would not tell the keeper.
     then = "child = os.fork()\n    if not child: time.sleep(15); os._exit(0)\n    os.kill(os.getpid(), 9)"
