@@ -158,6 +158,22 @@ def test_a_lab_whose_keeper_is_killed_says_so_and_ends(before, tmp_path):
     assert names() == before
 
 
+def test_the_next_lab_removes_the_folder_of_a_keeper_killed_with_its_parent_and_no_other(before, tmp_path):
+    killed = Opened("os.kill(lab._keeper.pid, 9); os.kill(os.getpid(), 9)", tmp_path)
+    killed.process.communicate(timeout=60)
+    assert comes_about(lambda: not killed.left())
+    [abandoned] = tmp_path.iterdir()
+    running = Opened("sys.stdin.readline()", tmp_path)
+    [folder] = tmp_path.iterdir()
+    assert folder != abandoned
+    ended = Opened("pass", tmp_path)
+    ended.process.communicate(timeout=60)
+    assert list(tmp_path.iterdir()) == [folder]
+    running.process.communicate(timeout=60)
+    assert running.is_gone()
+    assert names() == before
+
+
 def test_labs_side_by_side_do_not_meet(tmp_path):
     links = {pair: LinkSettings(1) for pair in permutations("ab", 2)}
     with LocalLab(["a", "b"], links) as first, LocalLab(["a", "b"], links) as second:
