@@ -217,7 +217,7 @@ def test_parameter_files(tmp_path):
     with pytest.raises(ParameterError, match=r"none\.yml: the parameters cannot be read: No such file"):
         read_parameters(tmp_path / "none.yml")
     with pytest.raises(
-        ParameterError, match=r"/dev/zero: the parameters cannot be read: .* more than 1,048,576 characters"
+        ParameterError, match=r"/dev/zero: the parameters cannot be read: .* 1,048,576 characters"
     ):
         read_parameters(Path("/dev/zero"))
 

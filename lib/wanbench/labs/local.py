@@ -183,7 +183,7 @@ class LocalLab(Lab):
     def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
         """Start a command in a region's namespace; what `Host.start` does."""
         nsenter, *into = self.entering(region)
-        # nsenter's own fork would stop itself whenever the command is stopped, and never see it end; unshare's does not.
+        # If nsenter forked, it would stop itself when the command is stopped, and never see it end; unshare does not.
         fork = ["unshare", "--fork", "--", "setsid", "--"]
         process = EnteredProcess(command, [nsenter, "--no-fork", *into, *fork])
         with self._process_lock:

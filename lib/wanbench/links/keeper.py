@@ -127,7 +127,7 @@ class Keeper:
 
 
 def locked(folder: str | Path) -> int | None:
-    """A descriptor that locks a folder until this process ends; None if another has the lock, or it is gone or not ours."""
+    """A descriptor that locks our folder until this process ends; None if another has the lock, or it is gone."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
