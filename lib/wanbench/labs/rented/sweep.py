@@ -34,8 +34,8 @@ def sweep(
 
     This deletes expired resources, and orphaned ones: those of runs whose driver on this machine has ended.
     Resources that another machine may still be using stay until they expire, unless `everything` is set; without a
-    readable expiry they stay, too, and the status is 1. Those that a driver on this machine holds always stay. Records of
-    runs of another account are kept.
+    readable expiry they stay, too, and the status is 1. Those that a driver on this machine holds always stay. Records
+    of runs of another account are kept.
 
     Parameters
     ----------
@@ -78,9 +78,8 @@ def sweep(
         )
     for each in sorted(there, key=lambda each: (each.run, each.region, each.kind, each.id)):
         tags = [each.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES)]
-        print(
-            f"{why(each) or ('unclear' if each in unclear else 'in use'):<9} {each}, campaign {tags[0]}, owner {tags[1]}, expires {tags[2]}"
-        )
+        state = why(each) or ("unclear" if each in unclear else "in use")
+        print(f"{state:<9} {each}, campaign {tags[0]}, owner {tags[1]}, expires {tags[2]}")
     for text in (*unknown, *others):
         print(text)
     to_go = [each for each in there if why(each)]
