@@ -56,7 +56,7 @@ class Opened:
             stderr=subprocess.PIPE,
         )
         assert self.process.stdout.readline() == b"open\n", self.process.stderr.read().decode()
-        # Python, unshare, the keeper; nsenter and its command for the server and the shell. (ping, having rights
+        # Python, unshare, the keeper; unshare and its command for the server and the shell. (ping, having rights
         # of its own, hides its environment from ordinary users.)
         assert len(self.left()) >= 1 + 2 + 3 * 2
         self.process.stdin.write(b"\n")

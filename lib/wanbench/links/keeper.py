@@ -31,8 +31,8 @@ from wanbench.links.relay import Relay
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
-FOLDERS = "wanbench-local-"
-"""How the names of scratch folders begin."""
+FOLDERS, _UNLOCKED = "wanbench-local-", "wanbench-new-"
+"""How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone."""
 
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
@@ -44,17 +44,20 @@ class Keeper:
     """Requests of a lab to its keeper; members of a request are parameters of the method."""
 
     def __init__(self):
-        self.relay = self.folder = self._lock = None
+        self.relay = self.folder = None
         self._namespaces = []
 
     def hello(self):
         """Confirm that the keeper is up."""
 
     def scratch(self):
-        """A new folder that is removed when the keeper ends."""
-        while self._lock is None:  # another keeper that sweeps may have the new folder first
-            self.folder = tempfile.mkdtemp(prefix=FOLDERS)
-            self._lock = locked(self.folder)
+        """A new folder that is removed when the keeper ends; until then the keeper holds a lock on it."""
+        if self.folder is None:
+            new = tempfile.mkdtemp(prefix=_UNLOCKED)
+            with suppress(OSError):  # where there are no locks, nothing is swept
+                fcntl.flock(os.open(new, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)
+            self.folder = new.replace(_UNLOCKED, FOLDERS)
+            os.rename(new, self.folder)
         return self.folder
 
     def forget(self):
@@ -126,26 +129,17 @@ class Keeper:
         return self.relay.lateness()
 
 
-def locked(folder: str | Path) -> int | None:
-    """A descriptor that locks our folder until this process ends; None if another has the lock, or it is gone."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.exists(folder) and os.fstat(descriptor).st_uid == os.geteuid():
-            return descriptor
-    os.close(descriptor)
-    return None
-
-
 def sweep() -> None:
-    """Remove the folders of keepers that were killed before they could."""
+    """Remove the folders of keepers that were killed before they could: those that nobody holds a lock on."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*"):
-        if (descriptor := locked(folder)) is not None:
-            remove(folder)
-            os.close(descriptor)
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(descriptor).st_uid == os.geteuid():
+                    remove(folder)
+            finally:
+                os.close(descriptor)
 
 
 def remove(folder: str | Path) -> None:
