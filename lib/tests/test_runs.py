@@ -8,7 +8,7 @@ from run_folders import PLAN, A, C, claimed, finish, lines, measured, rewrite, s
 
 from wanbench import folders, tables
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.runs import Run, journal, write_raw
+from wanbench.runs import Run, find, journal, write_raw
 
 
 def test_round_trip(tmp_path):
@@ -128,6 +128,49 @@ def test_verify_sees_a_changed_journal(tmp_path):
     rewrite(run, [*new[:-1], late, new[-1]], keep_manifest=True)
     with pytest.raises(RawDataError, match=r"journal.jsonl: expected SHA-256"):
         Run.open(run.folder).verify()
+
+
+def test_a_journal_that_was_cut_is_not_taken_for_the_finished_run(tmp_path):
+    run = measured(tmp_path)
+    rewrite(run, lines(run)[:-2], keep_manifest=True)
+    with pytest.raises(RawDataError, match=r"journal.jsonl: expected SHA-256 .*measure anew with --fresh"):
+        Run.open(run.folder)
+
+
+def test_a_test_whose_direction_was_exchanged_is_noticed(tmp_path):
+    run = measured(tmp_path)
+    new = lines(run)
+    event = json.loads(new[2])
+    new[2] = json.dumps({**event, "from_region": event["to_region"], "to_region": event["from_region"]})
+    rewrite(run, new, keep_manifest=True)
+    with pytest.raises(RawDataError, match=r"journal.jsonl: expected SHA-256"):
+        find(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("git_commit", "0" * 40),
+        ("ended_at_utc", "2026-01-01T00:00:00+00:00"),
+        ("lab", {"kind": "aws"}),
+        ("parameters", None),
+        ("note", "more"),
+    ],
+)
+def test_every_field_of_the_manifest_is_checked_against_the_journal(tmp_path, field, value):
+    run = measured(tmp_path)
+    (run.folder / "manifest.json").write_text(json.dumps({**run.manifest, field: value}))
+    with pytest.raises(RawDataError, match=rf"manifest.json: expected {field} .*, as the journal says"):
+        Run.open(run.folder)
+
+
+def test_verify_names_a_file_that_was_added(tmp_path):
+    run = measured(tmp_path)
+    (run.folder / ".note").touch()
+    run.verify()
+    (run.folder / "ping/0002-a-b.1.txt").touch()
+    with pytest.raises(RawDataError, match=r"0002-a-b.1.txt: expected no file"):
+        run.verify()
 
 
 def test_verify_works_without_a_manifest(tmp_path):

@@ -14,6 +14,7 @@ from .raw import inside, sha256
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
+_AS_FINISHED = "as when the run finished; restore it, or measure anew with --fresh"
 TEST_COLUMNS = [
     "run_id", "test_id", "attempt", "round", "from_region", "to_region", "outcome", "failed_experiment",
     "reason", "started_at_utc", "ended_at_utc",
@@ -48,7 +49,7 @@ class Run:
         ParameterError
             If the folder has no journal: it is not a run folder.
         RawDataError
-            If journal or manifest are damaged or of another schema version.
+            If journal or manifest are damaged, of another schema version, or not as they were when the run finished.
         """
         folder = Path(folder)
         path = folder / journal.NAME
@@ -60,7 +61,44 @@ class Run:
             if first["event"] != "run-started":
                 raise RawDataError(path, 1, first["event"], "'run-started' first")
             _check_version(path, 1, first["schema_version"])
-        return cls(folder, _manifest(folder), lines)
+        run = cls(folder, _manifest(folder), lines)
+        if run.finished:
+            run._check_manifest()
+        return run
+
+    def _check_manifest(self):
+        """RawDataError unless the journal is the one that the manifest lists, and the manifest repeats it."""
+        path, recorded = self.folder / journal.NAME, self.manifest["files"].get(journal.NAME)
+        if (found := sha256(path)) != recorded:
+            raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {recorded}, {_AS_FINISHED}")
+        expected = {**self.facts(), "files": self.manifest["files"]}
+        for key in {**expected, **self.manifest}:
+            if self.manifest.get(key) != expected.get(key):
+                raise RawDataError(
+                    self.folder / MANIFEST,
+                    None,
+                    self.manifest.get(key),
+                    f"{key} {expected.get(key)!r}, as the journal says",
+                )
+
+    def facts(self) -> dict:
+        """What the manifest repeats from the journal of a finished run: everything but the hashes of its files."""
+        first, last = self._events[0], self._events[-1]
+        origin = first.get("origin")
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "campaign": self.campaign,
+            "run_id": self.run_id,
+            "identity_sha256": first.get("identity_sha256"),
+            **(origin if isinstance(origin, dict) else {}),
+            "started_at_utc": first["at_utc"],
+            "ended_at_utc": last["at_utc"],
+            "sessions": 1 + sum(event["event"] == "resumed" for event in self._events),
+            "parameters": self.parameters,
+            "plan": self.plan,
+            "lab": self.lab,
+            "tools": self.lab.get("tools", {}),
+        }
 
     @property
     def finished(self) -> bool:
@@ -170,12 +208,12 @@ class Run:
 
     def verify(self) -> None:
         """
-        Check size and SHA-256 of every raw file, and of all that the manifest lists.
+        Check the SHA-256 of every raw file, and of all that the manifest lists; a finished run has no other files.
 
         Raises
         ------
         RawDataError
-            Naming the first file that is missing or not what was recorded.
+            Naming the first file that is missing, not what was recorded, or not listed.
         """
         known = {file["path"]: file["sha256"] for file in self.raw_files()}
         if self.manifest is not None:
@@ -186,6 +224,9 @@ class Run:
                         self.folder / MANIFEST, None, listed.get(path), f"{path} with SHA-256 {recorded}"
                     )
             known = listed
+            for file in sorted(self.folder.rglob("[!.]*")):
+                if file.is_file() and file.relative_to(self.folder).as_posix() not in {*listed, MANIFEST}:
+                    raise RawDataError(file, None, "a file", "no file that the manifest does not list")
         for path, recorded in known.items():
             file = self.folder / inside(self.folder, path, self.folder / MANIFEST, None)
             if not file.is_file():

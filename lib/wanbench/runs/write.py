@@ -185,7 +185,6 @@ class RunWriter:
         if not any(event["event"] == "run-finished" for event in run.events()):
             self.record({"event": "run-finished"})
             run = Run.open(self.folder)
-        events = run.events()
         files = {
             path.relative_to(self.folder).as_posix(): sha256(path)
             for path in sorted(self.folder.rglob("*"))
@@ -195,22 +194,7 @@ class RunWriter:
             if files.get(file["path"]) != file["sha256"]:
                 found = files.get(file["path"], "no file")
                 raise RawDataError(self.folder / file["path"], None, found, f"SHA-256 {file['sha256']}")
-        first = events[0]
-        manifest = {
-            "schema_version": SCHEMA_VERSION,
-            "campaign": run.campaign,
-            "run_id": run.run_id,
-            "identity_sha256": first.get("identity_sha256"),
-            **first.get("origin", {}),
-            "started_at_utc": first["at_utc"],
-            "ended_at_utc": events[-1]["at_utc"],
-            "sessions": 1 + sum(event["event"] == "resumed" for event in events),
-            "parameters": run.parameters,
-            "plan": run.plan,
-            "lab": run.lab,
-            "tools": run.lab.get("tools", {}),
-            "files": files,
-        }
+        manifest = {**run.facts(), "files": files}
         unfinished = self.folder / f".{MANIFEST}.unfinished"
         with unfinished.open("w") as file:
             json.dump(manifest, file, indent=1, allow_nan=False)
