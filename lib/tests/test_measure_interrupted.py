@@ -1,6 +1,7 @@
 """Measuring that is stopped or called again: what is done is kept, resumed and not repeated."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from measuring import REGIONS, failing, go, newest, outcomes, plan_of, stopping_after, threads_of_tests
 from scripted_lab import ScriptedLab, well
 
-from wanbench.errors import LabError
+from wanbench.errors import LabError, RawDataError
 from wanbench.experiments import Ping
 from wanbench.runs import RunHeldError, overlaps
 
@@ -139,6 +140,54 @@ def test_two_do_not_measure_into_one_run(tmp_path):
         return well(host, command)
 
     assert go(tmp_path, ScriptedLab(REGIONS, script)).finished and tried == [1, 2]
+
+
+def test_a_data_folder_that_is_removed_ends_the_session_and_the_next_start_measures(tmp_path):
+    def remove():
+        shutil.rmtree(tmp_path / "data")
+
+    lab = ScriptedLab(REGIONS, stopping_after(5, remove))
+    with pytest.raises(RawDataError, match=r"it was removed while measuring"):
+        go(tmp_path / "data", lab)
+    assert lab.closed == 1 and not (tmp_path / "data").exists()
+    assert go(tmp_path / "data", ScriptedLab(REGIONS)).finished
+
+
+class Counting(ScriptedLab):
+    """Its counters are raw files of each session."""
+
+    def counters(self):
+        return []
+
+
+@pytest.mark.parametrize("kept", [None, 0, 0.5])
+def test_a_journal_that_is_lost_emptied_or_cut_heals_at_the_next_start(tmp_path, kept):
+    for n in (4, 9):
+        stop = stopping_after(n, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            go(tmp_path, Counting(REGIONS, stop), retries=0)
+    path = newest(tmp_path).folder / "journal.jsonl"
+    whole = path.read_bytes()
+    if kept is None:
+        path.unlink()
+    else:
+        path.write_bytes(whole[: int(len(whole) * kept)])
+    run = go(tmp_path, Counting(REGIONS), retries=0)
+    assert run.folder == path.parent and run.finished and "12 of 12 done, 0 failed" in str(run)
+    run.verify()
+
+
+@pytest.mark.parametrize("kept", [None, 0, 0.5])
+def test_a_finished_run_whose_journal_is_lost_emptied_or_cut_names_the_remedy(tmp_path, kept):
+    path = go(tmp_path, ScriptedLab(REGIONS)).folder / "journal.jsonl"
+    whole = path.read_bytes()
+    if kept is None:
+        path.unlink()
+    else:
+        path.write_bytes(whole[: int(len(whole) * kept)])
+    with pytest.raises(RawDataError, match="Restore the run from a copy, or measure anew with --fresh"):
+        go(tmp_path, ScriptedLab(REGIONS))
+    assert go(tmp_path, ScriptedLab(REGIONS), fresh=True).finished
 
 
 def test_measuring_outside_the_main_thread(tmp_path):

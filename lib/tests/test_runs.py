@@ -133,7 +133,7 @@ def test_verify_sees_a_changed_journal(tmp_path):
 def test_a_journal_that_was_cut_is_not_taken_for_the_finished_run(tmp_path):
     run = measured(tmp_path)
     rewrite(run, lines(run)[:-2], keep_manifest=True)
-    with pytest.raises(RawDataError, match=r"journal.jsonl: expected SHA-256 .*measure anew with --fresh"):
+    with pytest.raises(RawDataError, match=r"journal.jsonl: expected SHA-256 .*, as when the run finished"):
         Run.open(run.folder)
 
 

@@ -113,11 +113,11 @@ class Journal:
     """
     A journal open for appending.
 
-    `append` returns when the lines are on the disk; several threads may call it.
+    `append` returns when the lines are on the disk; several threads may call it. RawDataError if the file was removed.
     """
 
     def __init__(self, path: Path):
-        self._lock = threading.Lock()
+        self._path, self._lock = path, threading.Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def append(self, *events: Mapping) -> None:
@@ -132,13 +132,15 @@ class Journal:
             )
         data = "".join(lines).encode()
         with self._lock:
-            before = os.fstat(self._file).st_size
+            status = os.fstat(self._file)
+            if not status.st_nlink:
+                raise RawDataError(self._path, None, "no file", "the journal; it was removed while measuring")
             try:
                 while data:
                     data = data[os.write(self._file, data) :]
                 os.fsync(self._file)
             except OSError:  # a full disk may take half a line; the next one must not continue it
-                os.ftruncate(self._file, before)
+                os.ftruncate(self._file, status.st_size)
                 raise
 
     def close(self) -> None:

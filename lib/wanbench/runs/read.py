@@ -14,7 +14,6 @@ from .raw import inside, sha256
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
-_AS_FINISHED = "as when the run finished; restore it, or measure anew with --fresh"
 TEST_COLUMNS = [
     "run_id", "test_id", "attempt", "round", "from_region", "to_region", "outcome", "failed_experiment",
     "reason", "started_at_utc", "ended_at_utc",
@@ -54,6 +53,8 @@ class Run:
         folder = Path(folder)
         path = folder / journal.NAME
         if not path.is_file():
+            if (folder / MANIFEST).exists():
+                raise RawDataError(path, None, "no file", "the journal of a finished run")
             raise ParameterError(f"{folder} is not a run folder: it has no {journal.NAME}.")
         lines = journal.read(path)
         if lines.events:
@@ -70,7 +71,9 @@ class Run:
         """RawDataError unless the journal is the one that the manifest lists, and the manifest repeats it."""
         path, recorded = self.folder / journal.NAME, self.manifest["files"].get(journal.NAME)
         if (found := sha256(path)) != recorded:
-            raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {recorded}, {_AS_FINISHED}")
+            raise RawDataError(
+                path, None, f"SHA-256 {found}", f"SHA-256 {recorded}, as when the run finished"
+            )
         expected = {**self.facts(), "files": self.manifest["files"]}
         for key in {**expected, **self.manifest}:
             if self.manifest.get(key) != expected.get(key):
@@ -158,6 +161,11 @@ class Run:
                 text = (self.folder / file["path"]).read_text(errors="replace")
                 return view.RawOutput(tuple(file["command"]), text)
         raise MissingDataError(f"run {self.run_id} has no raw file of {experiment}.")
+
+    def failures(self) -> dict[str, Attempt]:
+        """The last failed attempt at each test that was never done, by the test's id."""
+        done = {a.test_id for a in self._attempts if a.outcome == "done"}
+        return {a.test_id: a for a in self._attempts if a.outcome == "failed" and a.test_id not in done}
 
     def tests(self) -> pd.DataFrame:
         """

@@ -62,10 +62,9 @@ def _facts(run):
 
 def _tests(run):
     done = {a.test_id for a in run.attempts() if a.outcome == "done"}
-    failed = {a.test_id for a in run.attempts() if a.outcome == "failed"} - done
     planned = run.plan.get("tests")
     n_planned = len(planned) if isinstance(planned, list) else 0
-    return f"{len(done)} of {n_planned} done, {len(failed)} failed"
+    return f"{len(done)} of {n_planned} done, {len(run.failures())} failed"
 
 
 def _time(run):
