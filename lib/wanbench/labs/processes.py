@@ -243,9 +243,10 @@ def judged(completed: Completed, sizes: Sequence[int], disk_is_full: bool) -> Co
 
 
 def _is_full(file):
-    """Whether the disk of a file takes no byte more; root may fill what is reserved for it."""
+    """Whether the disk of a file has less than 64 KiB left; root may use what is reserved for it."""
     disk = os.fstatvfs(file.fileno())
-    return disk.f_blocks > 0 and not (disk.f_bavail if os.geteuid() else disk.f_bfree)
+    free = disk.f_bavail if os.geteuid() else disk.f_bfree
+    return disk.f_blocks > 0 and free * disk.f_frsize < 2**16
 
 
 def _content(file):

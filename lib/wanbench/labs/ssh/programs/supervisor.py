@@ -165,8 +165,9 @@ class Supervisor:
     def tell(self, name, one):
         """Say that a command ended; with its output if that is short, and then it is forgotten."""
         sizes, disk = one.sizes(), os.fstatvfs(one.stdout.fileno())
+        free = (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize
         told = {"ended": name, "status": one.status, "ended_at_utc": one.ended_at_utc, "sizes": sizes}
-        told["disk_is_full"] = disk.f_blocks > 0 and not (disk.f_bavail if os.geteuid() else disk.f_bfree)
+        told["disk_is_full"] = disk.f_blocks > 0 and free < 1 << 16
         one.ended_at_utc = None
         whole, output = sum(sizes) <= CHUNK, b""
         if whole:
