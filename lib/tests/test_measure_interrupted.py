@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -142,15 +143,17 @@ def test_two_do_not_measure_into_one_run(tmp_path):
     assert go(tmp_path, ScriptedLab(REGIONS, script)).finished and tried == [1, 2]
 
 
-def test_a_data_folder_that_is_removed_ends_the_session_and_the_next_start_measures(tmp_path):
-    def remove():
-        shutil.rmtree(tmp_path / "data")
+def at_ping(n, do):
+    """Everything works; `do` is called before the nth ping."""
+    numbers, lock = count(1), threading.Lock()
 
-    lab = ScriptedLab(REGIONS, stopping_after(5, remove))
-    with pytest.raises(RawDataError, match=r"it was removed while measuring"):
-        go(tmp_path / "data", lab)
-    assert lab.closed == 1 and not (tmp_path / "data").exists()
-    assert go(tmp_path / "data", ScriptedLab(REGIONS)).finished
+    def script(host, command):
+        with lock:
+            if command[0] == "ping" and next(numbers) == n:
+                do()
+        return well(host, command)
+
+    return script
 
 
 class Counting(ScriptedLab):
@@ -158,6 +161,24 @@ class Counting(ScriptedLab):
 
     def counters(self):
         return []
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_data_folder_that_is_removed_ends_the_session_and_the_next_start_measures(tmp_path, moved):
+    def remove():
+        shutil.move(tmp_path / "data", tmp_path / "elsewhere")
+        if not moved:
+            shutil.rmtree(tmp_path / "elsewhere")
+
+    lab = Counting(REGIONS, at_ping(5, remove))
+    with pytest.raises(
+        RawDataError, match=r"journal.jsonl: expected the one that was opened; it was removed"
+    ):
+        go(tmp_path / "data", lab)
+    assert lab.closed == 1 and len(lab.processes) < 36, "no further round is measured"
+    run = go(tmp_path / "data", Counting(REGIONS))
+    assert run.finished and "12 of 12 done, 0 failed" in str(run)
+    run.verify()
 
 
 @pytest.mark.parametrize("kept", [None, 0, 0.5])

@@ -113,7 +113,8 @@ class Journal:
     """
     A journal open for appending.
 
-    `append` returns when the lines are on the disk; several threads may call it. RawDataError if the file was removed.
+    `append` returns when the lines are on the disk; several threads may call it. RawDataError if the file was
+    removed or moved: what follows would be lost.
     """
 
     def __init__(self, path: Path):
@@ -133,8 +134,8 @@ class Journal:
         data = "".join(lines).encode()
         with self._lock:
             status = os.fstat(self._file)
-            if not status.st_nlink:
-                raise RawDataError(self._path, None, "no file", "the journal; it was removed while measuring")
+            if not (self._path.exists() and os.path.samestat(status, self._path.stat())):
+                raise RawDataError(self._path, None, "no journal", "the one that was opened; it was removed")
             try:
                 while data:
                     data = data[os.write(self._file, data) :]

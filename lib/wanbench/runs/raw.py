@@ -57,8 +57,6 @@ def write_raw(
     ------
     ParameterError
         If `experiment` or `name` is not a plain file name, or the file is there already.
-    RawDataError
-        If there is no run folder (any more).
     """
     for part in (experiment, name):
         if not _PART.fullmatch(part):
@@ -66,9 +64,7 @@ def write_raw(
     target = Path(folder) / experiment / name
     if target.exists():
         raise ParameterError(f"{target} is there already; raw files are never written over.")
-    if not Path(folder).is_dir():
-        raise RawDataError(folder, None, "no folder", "the run folder; it was removed while measuring")
-    target.parent.mkdir(exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{name}.unfinished")
     with unfinished.open("wb") as file:
         file.write(content)
