@@ -204,6 +204,25 @@ def test_files_of_interrupted_attempts_are_listed_but_not_counted(tmp_path):
     assert "ping/0001-a-b.1.txt" in run.manifest["files"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "by_machine"),
+    [
+        ("ping on a/0 ended with status 2: ping: write error: No space left on device", True),
+        ("iperf3 on a/0 ended with status 127: iperf3: not found", True),
+        ("iperf3 on a/0 ended with status 1: unable to create a new stream: Too many open files", True),
+        ("iperf3 on a/0 ended with status 1: unable to connect: Connection refused", False),
+        ("ping on a/0 did not end within 127 s and was stopped", False),
+    ],
+)
+def test_what_the_machine_is_blamed_for(tmp_path, reason, by_machine):
+    with claimed(tmp_path) as writer:
+        writer.start({"kind": "scripted"})
+        failed = {"event": "test-failed", "test_id": "0001-a-b", "attempt": 1, "experiment": "ping"}
+        writer.record(start(), {**failed, "reason": reason, "files": []})
+    [attempt] = Run.open(writer.folder).failures().values()
+    assert attempt.by_machine is by_machine
+
+
 def test_a_plan_that_is_none_does_not_keep_a_run_from_showing_itself(tmp_path):
     run = measured(tmp_path)
     new = lines(run)
