@@ -123,6 +123,8 @@ class Journal:
 
     def append(self, *events: Mapping) -> None:
         """Write events, one line each, with the time they were handed over; they reach the disk together."""
+        if not (self._path.exists() and os.path.samestat(os.fstat(self._file), self._path.stat())):
+            raise RawDataError(self._path, None, "no journal", "the one that was opened; it was removed")
         at_utc = now_utc()
         lines = []
         for event in events:
@@ -133,15 +135,13 @@ class Journal:
             )
         data = "".join(lines).encode()
         with self._lock:
-            status = os.fstat(self._file)
-            if not (self._path.exists() and os.path.samestat(status, self._path.stat())):
-                raise RawDataError(self._path, None, "no journal", "the one that was opened; it was removed")
+            before = os.fstat(self._file).st_size
             try:
                 while data:
                     data = data[os.write(self._file, data) :]
                 os.fsync(self._file)
             except OSError:  # a full disk may take half a line; the next one must not continue it
-                os.ftruncate(self._file, status.st_size)
+                os.ftruncate(self._file, before)
                 raise
 
     def close(self) -> None:
