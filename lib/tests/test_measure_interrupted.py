@@ -1,5 +1,6 @@
 """Measuring that is stopped or called again: what is done is kept, resumed and not repeated."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -7,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -145,7 +145,7 @@ def test_two_do_not_measure_into_one_run(tmp_path):
 
 def at_ping(n, do):
     """Everything works; `do` is called before the nth ping."""
-    numbers, lock = count(1), threading.Lock()
+    numbers, lock = itertools.count(1), threading.Lock()
 
     def script(host, command):
         with lock:
