@@ -1,5 +1,7 @@
 """The command line: what each command asks for, what it says, and how it ends."""
 
+import os
+
 import nbformat
 import pytest
 from example_site import CELLS, make_checkout
@@ -33,12 +35,13 @@ def asked(monkeypatch):
     """The jobs that were asked for; a page named 01-a fails if `asked.failing` is set."""
 
     class Asked(list):
-        failing = False
+        failing = again = False
 
     jobs = Asked()
 
     def publish(wanted, site, *, again):
         jobs.extend(wanted)
+        jobs.again = again
         return [
             Record(
                 job.notebook.stem, "failed" if jobs.failing and job.notebook.stem == "01-a" else "published"
@@ -107,6 +110,20 @@ def test_samples_can_be_asked_for(checkout, asked):
     assert asked[1].replay_reason == "the parameter lab asks for them."
     assert cli.main(["report", "--replay", "--preset", "far", "02"]) == 0
     assert asked[2].given["lab"] == "samples", "hosts elsewhere are not measured on"
+
+
+@pytest.mark.parametrize(("option", "value"), [("--fresh", "fresh"), ("--retry-failed", "retry-failed")])
+def test_measuring_again_is_passed_to_the_kernels_and_makes_the_page_anew(
+    checkout, asked, monkeypatch, option, value
+):
+    from wanbench.campaign.start import AGAIN_VARIABLE
+
+    monkeypatch.setenv(AGAIN_VARIABLE, "")
+    for command in (["run", "01"], ["report", "01"]):
+        assert cli.main([*command, option]) == 0
+        assert os.environ[AGAIN_VARIABLE] == value and asked.again
+    with pytest.raises(SystemExit):
+        cli.main(["report", "01", option, "--replay"])
 
 
 def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(tmp_path, asked, monkeypatch):

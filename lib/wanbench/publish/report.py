@@ -80,6 +80,7 @@ def publish(
                 continue
             reason = _publish(job, site, renderer, stream)
             if reason:
+                reason += f" Nothing was measured: {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
                 print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
         site.write_front_page()

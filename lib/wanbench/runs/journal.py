@@ -114,7 +114,8 @@ class Journal:
     """
     A journal open for appending.
 
-    `append` returns when the lines are on the disk; several threads may call it.
+    `append` returns when the lines are on the disk; several threads may call it. RawDataError if the file was
+    removed or moved: what follows would be lost.
     """
 
     def __init__(self, path: Path):
@@ -123,6 +124,8 @@ class Journal:
 
     def append(self, *events: Mapping) -> None:
         """Write events, one line each, with the time they were handed over; they reach the disk together."""
+        if not (self._path.exists() and os.path.samestat(os.fstat(self._file), self._path.stat())):
+            raise RawDataError(self._path, None, "no journal", "the one that was opened; it was removed")
         at_utc = now_utc()
         lines = []
         for event in events:
