@@ -45,7 +45,8 @@ class Reader(NamedTuple):
     experiment : str
         The experiment or tool that wrote the files, as run folders and `read_files` name it.
     read : callable
-        From a path to rows by name of table, without their context; RawDataError for a file that cannot be read.
+        From a path to rows by name of table, without their context; RawDataError for a file that cannot be read. If
+        only parts of it cannot be read, "unread" has a RawDataError for each.
     pattern : str, optional
         The names of these files in a run folder. None: they do not occur there.
     loose : bool
