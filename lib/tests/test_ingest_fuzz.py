@@ -17,6 +17,7 @@ from wanbench.ingest.ping import plain_lines
 FOLDER = Path(__file__).parent / "samples"
 PINGS = [path.read_bytes() for path in sorted((FOLDER / "ping").glob("*.txt"))]
 READABLE = [path.with_suffix(".txt").read_bytes() for path in sorted((FOLDER / "ping").glob("*.csv"))]
+TEXTS = [path.read_bytes() for path in sorted((FOLDER / "iperf3").glob("*.txt"))]
 DOCUMENTS = [
     path.read_bytes() for path in sorted((FOLDER / "iperf3").glob("*.json")) if "deep" not in path.name
 ]
@@ -145,7 +146,12 @@ def test_ping(data):
 @pytest.mark.fuzz
 @given(
     st.one_of(
-        damaged(DOCUMENTS), damaged(DOCUMENTS), rewritten(), JSON.map(lambda v: json.dumps(v).encode()), FREE
+        damaged(DOCUMENTS),
+        damaged(DOCUMENTS),
+        damaged(TEXTS),
+        rewritten(),
+        JSON.map(lambda v: json.dumps(v).encode()),
+        FREE,
     )
 )
 def test_iperf3(data):
