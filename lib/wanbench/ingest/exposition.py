@@ -82,8 +82,8 @@ class Samples:
     """
     The samples of a file, in order: columns metric, subject, unit, cumulative, value and time.
 
-    `repeated` has a RawDataError for each series without times that occurs again; `ambiguous` are all its samples, as
-    nothing says which one counts.
+    `repeated` has a row of table unread for each time that a series without times occurs again; `ambiguous` are all
+    samples of such series, as nothing says which one counts.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Samples:
         self._abouts: list[tuple[str, str, bool]] = []
         self._codes, self.values, self.times_us = array("i"), array("d"), array("q")
         self._timeless = array("q")
-        self.repeated: list[RawDataError] = []
+        self.repeated: list[dict] = []
         self.ambiguous = np.array([], np.int64)
         self._chunks: list[pa.RecordBatch] = []
 
@@ -226,7 +226,7 @@ class Samples:
             self._refuse(text, again[0], line_number, expected)
         for at in again:
             line_number += text.count("\n", before, at)
-            self.repeated.append(RawDataError(self.path, line_number, _line(text, at), expected))
+            self.repeated.append(RawDataError(self.path, line_number, _line(text, at), expected).row())
             before = at
 
     def _refuse(self, text, at, line_number, expected):

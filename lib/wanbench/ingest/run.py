@@ -92,32 +92,33 @@ class _Files:
         self._unread: list[dict] = []
 
     def read(self, reader: Reader, path: Path, context: dict, sha256: str | None = None) -> None:
-        """Read one file; what cannot be read, all of it or a part, becomes rows of unread."""
+        """Read one file; one that cannot be read becomes a row of unread."""
         try:
             if _plain(path) != str(path) or "\0" in str(path):
                 raise RawDataError(path, None, path.name, "a name in UTF-8 without NUL")
             if sha256 is not None:
                 _check(path, sha256)
-            found = dict(reader.read(path))
-            errors = found.pop("unread", [])
-            for name, rows in found.items():
+            for name, rows in reader.read(path).items():
                 self._rows.setdefault(name, []).append((rows, context))
         except RawDataError as error:
-            errors = [error]
-        self._unread += [
-            {
-                "run_id": self._run_id,
-                "path": _plain(context["source_file"]),
-                "line_number": error.line_number,
-                "found": _plain(error.found),
-                "expected": _plain(error.expected),
-            }
-            for error in errors
-        ]
+            self._unread.append(
+                {
+                    "run_id": self._run_id,
+                    "path": _plain(context["source_file"]),
+                    "line_number": error.line_number,
+                    "found": _plain(error.found),
+                    "expected": _plain(error.expected),
+                }
+            )
 
     def tables(self, always: tuple[str, ...]) -> dict[str, pd.DataFrame]:
         """The validated tables: the standard ones, unread, and others."""
-        unread = tables.from_rows("unread", self._unread)
+        parts = [
+            {"run_id": self._run_id, "path": _plain(context["source_file"])} | row
+            for rows, context in self._rows.pop("unread", [])
+            for row in rows
+        ]
+        unread = tables.from_rows("unread", self._unread + parts)
         found = {name: joined(name, self._rows.get(name, [])) for name in always} | {"unread": unread}
         return found | {name: joined(name, rows) for name, rows in self._rows.items() if name not in found}
 
