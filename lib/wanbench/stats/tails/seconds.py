@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ...checks import check_columns
-from ...errors import ParameterError
+from ...errors import MissingDataError
 from . import histograms
 from . import quantile_intervals as order
 from .probe_latencies import PROBE, with_latency
@@ -38,7 +38,9 @@ def per_second(frame: pd.DataFrame, *, what: str = "end to end", group: int = 0)
     Raises
     ------
     ParameterError
-        If the frame is none of these tables, or has no such latency.
+        If the frame is none of these tables.
+    MissingDataError
+        If it has no such latency.
     """
     if "histogram" in frame:
         rows = _of_histograms(frame, what, group)
@@ -48,7 +50,7 @@ def per_second(frame: pd.DataFrame, *, what: str = "end to end", group: int = 0)
         )
         rows = _of_records(frame, what, group)
     if rows.empty:
-        raise ParameterError(f"no second has a latency of {what!r}, group {group}.")
+        raise MissingDataError(f"no second has a latency of {what!r}, group {group}.")
     keys = trial_keys(rows)
     return rows.sort_values([*keys, "start_s"], ignore_index=True)[[*keys, *COLUMNS]]
 
