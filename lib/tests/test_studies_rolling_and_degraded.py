@@ -183,7 +183,7 @@ def test_a_demotion_shortly_before_the_end_of_a_slowness_is_no_test_of_demotion(
     found = study.degraded(study.trials(run), run)
     assert found.demotions == {} and found.rows.late_demoted.tolist() == pytest.approx([0, 0.2 / 4])
     assert "Demotion was not tested under “slow”: it was in force for 5 % of the second half" in str(found)
-    assert "(1 of 1 broker demoted)" in str(found) and "times" not in str(found)
+    assert "(brokers were demoted in 1 of 1 episode)" in str(found) and "times" not in str(found)
     assert "In 1 of 2 episodes the detector named a broker that was not slow" in str(found)
     evidence = study.evidence(slowed=found, kind="slow")
     assert (

@@ -64,8 +64,8 @@ class Knee(Result):
     second_run : Estimate
         The same rate, with the interval into which the knee of a second run falls.
     where : "inside", "none", "before the first step", "between the last two steps", "unknown"
-        The last but one also applies if the last step but one cannot be distinguished from the level. "unknown": fewer
-        than `MIN_STEPS` steps are known.
+        "between the last two steps" also applies if the last step but one cannot be distinguished from the level;
+        "unknown" if fewer than `MIN_STEPS` steps are left.
     kneedle : float
         The rate that Kneedle gives on the same curve; NaN if there is no knee.
     level_ms, exponent : float

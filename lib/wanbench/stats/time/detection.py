@@ -26,7 +26,7 @@ EPISODES = ("slow", "link", "kill")
 RECOVERY_S = 15.0
 """Time after a cluster is healthy again until followers have caught up and clients have reconnected."""
 LEAST_H = 1.0
-"""An hourly rate of false alarms is not given for less time: without any alarm its interval would exceed 4 per hour."""
+"""An hourly rate of false alarms is not given for less time: without any alarm, its interval reaches 3.7 and more."""
 AGREE_S = 0.01
 """Alarms closer than this count as equal: times are stored to microseconds, and windows are a hundred times longer."""
 SETTINGS = (

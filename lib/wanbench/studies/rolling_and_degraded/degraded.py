@@ -109,7 +109,7 @@ class Degraded(RowsResult):
                 effects.append(
                     f"Demotion was not tested under “{name}”: it was in force for "
                     f"{number(100 * own.late_demoted.mean(), 0)} % of the second half of the slowness "
-                    f"({int(own.demoted_s.notna().sum())} of {count(len(own), 'broker')} demoted)."
+                    f"(brokers were demoted in {int(own.demoted_s.notna().sum())} of {count(len(own), 'episode')})."
                 )
         if wrong := int(self.rows.misnamed.sum()):
             named = f"In {wrong} of {count(len(self.rows), 'episode')}"
