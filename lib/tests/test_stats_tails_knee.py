@@ -127,7 +127,7 @@ def test_an_objective_that_all_or_none_meet_bounds_the_rate(objective, text):
 
 
 def test_a_rate_that_no_step_is_shown_to_meet_is_not_established():
-    rates, logs = np.array([60.0, 100.0, 160.0, 250.0]), np.log([130.0, 76.0, 2_700.0, 5_200.0])
+    rates, logs = np.array([60.0, 100.0, 160.0, 250.0]), np.log([128.0, 75.0, 2_700.0, 5_200.0])
     curve = StepCurve(0.99, rates, (1, 2, 3), np.stack([logs - 0.05, logs, logs + 0.1]), 12)
     rate = best_rate_of(curve, 100.0).rate
     assert isnan(rate.estimate) and (rate.low, rate.high) == (0, 160)
