@@ -1,10 +1,16 @@
 """Latencies whose dependence and bursts are known."""
 
+from collections import Counter
+
 import numpy as np
-import pandas as pd
 from scipy.signal import lfilter
 
-from wanbench.ingest.kafka_probe.histograms import encoded
+from wanbench.ingest.kafka_open_loop.histograms import encoded_counts
+
+
+def encoded(values_us):
+    """The histogram of values in microseconds, as the open-loop reader encodes it."""
+    return encoded_counts(Counter(np.rint(values_us).astype(int).tolist()))
 
 
 def between(covered, tries, low, high, errors=5):
@@ -28,12 +34,3 @@ def with_bursts(n, bursts, size, seed=0):
     for start in rng.choice(100, bursts, replace=False) * (n // 100) + 7:
         values[start : start + size] += 300
     return values
-
-
-def histogram_table(runs, window_of=500):
-    rows = []
-    for k, run in enumerate(runs):
-        for window, at in enumerate(range(0, len(run), window_of)):
-            text = encoded(run[at : at + window_of] * 1_000)
-            rows.append({"run_id": str(k), "group": 0, "window": window, "histogram": text})
-    return pd.DataFrame(rows)

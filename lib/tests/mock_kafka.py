@@ -83,7 +83,7 @@ class MockCluster(BaseCluster):
         brokers = self._mock.list_topics(timeout=30).brokers.values()
         self.bootstrap = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
         self.lab = SimpleNamespace(hosts={host.region: [host] for host in hosts})
-        self._racks = [host.region for host in hosts]
+        self._racks, self.brokers = [host.region for host in hosts], ()
         self.watched_isr, self.log_ends = REPLICAS, []
         for host in hosts:
             host.cluster = self

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pandas as pd
+from latency_samples import encoded
 
 from wanbench import tables
-from wanbench.ingest.kafka_probe.histograms import encoded
 
 START_S, SECONDS, WARM_UP = 1_800_000_000, 6, 2
 NAMES = ("plain", "near")

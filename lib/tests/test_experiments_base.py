@@ -75,7 +75,8 @@ def test_a_plan_can_hold_it(experiment):
 def test_what_can_run_concurrently_says_so():
     concurrent = {kind.__name__ for kind in KINDS if issubclass_of_concurrent(kind)}
     assert concurrent == {
-        "BrokerActions", "BrokerMetrics", "BrokerProcessors", "Detection", "HostMetrics", "KafkaProbe", "LinkSamples",
+        "BrokerActions", "BrokerMetrics", "BrokerProcessors", "Detection", "HostMetrics", "LinkSamples",
+        "ProcessorUse",
     }  # fmt: skip
 
 

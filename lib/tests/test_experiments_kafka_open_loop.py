@@ -11,7 +11,7 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaProbe, KafkaTrial, clock
+from wanbench.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping, clock
 from wanbench.experiments.base import Load
 from wanbench.ingest import kafka_open_loop
 from wanbench.kafka.programs import open_loop_consumer, open_loop_producer
@@ -43,12 +43,12 @@ def test_wrong_settings_are_refused(wrong, reason):
 
 def test_it_stands_as_the_load_of_a_trial():
     load = KafkaOpenLoop(100, producer_settings={"retries": 3, "a": True})
-    assert load == KafkaOpenLoop(100, producer_settings={"a": "true", "retries": "3"}) and load.is_idempotent
-    assert isinstance(load, Load) and isinstance(KafkaLoad(), Load) and not isinstance(KafkaProbe(), Load)
+    assert load == KafkaOpenLoop(100, producer_settings={"a": "true", "retries": "3"})
+    assert isinstance(load, Load) and isinstance(KafkaLoad(), Load) and not isinstance(Ping(), Load)
     trial = KafkaTrial(load)
     assert trial.expected_bytes(80.0) == 2_500 * 2_048 and trial.expected_s(80.0) > 25
     with pytest.raises(ParameterError, match="KafkaTrial load"):
-        KafkaTrial(KafkaProbe())
+        KafkaTrial(Ping())
 
 
 # The schedule

@@ -9,7 +9,7 @@ import pytest
 from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.experiments import ExperimentError, Iperf3, KafkaLoad, KafkaTrial, Ping
+from wanbench.experiments import ExperimentError, Iperf3, KafkaLoad, KafkaTrial, Ping, kafka_trial
 from wanbench.links import LinkSettings
 from wanbench.runs import write_raw
 from wanbench.runs.journal import now_utc
@@ -58,7 +58,7 @@ class MadeBeside:
     """Stands for a metric."""
 
     log: list
-    name: ClassVar[str] = "beside"
+    name: str = "beside"
 
     @contextmanager
     def concurrently(self, source, target, folder, stem):
@@ -70,6 +70,14 @@ class MadeBeside:
             self.log.append("ended")
             about = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
             files.append(write_raw(folder, self.name, f"{stem}.txt", b"y", **about))
+
+
+@pytest.fixture(autouse=True)
+def sampled(monkeypatch):
+    """Scripted hosts have no processors: a stand-in for what samples them, and the log of its calls."""
+    log = []
+    monkeypatch.setattr(kafka_trial, "ProcessorUse", lambda: MadeBeside(log, "processor_use"))
+    return log
 
 
 class Links:
@@ -88,17 +96,17 @@ def hosts():
         yield lab.host("a"), lab.host("b")
 
 
-def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp_path):
+def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp_path, sampled):
     log = []
     link = LinkSettings(20, rate_bps=1e8)
     trial = KafkaTrial(MadeLoad(log), link=link, ping=Ping(count=2), beside=(MadeBeside(log),))
     files = trial.run(*hosts, tmp_path, "t")
-    assert log == ["started", "load", "ended"]
+    assert log == ["started", "load", "ended"] and sampled == ["started", "ended"]
     assert {pair: arguments["delay_ms"] for pair, arguments in hosts[0].links.set.items()} == {
         ("a", "b"): 20,
         ("b", "a"): 20,
     }
-    assert sorted(file.experiment for file in files) == ["beside", "kafka_load", "ping"]
+    assert sorted(file.experiment for file in files) == ["beside", "kafka_load", "ping", "processor_use"]
 
 
 def test_what_cannot_run_beside_a_load_is_refused_before_it_is_tried():
@@ -111,14 +119,19 @@ def test_a_trial_that_fails_keeps_what_was_printed(hosts, tmp_path):
     trial = KafkaTrial(MadeLoad(log, fails=True), ping=Ping(count=2), beside=(MadeBeside(log),))
     with pytest.raises(ExperimentError, match="the producer died") as caught:
         trial.run(*hosts, tmp_path, "t")
-    assert sorted(file.experiment for file in caught.value.files) == ["beside", "kafka_load", "ping"]
+    assert sorted(file.experiment for file in caught.value.files) == [
+        "beside",
+        "kafka_load",
+        "ping",
+        "processor_use",
+    ]
 
 
 def test_nothing_goes_with_a_load_that_never_sends(hosts, tmp_path):
     trial = KafkaTrial(MadeLoad([], fails_early=True), ping=Ping(count=2))
     with pytest.raises(ExperimentError, match="the producer died") as caught:
         trial.run(*hosts, tmp_path, "t")
-    assert [file.experiment for file in caught.value.files] == ["kafka_load"]
+    assert [file.experiment for file in caught.value.files] == ["processor_use", "kafka_load"]
 
 
 def test_a_background_that_fails_fails_the_trial(tmp_path):
@@ -147,7 +160,7 @@ def test_a_host_that_is_gone_costs_nothing_that_was_measured(tmp_path):
         trial = KafkaTrial(MadeLoad([]), background=background, beside=(MadeBeside([]),))
         with pytest.raises(ExperimentError, match="host is gone") as caught:
             trial.run(lab.host("a"), lab.host("b"), tmp_path, "t")
-    assert {file.experiment for file in caught.value.files} == {"beside", "kafka_load"}
+    assert {file.experiment for file in caught.value.files} == {"beside", "kafka_load", "processor_use"}
 
 
 class MadeGateways(Links):

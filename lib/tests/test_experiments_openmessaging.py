@@ -67,7 +67,7 @@ DIES = (
 class Cluster:
     """A cluster that knows the topics which the made-up benchmark makes, and who made the others."""
 
-    bootstrap = "10.0.0.1:9092,10.0.0.2:9092"
+    bootstrap, brokers = "10.0.0.1:9092,10.0.0.2:9092", ()
 
     def __init__(self, folder):
         self.hosts = {region: [HereHost(region, folder)] for region in ("a", "b", "c")}

@@ -19,9 +19,9 @@ def test_an_open_loop_load_of_a_workload(tmp_path):
     load = WORKLOAD.open_loop(read_driver(file(tmp_path, DRIVER)))
     assert load == KafkaOpenLoop(
         600, record_bytes=1024, topics=2, partitions=3, replication=3, producers=5, groups=4, consumers=3, acks="1",
-        linger_ms=1, batch_bytes=131_072, compression="none", idempotence=None, duration_s=120, warmup_s=60,
+        linger_ms=1, batch_bytes=131_072, compression="none", duration_s=120, warmup_s=60,
         topic_settings={"min.insync.replicas": 2},
-        producer_settings={"request.timeout.ms": 120_000, "max.in.flight.requests.per.connection": 5},
+        producer_settings={"request.timeout.ms": 120_000},
         consumer_settings={"request.timeout.ms": 120_000},
     )  # fmt: skip
     assert WORKLOAD.open_loop().linger_ms == KafkaOpenLoop(1).linger_ms
@@ -89,7 +89,7 @@ def test_settings_that_librdkafka_lacks_are_an_error_and_others_are_translated()
     with pytest.raises(ParameterError, match="the cluster has the clients' security") as error:
         WORKLOAD.open_loop(secret)
     assert "hunter2" not in str(error.value)
-    for odd in ("linger.ms=x", "batch.size=-1", "enable.idempotence=perhaps"):
+    for odd in ("linger.ms=x", "batch.size=-1"):
         with pytest.raises(ParameterError, match=r"allowed: "):
             WORKLOAD.open_loop(Driver(producerConfig=odd))
     with pytest.raises(ParameterError, match="fields of KafkaOpenLoop"):
@@ -129,9 +129,7 @@ def test_cautions_say_what_is_not_quite_the_same(tmp_path):
 def test_a_workload_and_a_driver_of_an_open_loop_load():
     load = WORKLOAD.open_loop(Driver(producerConfig="acks=all\nlinger.ms=3\n"))
     there = Workload.of(load)
-    assert there.open_loop(Driver.of(load)) == replace(
-        load, idempotence=True, consumer_settings=load.consumer_settings
-    )
+    assert there.open_loop(Driver.of(load)) == replace(load, consumer_settings=load.consumer_settings)
     assert there.randomizedPayloadPoolSize * there.messageSize <= 1 << 20
     assert Workload.of(load, name="x", testDurationMinutes=9).testDurationMinutes == 9
     for change, said in (

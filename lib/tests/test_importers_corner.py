@@ -62,10 +62,36 @@ from wanbench.importers.corner import is_transposed
         "Source: down, destination: across",
         "Source region: rows, destination region: columns",
         "**From**: rows, **To**: columns (ms)",
+        "Client \\ Server",
+        "client → server",
+        "Clients",
+        "from server to client",
+        "sender\\reflector",
+        "Initiator → Responder",
+        "Prober/Target",
+        "tx / rx",
+        "Server (columns), client (rows)",
+        "Sources (rows), destinations (columns)",
+        "Rows are sources",
+        "row → column",
+        "Rows ping columns",
+        "columns ← rows",
+        "x axis: destination, y axis: source",
+        "Destinations on top, sources on the left",
+        "First column: source, first row: destination",
+        "Region / To",
+        "From / Region",
+        "Region A → Region B",
+        "Region to region",
+        "Server → Server",
+        "Name | Code",
+        "Cloud/Region",
+        "Latency (ms)",
+        "",
     ],
 )
 def test_the_side_sends(corner):
-    assert not is_transposed(corner)
+    assert is_transposed(corner) is False
 
 
 @pytest.mark.parametrize(
@@ -101,7 +127,52 @@ def test_the_side_sends(corner):
         "To: rows, From: columns",
         "From: columns, To: rows",
         "Destination = rows / source = columns",
+        "Server \\ Client",
+        "Server ← Client",
+        "Receiver / Sender",
+        "receivers | senders",
+        "Reflector",
+        "Reflector / Sender (ms)",
+        "Responder \\ Initiator",
+        "Target / Probe",
+        "Listener / sender",
+        "rx / tx",
+        "Server (rows), client (columns)",
+        "Destinations",
+        "Columns are sources",
+        "Rows are destinations",
+        "column → row",
+        "Latency from column to row",
+        "Columns ping rows",
+        "rows ← columns",
+        "x axis: source, y axis: destination",
+        "Destinations on the left, sources on top",
+        "First column: destination, first row: source",
+        "To / Region",
+        "Region / From",
+        "Region ← Region",
+        "to POP / from POP",
     ],
 )
 def test_the_side_answers(corner):
     assert is_transposed(corner)
+
+
+@pytest.mark.parametrize(
+    "corner",
+    [
+        "Server",
+        "Servers (rows)",
+        "Server → Client",
+        "Client ← Server",
+        "server to client",
+        "Remote",
+        "nach / von",
+        "Egress \\ Ingress",
+        "Destination / Destination",
+        "Destination bucket",
+        "From / To / From",
+    ],
+)
+def test_neither_is_said_clearly(corner):
+    assert is_transposed(corner) is None

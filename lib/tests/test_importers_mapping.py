@@ -193,6 +193,7 @@ def test_more_lost_than_sent_is_refused(tmp_path):
         ({"decimal": ","}, "decimal is ','; allowed: .* and not the delimiter"),
         ({"decimal": "'"}, "decimal is .*; allowed: '.' or ','"),
         ({"missing": "-"}, "missing is '-'; allowed: a list of texts"),
+        ({"header": "a,b"}, "header is 'a,b'; allowed: a list of names"),
         ({"format": "xml"}, "format is 'xml'; allowed: 'csv', 'jsonl', 'parquet'"),
         ({"format": "jsonl", "comment": "#"}, "comment apply to csv only"),
         ({"time_zone": "Europe/Atlantis"}, "time_zone is 'Europe/Atlantis'; allowed: UTC"),
@@ -213,19 +214,72 @@ def test_faults_of_a_mapping(tmp_path, change, message):
 
 def test_a_mapping_that_is_no_yaml(tmp_path):
     (tmp_path / "m.yml").write_text("columns: [")
-    with pytest.raises(ParameterError, match=r"m\.yml: not a mapping in YAML"):
+    with pytest.raises(ParameterError, match=r"m\.yml, line 1: expected the node content"):
         importers.load_mapping(tmp_path / "m.yml")
     (tmp_path / "m.yml").write_text("- a")
     with pytest.raises(ParameterError, match="a mapping with the keys"):
         importers.load_mapping(tmp_path / "m.yml")
     (tmp_path / "m.yml").write_text("columns: !!python/object/apply:os.system ['true']")
-    with pytest.raises(ParameterError, match="not a mapping in YAML"):
+    with pytest.raises(ParameterError, match=r"m\.yml, line 1: could not determine a constructor"):
         importers.load_mapping(tmp_path / "m.yml")
 
 
 def test_a_column_that_is_not_there(tmp_path):
     with pytest.raises(RawDataError, match=r"mine.csv:1: expected the columns a, b, rtt \(missing: rtt\)"):
         read(tmp_path, f"a,b\n{A},{B}\n", MAPPING)
+
+
+LONG = "source,destination,p50_ms\nus-east-1,eu-west-1,68.9\neu-west-1,us-east-1,68.1\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "column", "factor"),
+    [
+        ("source,destination,p50_ms", "median_rtt_ms", 1),
+        ("src_region,dst_region,avg_latency_ms", "mean_rtt_ms", 1),
+        ("fromRegion,toRegion,min rtt (ms)", "min_rtt_ms", 1),
+        ("From,To,P99 [s]", "p99_rtt_ms", 1000),
+    ],
+)
+def test_columns_of_common_names_need_no_mapping(tmp_path, header, column, factor):
+    text = LONG.replace("source,destination,p50_ms", header)
+    found = read(tmp_path, text, {"constants": {"cloud": "aws"}})["pings"]
+    assert found[["from_region", "to_region"]].values.tolist() == [
+        ["aws:us-east-1", "aws:eu-west-1"],
+        ["aws:eu-west-1", "aws:us-east-1"],
+    ]
+    assert found[column].tolist() == [68.9 * factor, 68.1 * factor]
+
+
+def test_a_cloud_may_stand_in_its_own_column(tmp_path):
+    text = "source_cloud,source,destination_cloud,destination,p50_ms,n\naws,eu-west-1,gcp,us-east1,80,3\n"
+    [ping] = read(tmp_path, text, None)["pings"].to_dict("records")
+    assert (ping["from_region"], ping["to_region"], ping["median_rtt_ms"]) == (A, B, 80)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("source,src_city,p50_ms", "source and src_city may both be from"),
+        ("source,destination,p50", "units lacks rtt, the unit of median_rtt"),
+        ("source,destination,latency", "lacks columns; allowed: from, to, and at least one of"),
+        (
+            "here,there,p50_ms",
+            "not given for the columns here, there, p50_ms.* lacks columns; allowed: from, to",
+        ),
+    ],
+)
+def test_names_that_do_not_say_what_columns_hold(tmp_path, header, message):
+    with pytest.raises(ParameterError, match=message):
+        read(tmp_path, LONG.replace("source,destination,p50_ms", header), None)
+
+
+def test_a_file_without_header_and_with_units_in_its_cells(tmp_path):
+    mapping = {"header": ["to", "p50_ms"], "constants": {"from": "azure:westeurope", "cloud": "azure"}}
+    found = read(tmp_path, "japaneast,44.76367ms\nkoreacentral,82.85 ms\nuksouth,7s\n", mapping)
+    assert found["pings"].to_region.tolist() == ["azure:japaneast", "azure:koreacentral"]
+    assert found["pings"].median_rtt_ms.tolist() == [44.76367, 82.85]
+    assert found["unread"][["line_number", "found"]].values.tolist() == [[3, "7s"]]
 
 
 def test_other_ways_to_write_text(tmp_path):

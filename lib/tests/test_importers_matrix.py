@@ -164,6 +164,8 @@ def test_transposed(read):
         ("From ↓ To →", False),
         ("RTT from region to region", False),
         ("Region to region", False),
+        ("Server \\ Client", True),
+        ("Reflector", True),
         ("", False),
     ],
 )
@@ -172,6 +174,18 @@ def test_the_corner_may_say_which_side_measures(read, corner, turned):
     expected = {pair[::-1] if turned else pair: value for pair, value in TIMES.items()}
     assert times(read(text, statistic="mean")) == expected
     assert times(read(text, statistic="mean", transposed=False)) == TIMES
+
+
+def test_a_corner_that_leaves_the_direction_open_is_refused(read):
+    text = PLAIN.replace("from/to", "Server")
+    with pytest.raises(ParameterError, match=r"transposed is not given.*'Server'.*False .*, True"):
+        read(text, statistic="mean")
+    assert times(read(text, statistic="mean", transposed=False)) == TIMES
+
+
+def test_a_row_per_pair_is_for_another_importer(read):
+    with pytest.raises(RawDataError, match=r"importers\.read_table"):
+        read("source,destination,p50_ms\nus-east-1,eu-west-1,68.9\n", statistic="p50")
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
@@ -360,3 +374,35 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_parameters_are_checked(read, settings, message):
     with pytest.raises(ParameterError, match=message):
         read(PLAIN, **({"statistic": "mean"} | settings))
+
+
+NESTED = """{"metadata": {"percentile": "p_50", "timeframe": "1D", "unit": "milliseconds"},
+ "data": {"us-east-1": {"us-east-1": 0.6, "eu-west-1": 67.1, "ap-northeast-1": 145},
+          "eu-west-1": {"us-east-1": 67.3, "eu-west-1": 0.5, "ap-northeast-1": 201.25},
+          "ap-northeast-1": {"us-east-1": 146, "eu-west-1": 202, "ap-northeast-1": null}}}"""
+
+
+def test_nested_objects_in_json_are_a_matrix(read):
+    found = read(NESTED, "cloudping.json", cloud="aws")
+    assert times(found, "median_rtt_ms") == TIMES
+    assert times(read(NESTED, cloud="aws", transposed=True), "median_rtt_ms")[IRELAND, VIRGINIA] == 67.1
+    bare = NESTED.partition('"data": ')[2][:-1]
+    assert times(read(bare, cloud="aws", statistic="mean")) == TIMES
+    with pytest.raises(ParameterError, match="statistic is not given"):
+        read(bare, cloud="aws")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"data": [1]}', "an object of regions to objects of regions to times"),
+        ('{"data": {"us-east-1": 4}}', "an object of regions to objects of regions to times"),
+        ('{"us-east-1": {"eu-west-1": ', "a latency matrix in JSON"),
+        ('{"us-east-1": {"eu-west-1": 1}, "us-east-1": {"eu-west-1": 2}}', "a latency matrix in JSON"),
+        ('{"us-east-1": {"eu-west-1": {"ms": 1}}, "eu-west-1": {"us-east-1": "\\ud800"}}', "a time, as 67.3"),
+        ("{}", "names of regions down the first column"),
+    ],
+)
+def test_other_json_is_no_matrix(read, text, expected):
+    with pytest.raises(RawDataError, match=expected):
+        read(text, statistic="mean")

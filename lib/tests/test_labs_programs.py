@@ -71,7 +71,7 @@ def test_a_host_is_asked_once_and_given_a_program_once(tmp_path):
     [
         ("wanbench.kafka.programs.readiness", "IndexError"),
         ("wanbench.kafka.admin.program", "IndexError"),
-        ("wanbench.kafka.programs.probe_producer", "arguments are required: --"),
+        ("wanbench.kafka.programs.open_loop_producer", "arguments are required: --"),
     ],
 )
 def test_a_host_without_wanbench_gets_what_its_modules_import(tmp_path, module, says):

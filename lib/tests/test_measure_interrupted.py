@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,12 @@ def test_other_parameters_and_other_labs_are_other_runs(tmp_path):
 def test_a_signal_stops_keeps_and_resumes(tmp_path, number, exception):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     lab = ScriptedLab(REGIONS, stopping_after(7, lambda: os.kill(os.getpid(), number)))
-    with pytest.raises(exception):
+    with pytest.raises(exception) as raised:
         go(tmp_path, lab, retries=0)
+    if exception is KeyboardInterrupt:
+        shown = "".join(traceback.format_exception(raised.value))
+        assert raised.traceback[-1].name == "measure" and shown.count("Traceback") == 1, "no insides of ours"
+        assert "what was measured is kept" in shown
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     assert lab.closed == 1 and not threads_of_tests()
     run = newest(tmp_path)

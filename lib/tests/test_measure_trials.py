@@ -12,6 +12,7 @@ from wanbench.campaign.trial_plans import (
 from wanbench.experiments import KafkaLoad, Ping
 from wanbench.ingest import read_run
 from wanbench.plan import Trial, make_trials
+from wanbench.plan.selection import MAX_NAME
 from wanbench.runs.journal import now_utc
 
 PATHS = [Path("internet", 132.9, 25.1), Path("private", 62.5, 0.7)]
@@ -44,6 +45,15 @@ def test_trials_of_one_pair_are_measured_in_order_and_resumed(tmp_path):
             plan_of(others), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
         )
         assert other.run_id != run.run_id
+
+
+def test_regions_with_the_longest_names_are_measured(tmp_path):
+    ends = ["a" * MAX_NAME, "b" * MAX_NAME]
+    plan = make_trials([Trial("A", (Ping(count=2),))], from_region=ends[0], to_region=ends[1])
+    longest = f".{plan.tests[0].id}.99.consumer-999.metrics.stderr.txt.zst.unfinished"
+    assert len(longest) < 255
+    run = measure(plan, ScriptedLab(ends), data_folder=tmp_path, campaign="long", progress=False)
+    assert run.tests().outcome.tolist() == ["done"]
 
 
 def test_a_trial_that_fails_is_tried_again_at_the_end(tmp_path):

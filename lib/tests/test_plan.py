@@ -8,7 +8,7 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.experiments import Iperf3, Ping
-from wanbench.plan import make_plan, pair, prices, select_pairs
+from wanbench.plan import Trial, make_plan, make_trials, pair, prices, select_pairs
 from wanbench.regions import distance_km
 
 EXPERIMENTS = [Ping(count=5), Iperf3(duration_s=None, transfer_bytes=10_000_000)]
@@ -31,6 +31,20 @@ def test_explicit_pairs():
         ("aws:eu-west-1", "gcp:us-east1"),
         ("gcp:us-east1", "azure:eastus"),
     ]
+
+
+@pytest.mark.parametrize("name", ["Site A", "x" * 81, "a/b", "", "-a", "hôte", None, 7])
+def test_a_name_that_no_raw_file_can_have_is_refused_at_planning(name):
+    for ends in ((name, "b", []), ("a", name, []), ("a", "b", [name])):
+        with pytest.raises(
+            ParameterError, match=r"region is .*; allowed: letters, digits, .* at most 80 characters"
+        ):
+            make_trials([Trial("x", (Ping(),))], from_region=ends[0], to_region=ends[1], more_regions=ends[2])
+
+
+def test_a_long_name_of_a_cloud_is_refused_at_planning():
+    with pytest.raises(ParameterError, match="at most 80 characters"):
+        make_plan(experiments=EXPERIMENTS, pairs=[("aws:" + "x" * 300, "aws:eu-west-1")])
 
 
 def test_one_cloud():

@@ -45,7 +45,6 @@ def test_the_true_place_lies_in_the_area_and_shrinks_it():
 def test_discs_without_a_common_point_allow_no_place():
     area = locate("x", landmarks([1.0, 1.0], [("sydney", -33.9, 151.2), ("london", 51.5, -0.1)]))
     assert area.empty and area.area_km2 == 0
-    assert "no place on earth" in str(area)
 
 
 def test_caps_are_filled_evenly():

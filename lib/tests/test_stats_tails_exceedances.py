@@ -4,7 +4,7 @@ from math import isinf
 
 import numpy as np
 import pytest
-from latency_samples import histogram_table, with_bursts
+from latency_samples import with_bursts
 
 from wanbench.stats.tails import latencies as tails
 from wanbench.validity.tails import latencies
@@ -57,9 +57,3 @@ def test_independent_records_keep_the_interval_of_independent_records():
         tail = tails.of_values([np.random.default_rng(seed).lognormal(3, 0.3, 6_000)])
         same += tail.interval(0.99) == tail.independent_interval(0.99)
     assert same >= 15
-
-
-def test_bursts_of_histograms_are_seen_between_their_windows():
-    values = with_bursts(30_000, 1, 60)
-    tail = tails.of_histograms(histogram_table([values], 100))
-    assert tail.bursts(0.99).tolist() == [60] and isinf(tail.interval(0.99)[1])

@@ -5,9 +5,9 @@ from math import inf
 import numpy as np
 import pandas as pd
 import pytest
+from latency_samples import encoded
 
 from wanbench.errors import ParameterError
-from wanbench.ingest.kafka_probe.histograms import encoded
 from wanbench.stats.tails import of_open_loop, of_values
 
 PER_SECOND = 100

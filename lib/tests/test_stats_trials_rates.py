@@ -303,20 +303,6 @@ def test_producers_that_fall_behind_are_a_caution(grows_s, cautioned):
     assert np.isnan(plain()[1].rates.behind_s[0]), "no rate was asked"
 
 
-def test_a_probe_during_a_load_is_a_caution_unless_it_did_not_start():
-    rows = trial(1, "internet", 100)
-    about = {key: rows["producers"][0][key] for key in CONTEXT}
-    counts = dict.fromkeys(("record_bytes", "n_intended", "n_sent", "n_acknowledged", "n_received"), 0)
-    counts |= {f"n_{name}": 0 for name in ("missing", "duplicates", "damaged", "negative", "clock_limited")}
-    probe = about | counts | {"interval_s": 0.2, "clock_method": "one machine"}
-    rows["probes"] = [probe, probe | {"interval_s": 0.5}, probe | {"error": "no broker"}]
-    found = trial_rates(together([rows, trial(2, "private", 100)]))
-    assert found.rates.probe_records_per_s.fillna(0).tolist() == [7, 0]
-    assert any("in 1 trial a probe ran with the load and slowed it" in each for each in found.cautions)
-    rows["probes"] = rows["probes"][2:]
-    assert not trial_rates(together([rows])).cautions
-
-
 def test_tables_may_be_missing():
     rows = plain()[0]
     few = {name: rows[name] for name in ("tests", "trials", "producer_windows", "batches")}

@@ -72,6 +72,14 @@ def test_losses_have_their_bound_and_planted_damage_is_none(lost):
     assert lost.episodes_with_loss("cut acks 1").estimate == 1
 
 
+def test_duplicates_and_disorder_are_counted_and_said():
+    rows = [episode(k, doubled=2, reread=3, swapped_log=1) for k in (1, 2)] + [episode(3, "calm", block=2)]
+    said = outages.losses(outages.episodes(together(rows))).sentence
+    calm, cut = said.split("“cut”")
+    assert "Further copies and records out of order: 0 and 0 in the log, 0 and 0 in deliveries." in calm
+    assert "4 and 2 in the log, 10 and 2 in deliveries." in cut, "copies in the log are delivered, too"
+
+
 def test_outages_are_those_that_were_made(recovered):
     for setting, name, expected in (
         ("cut", "writes", 3.4),

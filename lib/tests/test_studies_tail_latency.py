@@ -177,7 +177,7 @@ def test_evidence_is_what_was_made_and_the_ledger_takes_it(trials, by_rate):
     assert found["other_throughput_growth"].estimate == pytest.approx((5.5 / 3) ** 6, rel=0.1)
     assert found["ratio_growth"].estimate == pytest.approx(1.5**6, rel=0.15)
     audit = claims.tail_latency(**found)
-    assert audit.table().set_index("claim").verdict["kafka-throughput"] == "reproduced"
+    assert audit.table().set_index("claim").rerun["kafka-throughput"] == "reproduced"
 
 
 def test_figures_are_drawn(by_rate, trials):

@@ -115,7 +115,7 @@ def trial(
 CONTEXT = tuple(context(""))
 NAMES = (
     "trials", "tests", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
-    "link_samples", "probes",
+    "link_samples",
 )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     before = {number: signal.signal(number, on_signal) for number in heard}
     try:
         return arguments.command(arguments)
-    except WanbenchError as error:
+    except (WanbenchError, OSError) as error:
         print(f"wanbench: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -106,7 +106,10 @@ def measure(
         session = _Session(plan, writer, retries, progress, watched)
         if session.waiting():
             lab.agree_to(session.rest_of_plan(), campaign, writer.folder)
-            session.measure_on(lab)
+            try:
+                session.measure_on(lab)
+            except KeyboardInterrupt:  # not what the lab or a test was at just then
+                raise KeyboardInterrupt("what was measured is kept, and the next call goes on") from None
         elif writer.before is None:
             writer.start({"kind": lab.kind})
         return writer.finish()

@@ -15,12 +15,12 @@ from .iperf3 import Iperf3
 from .kafka_fault import KafkaFault
 from .kafka_load import KafkaLoad
 from .kafka_open_loop import KafkaOpenLoop
-from .kafka_probe import KafkaProbe
 from .kafka_rate_search import KafkaRateSearch
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
 from .openmessaging import OpenMessaging
 from .ping import Ping
+from .processor_use import ProcessorUse
 from .shorten import Shorten
 
 __all__ = [
@@ -38,11 +38,11 @@ __all__ = [
     "KafkaFault",
     "KafkaLoad",
     "KafkaOpenLoop",
-    "KafkaProbe",
     "KafkaRateSearch",
     "KafkaTrial",
     "LinkSamples",
     "OpenMessaging",
     "Ping",
+    "ProcessorUse",
     "Shorten",
 ]

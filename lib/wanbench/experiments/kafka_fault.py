@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ..checks import check_choice, check_fields, refusal
 from ..errors import ParameterError
-from ..kafka.programs.probe_record import HEAD
+from ..kafka.programs.checked_record import HEAD
 from ..labs.base import Host
 from ..runs import RawFile
 from .kafka_checks import ACKS, check_settings, setting_pairs

@@ -22,6 +22,7 @@ from .kafka_fault_faults import CONSUMERS, CONTROLLER, Fault, check_possible
 from .kafka_fault_health import Health, compact_samples, group_samples
 from .kafka_fault_planted import damaged
 from .kafka_fault_programs import Program, kept, kept_log, start_clients, start_log_reader, stop_all
+from .processor_use import ProcessorUse
 
 LOOK_S = 0.1
 READY_S = 120.0
@@ -63,9 +64,11 @@ class FaultSession:
     def run(self) -> list[RawFile]:
         """See `KafkaFault.run`."""
         self._check()
-        error = None
+        error, sampled = None, []
         try:
             with ExitStack() as stack:
+                use = ProcessorUse().concurrently(self.host, self.host, self.folder, self.stem)
+                sampled = stack.enter_context(use)
                 self._begin(stack)
                 self._episode()
                 self._end()
@@ -77,6 +80,7 @@ class FaultSession:
         finally:
             stop_all([*self._clients, *self._watchers, *([self._log] if self._log else [])])
             self._delete_topic()
+            self.files += sampled
             self._keep(error)
         if error is not None:
             raise ExperimentError(error, self.files)

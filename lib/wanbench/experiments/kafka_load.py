@@ -48,7 +48,7 @@ class KafkaLoad:
         Topics, partitions of each, replicas of each partition.
     placement : tuple of tuple of int, optional
         The node ids of each partition's replicas, the preferred leader first, the same for every topic; None: Kafka
-        places them. A concurrent probe whose partitions other brokers lead hardly slows the load: see `KafkaProbe`.
+        places them.
     topic_settings : mapping of str
         Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from the topics during the load,
         unless `retention.ms` or `retention.bytes` is set here.

@@ -90,8 +90,11 @@ class KafkaOpenLoop:
     acks : "0", "1" or "all"
     linger_ms, batch_bytes, compression
         linger.ms, batch.size and compression.type of the producers.
-    idempotence : bool or None
-        None: True if acks is "all", as in Kafka's own clients.
+    idempotence : bool
+        Whether producers are idempotent. librdkafka's then have one batch in flight to a partition, as it compares
+        records in flight with a limit of five requests, and a thread spins while records wait for that batch
+        (``python benchmarks/generators.py``). Not idempotent, they have five batches in flight for each partition, as
+        Kafka's own idempotent producers; a record that is sent again may then be stored twice, or out of order.
     topic_settings, producer_settings, consumer_settings : mapping of str
         Further settings of the topics, and of librdkafka's clients. Nothing is deleted from the topics unless
         `retention.ms` or `retention.bytes` is set here. The queue of a producer is limited to 32 MiB, as in Kafka's own
@@ -130,7 +133,7 @@ class KafkaOpenLoop:
     linger_ms: float = 10
     batch_bytes: int = 16_384
     compression: str = "none"
-    idempotence: bool | None = None
+    idempotence: bool = False
     topic_settings: Mapping[str, object] = ()
     producer_settings: Mapping[str, object] = ()
     consumer_settings: Mapping[str, object] = ()
@@ -172,7 +175,7 @@ class KafkaOpenLoop:
         )
         for name, allowed in (("acks", ACKS), ("compression", COMPRESSIONS), ("payload", MADE)):
             check_choice(f"KafkaOpenLoop {name}", getattr(self, name), allowed)
-        check_flag("KafkaOpenLoop idempotence", self.idempotence, optional=True)
+        check_flag("KafkaOpenLoop idempotence", self.idempotence)
         check_rack(self)
         for name, owned in _OWNED.items():
             object.__setattr__(self, name, setting_pairs(self, name))
@@ -226,11 +229,6 @@ class KafkaOpenLoop:
     def n_records(self) -> int:
         """Records of the schedule, including the warm-up."""
         return n_records(self.rate_records_per_s, self.length_s)
-
-    @property
-    def is_idempotent(self) -> bool:
-        """Whether the producers are idempotent."""
-        return self.acks == "all" if self.idempotence is None else self.idempotence
 
     def run(
         self,

@@ -7,6 +7,7 @@ import re
 import tempfile
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -40,6 +41,11 @@ minutes.
 """
 QUEUE_RECORDS = 1_000_000
 """Limit in records, high enough that the limit in bytes applies."""
+IN_FLIGHT = 5
+"""
+Requests in flight to a broker, the default of Kafka's own producers. Theirs hold a batch of each of its partitions,
+librdkafka's a batch of one, so it gets as many for each partition that a broker leads.
+"""
 _RUN_S = 30.0
 
 
@@ -171,13 +177,19 @@ class OpenLoopSession:
             "queue.buffering.max.kbytes": QUEUE_KBYTES,
             "queue.buffering.max.messages": QUEUE_RECORDS,
             "socket.nagle.disable": True,  # as Kafka's own clients
+            "max.in.flight.requests.per.connection": IN_FLIGHT * self._most_led(),
             **dict(load.producer_settings),
             "acks": load.acks,
             "linger.ms": load.linger_ms,
             "batch.size": load.batch_bytes,
             "compression.type": load.compression,
-            "enable.idempotence": load.is_idempotent,
+            "enable.idempotence": load.idempotence,
         }
+
+    def _most_led(self) -> int:
+        """Partitions of a topic that one broker leads, at most."""
+        leaders = [Counter(part["leader"] for part in topic["partitions"]) for topic in self.made]
+        return max(max(led.values()) for led in leaders)
 
     def _consumer_settings(self, host: Host) -> dict:
         rack = rack_of(self.load.client_rack, host.region)
@@ -293,7 +305,7 @@ class OpenLoopSession:
                 about[f"{program.role}s"].append({**program.describe(), "file": file} | self._clock(program))
         document = {
             "format": 1,
-            "settings": asdict(self.load) | {"idempotence": self.load.is_idempotent},
+            "settings": asdict(self.load),
             "step": self.step,
             "start_s": self.start_ns and self.start_ns / 1e9,
             "error": error,

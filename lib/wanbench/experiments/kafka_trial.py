@@ -22,6 +22,7 @@ from .broker_sizes import sized
 from .iperf3 import Iperf3
 from .kafka_checks import setting_pairs
 from .ping import Ping
+from .processor_use import ProcessorUse
 
 RESTART_S = 20.0
 """
@@ -35,7 +36,7 @@ _SET_S = 1.0
 @dataclass(frozen=True)
 class KafkaTrial:
     """
-    A load from the source's region, its links, and concurrent experiments.
+    A load from the source's region, its links, and concurrent experiments. Who uses the processors is always sampled.
 
     Parameters
     ----------
@@ -50,10 +51,8 @@ class KafkaTrial:
     ping : Ping, optional
         Pings in the same direction.
     beside : tuple
-        Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. A
-        `KafkaProbe` slows a load with the same leader, by a fifth at 5 records a second and by half at 20 (see there).
-        If it is not ready in time, it leaves a row with the reason, and the trial continues without it. The times of
-        `BrokerActions` count from when the load sends.
+        Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. The
+        times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
         Producers and consumers are spread in turn over the first hosts of these regions, or over other hosts of a
         region: "aws:us-east-1/3" is the one after the first three. None: producers run on the source, consumers on the
@@ -174,7 +173,7 @@ class KafkaTrial:
             with ExitStack() as stack:
                 if self.broker_sizes is not None:
                     stack.enter_context(sized(source, self.broker_sizes))
-                for part in (*self.beside, *delayed):
+                for part in (ProcessorUse(), *self.beside, *delayed):
                     more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(source, target, folder, stem, **more)))
                 stack.callback(sending.give_up)

@@ -109,8 +109,8 @@ def cautions(workload, driver) -> tuple[str, ...]:
         "what is not above zero; an open-loop load counts from when a record was due.",
         "The benchmark's producer fills a batch for one partition before it turns to the next; records of an open-loop "
         "load go to the partitions in turn, so its batches have fewer records where there are several partitions.",
-        "The benchmark's clients are Kafka's Java clients, those of an open-loop load librdkafka; latencies differ "
-        "if producers have several requests in flight (see OpenMessaging).",
+        "The benchmark's clients are Kafka's Java clients, idempotent by default; those of an open-loop load are "
+        "librdkafka, not idempotent, with as many requests in flight (see KafkaOpenLoop).",
         "The benchmark stops at its scheduled end; an open-loop load waits drain_s for records in transit.",
     ]
     if workload.warmupDurationMinutes is None:
@@ -183,7 +183,7 @@ def driver_fields(load: KafkaOpenLoop, bootstrap: str | None) -> dict[str, objec
         "linger.ms": str(int(load.linger_ms)),
         "batch.size": str(load.batch_bytes),
         "compression.type": load.compression,
-        "enable.idempotence": str(load.is_idempotent).lower(),
+        "enable.idempotence": str(load.idempotence).lower(),
         **java_names("producer_settings", load),
     }
     consumer = {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}

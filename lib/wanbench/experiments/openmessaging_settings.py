@@ -39,18 +39,14 @@ _FIELDS = {
     "linger.ms": "linger_ms",
     "batch.size": "batch_bytes",
     "compression.type": "compression",
-    "enable.idempotence": "idempotence",
 }
 _JAVA_DEFAULTS = {
     "acks": "all",
     "linger_ms": 0,
     "batch_bytes": 16_384,
     "compression": "none",
-    "idempotence": None,
 }
 """Default of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
-_IN_FLIGHT = ("max.in.flight.requests.per.connection", "5")
-"""Java's default; librdkafka's is a million without idempotence."""
 _OVERRULED = (
     "bootstrap.servers",
     "group.id",
@@ -78,6 +74,7 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
     for name, field in _FIELDS.items():
         if name in producer:
             found[field] = _value(name, producer.pop(name))
+    producer.pop("enable.idempotence", None)  # see `cautions`
     if found["acks"] == "-1":
         found["acks"] = "all"
     if consumer.get("enable.auto.commit") == "false":
@@ -87,8 +84,6 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
     if "client.rack" in consumer:
         found["client_rack"] = consumer.pop("client.rack")
     producer = _translated(producer, lost)
-    if not (found["acks"] == "all" if found["idempotence"] is None else found["idempotence"]):
-        producer.setdefault(*_IN_FLIGHT)
     found["producer_settings"], found["consumer_settings"] = producer, _translated(consumer, lost)
     found["topic_settings"] = driver.settings("topic")
     return found, list(dict.fromkeys(lost))
@@ -115,13 +110,7 @@ def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]
 
 
 def _value(name: str, text: str):
-    if name in ("linger.ms", "batch.size"):
-        return _whole(name, text)
-    if name != "enable.idempotence":
-        return text
-    if text not in ("true", "false"):
-        raise refusal(f"the driver's {name}", text, "'true' or 'false'")
-    return text == "true"
+    return _whole(name, text) if name in ("linger.ms", "batch.size") else text
 
 
 def _whole(name: str, text: str) -> int:

@@ -75,7 +75,7 @@ def read_grid(
     Add the cells of a grid to `matrix`; returns the column of table pings that holds their statistic.
 
     Parameters as for `read_matrix`. Raises NoMatrixError, with nothing added, if the grid is not a latency matrix;
-    ParameterError if neither a parameter nor the table names the statistic.
+    ParameterError if neither a parameter nor the table names the statistic, or the direction is open.
     """
     check_settings(statistic, unit, decimal)
     check_cloud(cloud)
@@ -88,6 +88,11 @@ def read_grid(
         )
     unit = unit or stated_unit(corner) or stated_unit(grid.above) or "ms"
     transposed = is_transposed(corner) if transposed is None else transposed
+    if transposed is None:
+        raise ParameterError(
+            f"transposed is not given, and the corner of the table, {shown(corner)!r}, does not say clearly whether "
+            "its rows measure or answer; allowed: False (the rows measure), True (the columns do)."
+        )
     regions = {}
     for line, label in [*((grid.lines[0], top) for top in tops.values()), *sides.values()]:
         if label not in regions:

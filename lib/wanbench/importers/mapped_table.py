@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from .assemble import finished, table_of
 from .mapping import COUNTS, RATES, RTTS, Reading, load_mapping
 from .region_names import REGION, region_from
-from .sheet import MISSING, Sheet, read_csv, read_jsonl, read_parquet
+from .sheet import MISSING, Sheet, read_rows
 
 MAX_VALUE = 1e18
 """No measurement in the units of the tables is larger."""
@@ -21,7 +21,7 @@ MAX_BYTES = 2.0**53
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
-def read_table(path, mapping) -> dict[str, pd.DataFrame]:
+def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
     """
     Tables of measurements in a CSV, JSON lines or Parquet file: tests, pings, transfers, sources, unread, flags.
 
@@ -29,8 +29,9 @@ def read_table(path, mapping) -> dict[str, pd.DataFrame]:
     ----------
     path : path
         One row per measurement of an ordered pair of regions.
-    mapping : path or dict
-        The meaning and units of its columns: see the example in `importers.mapping`.
+    mapping : path or dict, optional
+        The meaning and units of its columns: see the example in `importers.mapping`. Not needed for columns whose names
+        say it, such as source, destination and p50_ms.
 
     Notes
     -----
@@ -55,14 +56,7 @@ def read_table(path, mapping) -> dict[str, pd.DataFrame]:
     ['aws:eu-central-1', 25.5]
     """
     reading = load_mapping(mapping, path)
-    match reading.format:
-        case "csv":
-            how = {"delimiter": reading.delimiter, "comment": reading.comment}
-            sheet = read_csv(path, about=reading.source, **how)
-        case "jsonl":
-            sheet = read_jsonl(path, about=reading.source)
-        case "parquet":
-            sheet = read_parquet(path, about=reading.source)
+    sheet = read_rows(path, about=reading.source, **reading.how)
     sheet.need(*reading.columns.values())
     return _MappedSheet(sheet, reading).tables()
 
@@ -94,6 +88,8 @@ class _MappedSheet:
             return None
         decimal = self.reading.decimal if name in self.reading.columns else "."
         column = self.column(name)
+        if unit := self.reading.unit(name):
+            self.sheet.replace(column, self.sheet.text(column).str.removesuffix(unit).str.rstrip())
         values = self.sheet.number(
             column, decimal=decimal, whole=whole, minimum=minimum, missing=self.missing
         )

@@ -1,8 +1,10 @@
 """
 A mapping: the meaning and the units of the columns of any table of measurements.
 
-A mapping is YAML (or a dict of the same shape). Only `columns` is required; `KEYS` lists every key, and any other key
-is an error. This one reads `data/samples/mapping/made_up.csv`::
+A mapping is YAML (or a dict of the same shape). `KEYS` lists every key, and any other key is an error. `columns` may be
+left out where the names in the file say it: one column each with a word for from and to (source, src_region,
+destination, ...), and RTTs such as p50_ms or avg_latency_ms; other columns are then not read. This one reads
+`data/samples/mapping/made_up.csv`::
 
     delimiter: ";"
     decimal: ","                  # 12,5 is twelve and a half
@@ -21,6 +23,7 @@ is an error. This one reads `data/samples/mapping/made_up.csv`::
       throughput: MB/s
     time_format: "%d.%m.%Y %H:%M" # as for strptime; default: ISO 8601
     time_zone: Europe/Berlin      # of times without a zone
+    # header: [Quelle, Ziel, ...]   names of the columns of a CSV file whose first line is data
     regions:                      # name there: name here; others are a code, or cloud:code
       Frankfurt: aws:eu-central-1
       Irland: aws:eu-west-1
@@ -34,18 +37,22 @@ is an error. This one reads `data/samples/mapping/made_up.csv`::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import yaml
-
 from ..checks import check_choice, refusal
 from ..errors import ParameterError
 from ..ingest.content import plain_name
+from ..plain_yaml import read_yaml
+from .corner import ANSWERS, LOOSE, SENDS
 from .provenance import check_about
+from .sheet import read_rows
+from .times import STATISTICS
+from .times import UNITS as TIME_UNITS
 
 RTT_MS = {"s": 1e3, "ms": 1.0, "us": 1e-3}
 RATE_BPS = {
@@ -66,10 +73,10 @@ MEASURED = {"rtt": RTTS, "throughput": RATES, "duration": ("duration",), "bytes"
 FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}
 """The format that a file name's ending stands for."""
 KEYS = (
-    "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "format", "time_format",
-    "time_zone", "source",
+    "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "header", "format",
+    "time_format", "time_zone", "source",
 )  # fmt: skip
-CSV_ONLY = ("delimiter", "decimal", "comment")
+CSV_ONLY = ("delimiter", "decimal", "comment", "header")
 
 
 @dataclass(frozen=True)
@@ -84,10 +91,21 @@ class Reading:
     delimiter: str = ","
     decimal: str = "."
     comment: str | None = None
+    header: tuple[str, ...] | None = None
     format: str = "csv"
     time_format: str | None = None
     time_zone: str | None = None
     source: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def how(self) -> dict:
+        """The arguments of `sheet.read_rows`."""
+        of_csv = {name: getattr(self, name) for name in ("delimiter", "comment", "header")}
+        return {"format": self.format} | (of_csv if self.format == "csv" else {})
+
+    def unit(self, column: str) -> str:
+        """A column's unit; "" for counts and texts."""
+        return next((self.units[quantity] for quantity, names in MEASURED.items() if column in names), "")
 
     def factor(self, column: str) -> float:
         """The factor from a column's unit to ms, bit/s, s or bytes."""
@@ -101,15 +119,22 @@ def load_mapping(mapping, path="") -> Reading:
     """
     A mapping from a YAML file, or a dict, checked.
 
-    `path` is the table to read: its ending gives `format` where the mapping does not. Raises ParameterError for every
-    fault; for an unknown key, column or unit it lists those allowed.
+    `path` is the table to read: its ending gives `format` where the mapping does not, and its names `columns`. Raises
+    ParameterError for every fault; for an unknown key, column or unit it lists those allowed.
     """
     where = "mapping"
+    mapping = {} if mapping is None else mapping
     if not isinstance(mapping, Mapping):
         where = str(mapping)
         mapping = _yaml(mapping)
     _check_names(where, mapping, KEYS)
     texts = {key: _texts(mapping, key, where) for key in ("columns", "units", "constants", "regions")}
+    layout = _layout(mapping, path, where)
+    if path and "columns" not in mapping:
+        names = read_rows(path, **Reading({}, **layout).how).names
+        texts["columns"], unit = _usual(names, texts["constants"])
+        texts["units"] = unit | texts["units"]
+        where += f" (not given for the columns {', '.join(names)[:200]})"
     _check_names(f"{where}, columns", texts["columns"], COLUMNS)
     _check_names(f"{where}, constants", texts["constants"], COLUMNS)
     both = sorted(set(texts["columns"]) & set(texts["constants"]))
@@ -122,16 +147,35 @@ def load_mapping(mapping, path="") -> Reading:
             f"{where} lacks columns; allowed: from, to, and at least one of {', '.join(values)}."
         )
     _check_units(texts["units"], mapped, where)
-    return Reading(**texts, **_layout(mapping, path, where), source=check_about(mapping.get("source")))
+    return Reading(**texts, **layout, source=check_about(mapping.get("source")))
+
+
+def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
+    """Columns, and the unit of RTTs, as the names of a table say them; ParameterError if two say the same."""
+    columns, units = {}, set()
+    for name in names:
+        words = re.findall(r"[a-zµμ]+[0-9]*", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
+        ends = {word in ANSWERS for word in words if word in SENDS + ANSWERS and word not in LOOSE}
+        meant = {STATISTICS[word].removesuffix("_ms") for word in words if word in STATISTICS}
+        if len(ends) == 1:
+            cloud = "_cloud" if {"cloud", "provider"} & set(words) else ""
+            meant = {("to" if ends.pop() else "from") + cloud}
+        elif meant:
+            units |= {own for own, ms in RTT_MS.items() if ms == TIME_UNITS.get(words[-1])}
+        for column in meant - set(constants):
+            if column in columns:
+                raise ParameterError(
+                    f"columns is not given, and {columns[column]} and {name} may both be {column}; allowed: a mapping "
+                    "with columns."
+                )
+            columns[column] = name
+    return columns, {"rtt": units.pop()} if len(units) == 1 else {}
 
 
 def _yaml(path):
     if not isinstance(path, str | PathLike):
         raise refusal("mapping", path, "a dict, or the path of a file in YAML")
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ParameterError(f"{path}: not a mapping in YAML: {error}") from error
+    content = read_yaml(path, "mapping")
     if not isinstance(content, dict):
         raise refusal(f"content of {path}", content, f"a mapping with the keys {', '.join(KEYS)}")
     return content
@@ -181,7 +225,7 @@ def _layout(mapping, path, where):
         )
     layout |= {key: mapping[key] for key in csv_only}
     delimiter, decimal, comment = (
-        layout.get(key, default) for key, default in zip(CSV_ONLY, ",.#", strict=True)
+        layout.get(key, default) for key, default in zip(CSV_ONLY, ",.#", strict=False)
     )
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise refusal(f"{where}: delimiter", delimiter, "one character, not a quote or line break")
@@ -189,6 +233,11 @@ def _layout(mapping, path, where):
         raise refusal(f"{where}: decimal", decimal, f"'.' or ',', and not the delimiter, {delimiter!r}")
     if not isinstance(comment, str) or not comment:
         raise refusal(f"{where}: comment", comment, "the text that begins a comment")
+    header = layout.get("header")
+    if header is not None and (
+        not isinstance(header, list) or not all(isinstance(name, str) and name for name in header)
+    ):
+        raise refusal(f"{where}: header", header, "a list of names, for a file whose first line is data")
     missing = mapping.get("missing", [])
     if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
         raise refusal(f"{where}: missing", missing, "a list of texts")

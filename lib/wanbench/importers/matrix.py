@@ -1,14 +1,15 @@
 """
 Latency matrices: regions down the side and along the top, a round-trip time in each cell.
 
-Wide CSV or TSV, as spreadsheets, grids of measurements and the clouds' own pages give them; `markdown` finds such
-tables in a document.
+Wide CSV or TSV, as spreadsheets, grids of measurements and the clouds' own pages give them, or nested objects in JSON,
+as cloudping.co gives them; `markdown` finds such tables in a document.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from .. import tables
 from ..checks import refusal
 from ..errors import RawDataError
 from ..ingest import content
+from ..ingest.other_tools import recognised
 from .assemble import finished
 from .grid import MATRIX, Grid, MatrixTimes, NoMatrixError, read_grid
 from .provenance import check_about, read_bytes, source_of_bytes
+from .sheet import AS_TEXT
 
 MAX_BYTES = 1 << 24
 """16 MiB, decompressed: 40 bytes for each cell of the largest matrix."""
@@ -41,12 +44,13 @@ def read_matrix(
     about: Mapping[str, str] | None = None,
 ) -> dict:
     """
-    Tables of a latency matrix in CSV or TSV: tests, pings, sources, unread, flags.
+    Tables of a latency matrix in CSV, TSV or JSON: tests, pings, sources, unread, flags.
 
     The first column names the regions that measure, the first line the regions that answer, in any form that
     `region_from` reads. Names may take two columns or two lines (cloud and code, or name and code). Cells are times,
     with or without a unit; an empty cell, "-" or "N/A" means that nothing was measured, so a triangle is enough.
-    Every time is a separate test, also where a pair occurs twice.
+    Every time is a separate test, also where a pair occurs twice. In JSON, regions that measure are names in an object
+    (or in its member `data`), whose values are objects of answering regions to times.
 
     Table unread lists what was skipped: each cell that is not a time, each name that is not one region, and in one
     row each the number of values from a region to itself and the pairs without a value in either direction.
@@ -62,7 +66,7 @@ def read_matrix(
         Unit of cells without one. Default: as in the corner, else ms.
     transposed : bool, optional
         Whether the first column holds the regions that answer and the first line the ones that measure. Default: what
-        the corner says ("To \\ From"), else False.
+        the corner says ("To \\ From", "Server / Client"), else False; a corner whose roles leave it open is refused.
     delimiter : optional
         Default: the first of tab, semicolon, comma and bar that separates the lines.
     decimal : "." or ",", optional
@@ -75,7 +79,7 @@ def read_matrix(
     RawDataError
         If the file cannot be read, is not such a matrix, or has no cell that can be read.
     ParameterError
-        If a parameter has a value that is not allowed, or the statistic is not known.
+        If a parameter has a value that is not allowed, or the statistic or the direction is not known.
     """
     check_about(about)
     if delimiter is not None and (
@@ -83,14 +87,16 @@ def read_matrix(
     ):
         raise refusal("delimiter", delimiter, "one character, not a quote or line break")
     text, source = read_text(path, about)
+    nested = text.lstrip().startswith("{")
     delimiter = delimiter or _delimiter(text)
-    grid = _grid(path, text, delimiter)
+    grid = _of_json(path, text) if nested else _grid(path, text, delimiter)
     settings = {"cloud": cloud, "unit": unit, "transposed": transposed, "decimal": decimal}
     matrix = MatrixTimes()
     try:
         column = read_grid(grid, matrix, statistic=statistic, comma_likely=delimiter == ";", **settings)
     except NoMatrixError as error:
-        raise RawDataError(path, grid.lines[0] if grid.lines else None, error, MATRIX) from None
+        expected = MATRIX + recognised(text)
+        raise RawDataError(path, grid.lines[0] if grid.lines else None, error, expected) from None
     return tables_of(path, source, [(column, matrix)])
 
 
@@ -114,6 +120,32 @@ def _delimiter(text):
         if sum(delimiter in line for line in lines) * 2 >= len(lines) > 0:
             return delimiter
     return ","
+
+
+def _of_json(path, text):
+    """A row per member of an object of objects, of this object or of its member `data`; other texts are its caption."""
+    wanted = "an object of regions to objects of regions to times"
+    try:
+        found = json.loads(text, **AS_TEXT)
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, getattr(error, "lineno", None), error, "a latency matrix in JSON") from None
+    cells = found.get("data", found)
+    if not isinstance(cells, dict) or not all(isinstance(row, dict) for row in cells.values()):
+        raise RawDataError(path, 1, text, wanted)
+    tops = list(dict.fromkeys(top for row in cells.values() for top in row))
+    if len(tops) >= MAX_COLUMNS or len(cells) >= MAX_ROWS:
+        raise RawDataError(path, 1, "more", f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns")
+    rows = [
+        ["", *tops],
+        *(
+            [side, *("" if row.get(top) is None else str(row[top]) for top in tops)]
+            for side, row in cells.items()
+        ),
+    ]
+    about = found.get("metadata")
+    texts = about.values() if isinstance(about, dict) else ()
+    above = " ".join(f"({value.replace('_', '')})" for value in texts if isinstance(value, str))
+    return Grid(rows, [1] * len(rows), above)
 
 
 def _grid(path, text, delimiter):

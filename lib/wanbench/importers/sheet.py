@@ -170,15 +170,17 @@ def shown(found) -> str:
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
-def read_csv(path, *, delimiter: str = ",", comment: str | None = None, about=None) -> Sheet:
+def read_csv(
+    path, *, delimiter: str = ",", comment: str | None = None, header: Sequence[str] | None = None, about=None
+) -> Sheet:
     """
-    A CSV file with a header; every line is a row, so a quoted field cannot hold a line break.
+    A CSV file with a header, unless `header` names its columns; a quoted field cannot hold a line break.
 
     Skips empty lines, and lines that begin with `comment`. A column that occurs several times must hold the same
     values each time. RawDataError if there is no header.
     """
     data = read_bytes(path)
-    kept, bad, header, header_line = [], [], None, None
+    kept, bad, header_line = [], [], None
     text = decoded(path, data)
     plain = text.isascii() and '"' not in text and "\0" not in text
     for number, line in enumerate(text.split("\n"), 1):
@@ -196,6 +198,13 @@ def read_csv(path, *, delimiter: str = ",", comment: str | None = None, about=No
     if header is None:
         raise RawDataError(path, None, "nothing" if not data else "no header", "CSV with a header")
     return _sheet(path, data, header, header_line, kept, bad, about)
+
+
+def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
+    """A file of rows: "csv" with the arguments of `read_csv`, "jsonl" or "parquet"."""
+    if format == "csv":
+        return read_csv(path, about=about, **how)
+    return (read_jsonl if format == "jsonl" else read_parquet)(path, about=about)
 
 
 def _sheet(path, data, header, header_line, kept, bad, about):

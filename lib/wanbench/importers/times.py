@@ -8,24 +8,8 @@ from collections.abc import Iterable
 from ..checks import check_choice
 
 MISSING = (
-    "",
-    "-",
-    "--",
-    "–",
-    "—",
-    "n/a",
-    "na",
-    "n.a.",
-    "nan",
-    "null",
-    "none",
-    "x",
-    "*",
-    "?",
-    ".",
-    "...",
-    "…",
-)
+    "", "-", "--", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "x", "*", "?", ".", "...", "…",
+)  # fmt: skip
 """What stands in a cell, in small letters, where nothing was measured."""
 UNITS = {
     "ms": 1.0, "msec": 1.0, "msecs": 1.0, "millisecond": 1.0, "milliseconds": 1.0,

@@ -2,8 +2,8 @@
 From raw files to tables: a module (or folder) per tool, named like the experiment that runs it.
 
 `readers` maps files to readers, `run` reads run folders and loose files, and `rows` joins the results into tables.
-`content`, `formats`, `json_values` and `iperf3_documents` open and decode files. `pairs`, `per_test` and `setting`
-summarise tables; `account` counts the outcome of every attempt.
+`content`, `formats`, `json_values` and `iperf3_documents` open and decode files, and `other_tools` names those that are
+not read. `pairs`, `per_test` and `setting` summarise tables; `account` counts the outcome of every attempt.
 
 >>> import wanbench
 >>> wanbench.ingest.read_run("no/such/folder")

@@ -21,18 +21,18 @@ from . import (
     kafka_fault,
     kafka_load,
     kafka_open_loop,
-    kafka_probe,
     kafka_rate_search,
     lab_counters,
     link_samples,
     netperf,
     openmessaging,
     ping,
+    processor_use,
 )
 from .content import plain_name
 from .rows import Rows
 
-NO_DATA = (".stderr.txt", ".server.txt")
+NO_DATA = (".stderr.txt", ".server.txt", ".driver.json")
 """Endings of files in a run folder that only the reader of a neighbouring file reads."""
 
 
@@ -76,6 +76,7 @@ READERS = (
     Reader("broker_metrics", broker_metrics.read, "*.prom.txt", loose=True),
     Reader("broker_processors", broker_processors.read, "*.processors.jsonl"),
     Reader("cloudwatch", cloudwatch.read, "*.cloudwatch.json", loose=True),
+    Reader("processor_use", processor_use.read, "*.processors.jsonl"),
     Reader("kafka_cluster", broker_pauses.read, "*.jvm*.log", loose=True),
     Reader("kafka_cluster", broker_pauses.read, "*.server*.log"),
     Reader("kafka_fault", kafka_fault.read, "*.fault.json"),
@@ -84,7 +85,6 @@ READERS = (
     Reader("kafka_load", kafka_load.read_batches, "*.batches.json"),
     Reader("kafka_load", kafka_load.read_times, "*.times.json"),
     Reader("kafka_open_loop", kafka_open_loop.read, "*.load.json"),
-    Reader("kafka_probe", kafka_probe.read, "*.probe.json"),
     Reader("kafka_rate_search", kafka_rate_search.read, "*.search.json"),
     Reader("end_to_end", kafka_load.read_round_trips, loose=True),
     Reader("openmessaging", openmessaging.read, "*.result.json", loose=True),

@@ -13,6 +13,7 @@ from ..checks import refusal
 from ..errors import ParameterError, RawDataError
 from ..runs import Run
 from .lab_counters import of_all_sessions
+from .other_tools import recognised_file
 from .readers import ALWAYS, Reader, reader_in_run, reader_of
 from .rows import Rows, joined
 from .trials import of_plan, trials
@@ -101,13 +102,15 @@ class _Files:
             for name, rows in reader.read(path).items():
                 self._rows.setdefault(name, []).append((rows, context))
         except RawDataError as error:
+            foreign = sha256 is None and _plain(path) == str(path)
+            other = recognised_file(path, reader.experiment) if foreign else ""
             self._unread.append(
                 {
                     "run_id": self._run_id,
                     "path": _plain(context["source_file"]),
                     "line_number": error.line_number,
                     "found": _plain(error.found),
-                    "expected": _plain(error.expected),
+                    "expected": _plain(error.expected) + other,
                 }
             )
 

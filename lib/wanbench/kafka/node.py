@@ -150,8 +150,6 @@ class Node:
     def thaw(self) -> None:
         """Resume a frozen process."""
         self._signal("CONT")
-        if self._process is not None:
-            self._process.resume()
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
         """Replace `settings`; the process reads them at its next start."""

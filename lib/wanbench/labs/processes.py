@@ -22,7 +22,7 @@ GRACE_S = 2.0
 
 class EnteredProcess(Process):
     """
-    A command that another program, such as nsenter, runs for us as its only child.
+    A command that another program, such as unshare, runs for us as its only child.
 
     What it prints goes to files that have no name, so it never waits for a reader and leaves nothing behind.
 
@@ -95,17 +95,13 @@ class EnteredProcess(Process):
         self.ask_to_end()
         return self.end_by(time.monotonic() + GRACE_S)
 
-    def resume(self) -> None:
-        # nsenter stops itself when its command is stopped by a signal, and would not notice the end.
-        self._front.send_signal(signal.SIGCONT)
-
     def ask_to_end(self) -> None:
-        """Send SIGTERM to the command and what it started, if it still runs."""
+        """Send SIGTERM to the command and what it started, if it still runs; wake it if it is frozen."""
         deadline = time.monotonic() + GRACE_S
-        self.resume()
         # A command so young that the program in front has not started it yet cannot be asked.
         while not self._has_ended(0) and not self._signal(signal.SIGTERM) and time.monotonic() < deadline:
             time.sleep(0.001)
+        self._signal(signal.SIGCONT)
 
     def end_by(self, deadline: float) -> Completed:
         """Wait for the end until a time of the monotonic clock, then kill."""

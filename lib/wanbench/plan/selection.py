@@ -9,12 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
+from ..checks import refusal
 from ..errors import ParameterError
 from ..regions import catalogue, distance_km
 
 Pair = tuple[str, str]
 _PLANNED = ("aws", "azure", "gcp")
-_NAME = re.compile(r"[a-z][a-z0-9]*:[a-z0-9]+(-[a-z0-9]+)*")
+MAX_NAME = 80
+"""Characters of a region's name: the name of a raw file has two of them, 90 others, and at most 255 in all."""
+_CATALOGUED = re.compile(r"[a-z][a-z0-9]*:[a-z0-9]+(-[a-z0-9]+)*")
+_IN_FILE_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def cloud(region: str) -> str:
@@ -31,10 +35,19 @@ def check_region(name: str) -> str:
     >>> check_region("aws:eu-west-1")
     'aws:eu-west-1'
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ParameterError(
-            f"region is {name!r}; allowed: '<cloud>:<code>' in lower case, such as 'aws:eu-west-1'."
-        )
+    return _checked(name, _CATALOGUED, "'<cloud>:<code>' in lower case, such as 'aws:eu-west-1'")
+
+
+def check_any_region(name: str) -> str:
+    """Return the name of a region, in or out of the catalogue, if raw files can be named after it."""
+    return _checked(
+        name, _IN_FILE_NAMES, "letters, digits, '.', '_', ':' and '-', the first a letter or digit"
+    )
+
+
+def _checked(name, pattern, allowed):
+    if not isinstance(name, str) or len(name) > MAX_NAME or not pattern.fullmatch(name):
+        raise refusal("region", name, f"{allowed}, at most {MAX_NAME} characters")
     return name
 
 

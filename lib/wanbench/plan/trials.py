@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import ParameterError
 from .plan import Plan, Test
+from .selection import check_any_region
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def make_trials(
     Parameters
     ----------
     from_region, to_region : str
-        The pair: regions of the clients and of the servers.
+        The pair: regions of the clients and of the servers. Raw files are named after them.
     more_regions : sequence of str
         Further regions of the lab, such as those of more brokers and clients.
     rate_bps : float, optional
@@ -52,6 +53,8 @@ def make_trials(
     seed : int
         Kept with the plan; also the seed of the lab's loss and jitter.
     """
+    for region in (from_region, to_region, *more_regions):
+        check_any_region(region)
     trials = list(trials)
     if not trials:
         raise ParameterError("A plan needs at least one trial.")

@@ -84,7 +84,7 @@ def _copies(table, frame) -> list[dict]:
     many = frame[rtts].notna().sum(axis=1) >= MIN_VALUES
     timed = frame.started_at_utc.notna() & ~_shared_times(frame, keys)
     telling = timed | ((many | (_digits(frame[values]) >= MIN_DIGITS)) & ~_coarse(frame, keys, values))
-    twice = frame.duplicated(keys) & telling & (given > 0) & frame.from_region.notna()
+    twice = frame.duplicated(keys) & telling & (given > 0) & frame[PAIR].notna().all(axis=1)
     return _flags(table, frame, twice, "the same pair, time and values as an earlier row")
 
 

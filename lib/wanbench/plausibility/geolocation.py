@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..formatting import count, number
 from ..regions import LIGHT_RTT_MS_PER_KM
 from .positions import EARTH_RADIUS_KM, SPHERE_SLACK, destination, great_circle_km
 
@@ -56,16 +55,6 @@ class Area:
             self.discs.longitude_deg.to_numpy(),
         )
         return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)
-
-    def __str__(self) -> str:
-        discs = count(len(self.discs), "disc")
-        if self.empty:
-            return f"The RTTs of {self.region} allow no place on earth ({discs} without a common point)."
-        middle = position(self.latitude_deg, self.longitude_deg)
-        return (
-            f"The RTTs of {self.region} allow {number(self.area_km2, -3)} km2 around {middle}, at most "
-            f"{self.radius_km:,.0f} km from there ({discs})."
-        )
 
 
 def position(latitude: float, longitude: float) -> str:

@@ -75,7 +75,7 @@ def rtt_ms(frame: pd.DataFrame, rtts: pd.DataFrame) -> np.ndarray:
     """The minimum RTT of each row's pair, in either direction; NaN where there is none."""
     ends = [np.minimum(rtts.from_region, rtts.to_region), np.maximum(rtts.from_region, rtts.to_region)]
     minimum = rtts.rtt_ms.groupby(ends).min().to_dict()
-    ways = zip(frame.from_region.astype(str), frame.to_region.astype(str), strict=True)
+    ways = zip(frame.from_region.fillna(""), frame.to_region.fillna(""), strict=True)
     return np.array([minimum.get(tuple(sorted(way)), np.nan) for way in ways], dtype=float)
 
 
@@ -95,6 +95,6 @@ def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
 def _shared(column: Column, low: np.ndarray, high: np.ndarray) -> bool:
     """Whether half of the slow rows have a sender, and half a receiver, that fast rows also have."""
     return all(
-        ends.iloc[low].isin(set(ends.iloc[high])).mean() >= SHARED_ENDS
+        ends.iloc[low].isin(set(ends.iloc[high].dropna())).mean() >= SHARED_ENDS
         for ends in (column.sender, column.receiver)
     )

@@ -40,7 +40,7 @@ def check(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
     """A flag per sending cloud with such a cluster; `limits` are the known ceilings of the rows, else NaN."""
     flags = []
     clouds = column.sender.astype("str").str.partition(":")[0]
-    open_rows = (column.rate > 0).to_numpy() & np.isnan(limits)
+    open_rows = (column.rate > 0).to_numpy() & np.isnan(limits) & clouds.notna().to_numpy()
     for cloud in sorted(clouds[open_rows].unique()):
         rows = np.flatnonzero(open_rows & (clouds == cloud).to_numpy())
         rates = column.rate.iloc[rows].to_numpy(dtype=float)

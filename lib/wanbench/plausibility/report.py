@@ -36,17 +36,6 @@ class Report:
     flags: pd.DataFrame
     sentences: tuple[str, ...]
 
-    def table(self) -> pd.DataFrame:
-        """The number of flags by rule, verdict and scope."""
-        keys = ["rule", "verdict", "scope"]
-        return self.flags.groupby(keys, as_index=False).size().rename(columns={"size": "n"})
-
-    def figure(self):
-        """Flags by rule, as bars."""
-        from .flags_figure import flags_by_rule
-
-        return flags_by_rule(self.flags)
-
     def __str__(self) -> str:
         return " ".join(self.sentences)
 

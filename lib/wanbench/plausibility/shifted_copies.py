@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from ..formatting import count
-from .duplicates import CHANCE, VALUES
+from .duplicates import CHANCE, PAIR, VALUES
 from .observations import row_names
 from .rate_units import rounding
 from .rule import SUSPECT, Rule
@@ -42,12 +42,11 @@ def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
 
 def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
     values = [name for name in VALUES[table] if name in frame and frame[name].notna().any()]
-    frame = frame.assign(row=row_names(table, frame))
-    timed = frame[frame.started_at_utc.notna() & frame[values].notna().any(axis=1)] if values else frame[:0]
-    timed = timed.reset_index(drop=True)
+    frame = frame.assign(row=row_names(table, frame)).dropna(subset=[*PAIR, "started_at_utc"])
+    timed = frame.dropna(subset=values, how="all").reset_index(drop=True)
     if timed.empty or not any(_has_fine_steps(timed[name]) for name in values) or _often_equal(timed, values):
         return []
-    ends = ["from_region", "to_region"] + (["direction"] if "direction" in timed else [])
+    ends = [*PAIR, *(["direction"] if "direction" in timed else [])]
     first = timed.groupby([*ends, *values], dropna=False, sort=False).started_at_utc.transform("min")
     shift = timed.started_at_utc - first
     again = shift > pd.Timedelta(0)
@@ -83,9 +82,7 @@ def _has_fine_steps(values: pd.Series) -> bool:
 
 def _often_equal(frame: pd.DataFrame, values: list[str]) -> bool:
     """Whether the two directions of a pair, which are independent, often have equal values."""
-    there = frame.drop_duplicates(["from_region", "to_region"]).set_index(["from_region", "to_region"])[
-        values
-    ]
+    there = frame.drop_duplicates(PAIR).set_index(PAIR)[values]
     back = there.rename_axis(["to_region", "from_region"]).swaplevel().reindex(there.index)
     both = back.notna().any(axis=1)
     equal = (there.fillna(-1) == back.fillna(-1)).all(axis=1)

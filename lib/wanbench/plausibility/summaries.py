@@ -1,4 +1,4 @@
-"""Impossible summaries: percentiles out of order, spreads too large, more echoes lost than sent."""
+"""Impossible summaries: percentiles out of order, spreads too large, totals that do not fit their intervals."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from ..formatting import count, number
+from ..formatting import count, number, quantity
 from .observations import row_names
 from .rule import IMPOSSIBLE, SUSPECT, Rule
 
 RULE = Rule(
     "summary",
-    "minimum <= median, mean, percentiles in order <= maximum; the standard deviation fits them; n lost <= n sent.",
+    "minimum <= median, mean, percentiles in order <= maximum; the standard deviation fits them; n lost <= n sent; a "
+    "total fits the intervals that it counts.",
     "sd^2 <= 2 (max - mean)(mean - min) + 2 mean x 1 us, and sd >= (max - min) / sqrt(2 n sent); tolerance: the "
     "rounding of the columns. The factor 2 is n / (n - 1) of two echoes; the last term is by how much ping's "
-    "mdev exceeds a standard deviation, because it cuts the mean to whole us",
+    "mdev exceeds a standard deviation, because it cuts the mean to whole us. A rate is at most 1 % "
+    "above that of iperf3's intervals, without the omitted ones; records and maximum latencies of Kafka's perf tools "
+    "are at least those of their intervals, and quantiles of OpenMessaging Benchmark at least the lowest of them",
     "Bhatia & Davis 2000, A better bound on the variance; von Szokefalvi Nagy 1918",
 )
 ORDER = {
@@ -41,6 +44,17 @@ DECIMALS_SHARE = 1 / 3
 CUT_MS = 0.001
 """ping cuts its mean to whole microseconds before it computes mdev."""
 THOUSAND = 1000
+PARTS = (
+    ("producers", "producer_windows", ["producer"], {"records": "sum", "max_latency_ms": "max"}),
+    ("consumers", "consumer_windows", ["consumer"], {"records": "max"}),
+    ("quantiles", "quantiles of windows", ["what", "quantile"], {"latency_ms": "min"}),
+)
+"""Tables of totals and of their intervals, the columns that tell the totals of a file apart, and their lower bounds."""
+MAX_ABOVE_INTERVALS = 1.01
+"""iperf3 reads the clock for intervals and total a moment apart; over 78 files they differ by 0.2 % at most."""
+OMITTED = "the total counts more than its intervals, as that of old versions of iperf3 with -O, or is of another test"
+MIN_COVERED = 0.8
+"""Intervals over less of the transfer's time may have other rates than the rest of it."""
 
 
 def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
@@ -55,6 +69,69 @@ def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
             flags += _out_of_order(table, frame, names, low, high)
         if table == "pings":
             flags += _spread(frame, names)
+    return flags + _against_intervals(tables) + _against_parts(tables)
+
+
+def _against_intervals(tables) -> list[dict]:
+    """Flags of transfers whose rates exceed that of the intervals that iperf3 counts into them."""
+    if not {"transfers", "intervals"} <= set(tables):
+        return []
+    frame, by = tables["transfers"], ["run_id", "source_file", "direction"]
+    rows = tables["intervals"]
+    counted = {name: rows[name].where(~rows.omitted) for name in ("start_s", "end_s")}
+    rows = rows.assign(
+        carried=rows.bytes.where(~rows.omitted), left_out=rows.bytes.where(rows.omitted), **counted
+    )
+    sums = {"carried": "sum", "left_out": "sum", "start_s": "min", "end_s": "max"}
+    sums = rows.groupby(by, dropna=False, sort=False).agg(sums).reset_index()
+    sums = frame[by].merge(sums, on=by, how="left").set_index(frame.index)
+    length, forward = sums.end_s - sums.start_s, frame.direction == "forward"
+    carried, left_out = sums.carried.astype("float64"), sums.left_out.astype("float64")
+    comparable = frame.error.isna() & ~frame.duplicated(by, keep=False)
+    comparable &= length >= MIN_COVERED * frame.duration_s
+    # What was in flight when the omitted time ended arrives later, and is less than half of what it carried.
+    own = (MAX_ABOVE_INTERVALS - 1) * carried
+    there = np.maximum(own, (left_out / 2).where(left_out > 0))
+    names, flags = row_names("transfers", frame), []
+    for column, extra in (
+        ("sent_throughput_bps", own.where(forward)),
+        ("throughput_bps", own.mask(forward, there)),
+    ):
+        rate = frame[column]
+        for k in np.flatnonzero(comparable & (rate > 8 * (carried + extra) / length)):
+            bound = float(8 * carried.iloc[k] / length.iloc[k])
+            found = (
+                f"{quantity(rate.iloc[k], 'bit/s')} where the intervals that were not omitted carried "
+                f"{quantity(bound, 'bit/s')}"
+            )
+            where = {"column_name": column, "value": rate.iloc[k], "bound": bound}
+            flags.append(RULE.flag_row("transfers", frame, names, k, IMPOSSIBLE, found, OMITTED, **where))
+    return flags
+
+
+def _against_parts(tables) -> list[dict]:
+    """Flags of totals that are less than their intervals hold."""
+    if "quantiles" in tables:
+        quantiles = tables["quantiles"]
+        parts = quantiles.window.notna()
+        tables = {**tables, "quantiles": quantiles[~parts], "quantiles of windows": quantiles[parts]}
+    flags = []
+    for table, part, which, columns in PARTS:
+        if table not in tables or part not in tables:
+            continue
+        frame, by = tables[table], ["run_id", "source_file", *which]
+        bounds = tables[part].groupby(by, dropna=False, sort=False).agg(columns).reset_index()
+        bounds = frame[by].merge(bounds, on=by, how="left").set_index(frame.index)
+        names = row_names(table, frame)
+        for column in columns:
+            total = frame[column].astype("float64")
+            largest = total.groupby([frame[name] for name in by], dropna=False).transform("max")
+            bound = bounds[column].astype("float64")
+            for k in np.flatnonzero((total == largest) & (total < bound - _rounding(total, bound))):
+                found = f"{column} is {number(total.iloc[k])}, and its intervals have {number(bound.iloc[k])}"
+                cause = "a total of another run, or a file in which lines of several runs are mixed"
+                where = {"column_name": column, "value": total.iloc[k], "bound": bound.iloc[k]}
+                flags.append(RULE.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
     return flags
 
 

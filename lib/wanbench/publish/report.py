@@ -91,7 +91,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
     try:
         executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
         page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)
-    except WanbenchError as error:
+    except (WanbenchError, OSError) as error:
         return str(error)
     except Exception as error:  # a fault of code must not keep the other pages from being made
         traceback.print_exc(file=stream)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import ParameterError, RawDataError
+from ..files import naming
 
 NAME = "journal.jsonl"
 
@@ -117,7 +118,7 @@ class Journal:
     """
 
     def __init__(self, path: Path):
-        self._lock = threading.Lock()
+        self._path, self._lock = path, threading.Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def append(self, *events: Mapping) -> None:
@@ -131,7 +132,7 @@ class Journal:
                 json.dumps({"event": event["event"], "at_utc": at_utc, **event}, allow_nan=False) + "\n"
             )
         data = "".join(lines).encode()
-        with self._lock:
+        with self._lock, naming(self._path):
             before = os.fstat(self._file).st_size
             try:
                 while data:

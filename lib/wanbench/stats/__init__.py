@@ -32,6 +32,7 @@ from .trials.against_baseline import against_baseline
 from .trials.client_rack import client_rack
 from .trials.limits import limits
 from .trials.placement import placement
+from .trials.processor_roles import processor_roles
 from .trials.rates import trial_rates
 from .trials.scalability import fit_scalability
 from .trials.two_links import compare_links
@@ -68,6 +69,7 @@ __all__ = [
     "physics_check",
     "placement",
     "prediction_coverage",
+    "processor_roles",
     "tails",
     "trial_rates",
     "what_if",

@@ -1,4 +1,4 @@
-"""Tables of Kafka: trials, output of the perf tools, the probe's records, other benchmarks' results."""
+"""Tables of Kafka: trials, output of the perf tools, other benchmarks' results."""
 
 from __future__ import annotations
 
@@ -193,67 +193,6 @@ declare(
     column("unfinished", "text?", "", "producers stopped for not sending all records in time; null: none"),
     column("ended_at_s", "number", "Unix s", "when its tools had ended and its topics were deleted"),
     column("missing", "text?", "", "what the load lacks, such as the summaries of stopped tools"),
-)
-declare(
-    "probes",
-    "one probe: what was sent on schedule, and what happened to it",
-    *CONTEXT,
-    column("interval_s", "number", "s", "between intended send times"),
-    column("record_bytes", "count", "bytes", "payload of a record"),
-    column("n_intended", "count", "records", "send times of the schedule"),
-    column("n_sent", "count", "records", "handed to the producer"),
-    column("n_acknowledged", "count", "records", "acknowledged by the cluster"),
-    column("n_received", "count", "records", "received at least once, by the first group"),
-    column("n_missing", "count", "records", "acknowledged and never received"),
-    column("n_queued", "count?", "records", "sent before the answer to the record ahead; null: not known"),
-    column("n_duplicates", "count", "records", "received once more"),
-    column("n_damaged", "count", "records", "received with a wrong checksum"),
-    column("n_negative", "count", "records", "whose latency is below zero by the clocks"),
-    column("n_clock_limited", "count", "records", "whose latency is less than the uncertainty of the clocks"),
-    column("clock_offset_ms", "number?", "ms", "consumer's less producer's; null: unknown", minimum=None),
-    column("clock_error_ms", "number?", "ms", "maximum error of the offset; null: not known"),
-    column("clock_method", "text", "", "how the offset was found"),
-    column("error", "text?", "", "why the probe did not start; null: it did"),
-)
-declare(
-    "probe_records",
-    "one record of a probe, and each further receipt of it",
-    *CONTEXT,
-    column("sequence", "count", "", "ordinal in the schedule, from 0"),
-    column("group", "count?", "", "the consumer group that received it, from 0; null if none did"),
-    column("partition", "count?", "", "partition it was read from"),
-    column("offset", "count?", "", "its offset there"),
-    column("intended_at_s", "number", "Unix s", "when the schedule wants it sent, by the producer's clock"),
-    column("sent_at_s", "number?", "Unix s", "when it was handed to the producer; null: never"),
-    column(
-        "acknowledged_at_s",
-        "number?",
-        "Unix s",
-        "when the broker acknowledged it to the producer; null: never",
-    ),
-    column("received_at_s", "number?", "Unix s", "when the consumer had it, by its clock; null: never"),
-    column("latency_ms", "number?", "ms", "receipt less intended time, less the clock offset", minimum=None),
-    column("publish_latency_ms", "number?", "ms", "acknowledged less intended time; null: never"),
-    column(
-        "queued", "flag?", "", "sent before the answer to the record ahead; the latency includes that wait"
-    ),
-    column("clock_limited", "flag", "", "the latency is below zero or below the clocks' uncertainty"),
-    column("duplicate", "flag", "", "received before by this group"),
-    column("damaged", "flag", "", "the checksum is wrong"),
-    column("error", "text?", "", "why it was not sent or acknowledged"),
-)
-declare(
-    "histograms",
-    "latencies of one window of a probe as an HdrHistogram",
-    *CONTEXT,
-    column("group", "count", "", "the consumer group, from 0"),
-    column("window", "count", "", "the window's number, from 0, by intended send time"),
-    column("start_s", "number", "Unix s", "start of the window"),
-    column("length_s", "number", "s", "its length"),
-    column("n", "count", "records", "latencies in the histogram"),
-    column("n_negative", "count", "records", "below zero by the clocks: counted as 0 in the histogram"),
-    column("unit", "text", "", "unit of the recorded values", allowed=("us",)),
-    column("histogram", "text", "", "HdrHistogram, V2 encoding, compressed, base64"),
 )
 declare(
     "benchmark_runs",

@@ -13,7 +13,7 @@ declare(
         "source",
         "text",
         "",
-        "its source: sysstat, prometheus, process, producer, consumer, circuit, cloudwatch",
+        "its source: sysstat, prometheus, process, processors, producer, consumer, circuit, cloudwatch",
     ),
     column("host", "text?", "", "the host that it is about; several, with ', ' between, if they share it"),
     column("node_id", "count?", "", "Kafka's number of the broker that it is about; null: about no broker"),

@@ -17,9 +17,9 @@ import pandas as pd
 
 from ... import open_loop
 from ..json_values import Members
-from ..kafka_probe.histograms import encoded_counts
 from ..rows import fitting
 from .files import MOST_SECONDS, Printed, groups, open_load, producers
+from .histograms import encoded_counts
 
 _SETTINGS = (
     "record_bytes", "topics", "partitions", "replication", "producers", "groups", "consumers", "batch_bytes",

@@ -24,8 +24,8 @@ import sys
 import time
 from functools import partial
 
+from .checked_record import HEAD, PROBE, WARM_UP, record
 from .fault_record import Lines, client_settings, numbered
-from .probe_record import HEAD, PROBE, WARM_UP, record
 
 WARM_UP_S = 90.0
 """Timeout of the first connections: the cluster may be electing leaders."""

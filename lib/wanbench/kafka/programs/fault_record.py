@@ -1,7 +1,7 @@
 """
 Shared by the programs of a fault episode: record numbers, librdkafka's settings, and prompt output.
 
-Records are those of a probe (`probe_record`); the upper bits of the sequence are the producer's number.
+Records are those of `checked_record`; the upper bits of the sequence are the producer's number.
 
 Every program prints JSON, one value per line. The first line has `origin_ns`, a Unix time; all times after it are whole
 microseconds since then.
@@ -14,7 +14,7 @@ import logging
 import time
 from collections import deque
 
-from .probe_record import PROBE, line, opened, put
+from .checked_record import PROBE, line, opened, put
 
 SEQUENCE_BITS = 40
 """A million records a second for twelve days."""

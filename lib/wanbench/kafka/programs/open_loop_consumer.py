@@ -26,6 +26,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 
+from .checked_record import line, put
 from .open_loop_record import (
     HEAD,
     NS,
@@ -39,7 +40,6 @@ from .open_loop_record import (
     put_first,
     settings_of,
 )
-from .probe_record import line, put
 
 POLL_S = 0.1
 """How soon a stop is noticed."""

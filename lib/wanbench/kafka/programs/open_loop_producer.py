@@ -36,6 +36,7 @@ from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from functools import partial
 
+from .checked_record import line, put
 from .open_loop_record import (
     HEAD,
     NS,
@@ -49,7 +50,6 @@ from .open_loop_record import (
     put_first,
     settings_of,
 )
-from .probe_record import line, put
 
 WARM_UP_S = 90.0
 """Timeout of the first connections: the cluster may be electing leaders."""

@@ -76,6 +76,11 @@ class Losses(Result):
             )
             if seen := int(own.lost_after_delivery.sum()):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
+            log, deliveries = (
+                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,} in"
+                for place in ("log", "delivery")
+            )
+            parts.append(f"Further copies and records out of order: {log} the log, {deliveries} deliveries.")
         return " ".join(parts)
 
     @property

@@ -1,8 +1,8 @@
 """
 Tails of latencies: quantiles with intervals, two tails compared, verdicts, knees, and rates within an objective.
 
-`of_values`, `of_records`, `of_histograms`, `of_open_loop`, `of_benchmark` make a `Tail`; `TailTrials(name, tails,
-blocks)` holds those of repeated trials. Tables of stepped trials have one row per trial: `block`,
+`of_values`, `of_open_loop`, `of_benchmark` make a `Tail`; `TailTrials(name, tails, blocks)` holds those of repeated
+trials. Tables of stepped trials have one row per trial: `block`,
 `rate_records_per_s`, `tail` (a `Tail`).
 
     quantiles(tail, at) -> Quantiles
@@ -18,7 +18,7 @@ blocks)` holds those of repeated trials. Tables of stepped trials have one row p
 
 from .best_rates import best_rate, searched_rate
 from .knee_rate import knee
-from .latencies import of_benchmark, of_histograms, of_records, of_values, quantiles
+from .latencies import of_benchmark, of_values, quantiles
 from .open_loop import of_open_loop
 from .pauses import causes
 from .repeated import TailTrials, by_step
@@ -32,9 +32,7 @@ __all__ = [
     "causes",
     "knee",
     "of_benchmark",
-    "of_histograms",
     "of_open_loop",
-    "of_records",
     "of_values",
     "per_second",
     "quantiles",

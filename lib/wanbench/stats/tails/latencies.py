@@ -1,14 +1,9 @@
-"""
-Latency distributions of a probe's records, of merged histograms and of another benchmark's result; their quantiles.
-
-Histograms are merged, and percentiles are never averaged. `distribution` defines the intervals.
-"""
+"""Latency distributions of values and of another benchmark's result, and their quantiles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,11 +13,9 @@ from ...errors import ParameterError
 from ...formatting import count
 from ..result import Estimate, Result
 from ..sizes import check_sizes
-from . import histograms, stationarity
 from . import quantile_intervals as order
 from .distribution import Tail
 from .exceedances import Parts, parts_of
-from .probe_latencies import PROBE, queueing_cautions, with_latency
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
@@ -84,73 +77,6 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
     return Tail(name, values, counts, n_lost, parts_of(runs), runs=runs, **more)
 
 
-def of_records(
-    records: pd.DataFrame,
-    *,
-    group: int = 0,
-    name: str = "the probe",
-    warm_up: float | str = "mser",
-    since: str = "intended",
-    what: str = "end to end",
-) -> Tail:
-    """
-    The distribution of a probe's latencies, as one consumer group saw them.
-
-    First receipts count. A record that was due and never received by this group counts as slower than all others.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Table probe_records of one probe or several; each test and attempt is a run.
-    warm_up : "mser", or a number
-        Cut at the start of each run: by `wanbench.stats.tails.stationarity.warm_up`, or so many seconds.
-    since : "intended" or "sent"
-        Count latency from the intended send time, or from the actual one as the OpenMessaging Benchmark does. The
-        latter leaves out the time that a record waits for a late producer.
-    what : "end to end" or "publish"
-        Until receipt, or until acknowledgement to the producer; a record never acknowledged then counts as lost.
-
-    Raises
-    ------
-    ParameterError
-        If this group has no records, or their latencies are unknown because the offset between the clocks is.
-    """
-    rows = with_latency(records, what, group, since, name)
-    keys = [key for key in PROBE if key in records]
-    runs, cautions, n_cut = [], [], 0
-    for _, run in records.groupby(keys, dropna=False, sort=False) if keys else [(None, records)]:
-        latencies = rows.loc[rows.index.isin(run.index)].set_index("sequence").latency_ms
-        once = run.drop_duplicates("sequence").sort_values("sequence")
-        values = latencies.reindex(once.sequence).fillna(inf).to_numpy()
-        cut, more = stationarity.cut(values, once.intended_at_s.to_numpy(), warm_up)
-        runs.append(values[cut:])
-        n_cut += cut
-        cautions += more
-    cautions += [*stationarity.drift_cautions(runs), *queueing_cautions(records)]
-    return replace(of_values(runs, name), n_cut=n_cut, cautions=tuple(dict.fromkeys(cautions)))
-
-
-def of_histograms(frame: pd.DataFrame, *, group: int = 0, name: str = "the probe") -> Tail:
-    """
-    The distribution of merged histograms: table histograms of one run or several.
-
-    Lost records are in no histogram, so they are left out.
-    """
-    rows = frame[frame.group == group]
-    if rows.empty:
-        raise ParameterError(f"{name}: no histogram of group {group}.")
-    keys = [key for key in ("run_id", "test_id", "attempt") if key in rows]
-    by_run = [part for _, part in rows.groupby(keys, dropna=False, sort=False)] if keys else [rows]
-    windows = [histograms.decoded(text) for part in by_run for text in part.sort_values("window").histogram]
-    values_us, counts = histograms.summed(windows)
-    parts = Parts(
-        np.repeat(np.arange(len(by_run)), [len(part) for part in by_run]),
-        np.array([counts.sum() for _, counts in windows], dtype=float),
-        lambda x: np.array([counts[us <= x * 1_000 + 1e-6].sum() for us, counts in windows], dtype=float),
-    )
-    return Tail(name, values_us / 1_000, counts, parts=parts)
-
-
 def of_benchmark(
     quantiles: pd.DataFrame,
     windows: pd.DataFrame,
@@ -163,7 +89,7 @@ def of_benchmark(
     The distribution behind one result of the OpenMessaging Benchmark, from its reported quantiles.
 
     Its end-to-end latency counts from the actual send time, in whole milliseconds of two wall clocks, and drops values
-    of zero or less; `resolution_ms` is then 1. Compare it with a probe that ran before or after it, not at the same
+    of zero or less; `resolution_ms` is then 1. Compare it with a load that ran before or after it, not at the same
     time: each adds to the other's latency.
 
     Parameters

@@ -8,7 +8,7 @@ import pandas as pd
 from ...checks import check_choice, check_columns, refusal
 from ...errors import ParameterError
 from ...formatting import count, number
-from . import histograms, stationarity
+from . import histograms
 from .distribution import Tail
 from .exceedances import Parts
 
@@ -19,6 +19,8 @@ MARKED, MSER = "marked", "mser"
 NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "clock_error_ms", "histogram")
 CLOCK_LIMITED = 0.01
 """From this share of latencies below the clocks' uncertainty on, there is a caution."""
+MIN_SECONDS = 20
+"""Fewer cannot show a warm-up."""
 
 
 def of_open_loop(
@@ -46,7 +48,7 @@ def of_open_loop(
         Only the receipts of this consumer group. None: those of every group.
     warm_up : "marked", "mser" or a number
         The part left out at the start of each load: the seconds marked as warm-up, the seconds cut by
-        `wanbench.stats.tails.stationarity.start_of_steady_state` of their medians, or a number of seconds.
+        `start_of_steady_state` of their medians, or a number of seconds.
 
     Raises
     ------
@@ -110,7 +112,7 @@ def _first_that_counts(load: pd.DataFrame, seconds: list, rule: str | float) -> 
         medians = np.array([_median(*second) for second in seconds])
         finite = medians[np.isfinite(medians)]
         medians[~np.isfinite(medians)] = finite.max() if len(finite) else 1.0
-        return stationarity.start_of_steady_state(np.log(np.maximum(medians, 1.0)))
+        return start_of_steady_state(np.log(np.maximum(medians, 1.0)))
     if isinstance(rule, bool) or not isinstance(rule, int | float) or not 0 <= rule < float("inf"):
         raise refusal("warm_up", rule, f"{MARKED!r}, {MSER!r} or a number of seconds from 0")
     return int(np.ceil(rule))
@@ -138,3 +140,24 @@ def _cautions(loads: list[pd.DataFrame], values_us, counts, error_ms: float) -> 
             f"{number(error_ms)} ms"
         )
     return tuple(cautions)
+
+
+def start_of_steady_state(values: np.ndarray) -> int:
+    """
+    Number of values to cut from the start, by MSER (White 1997); 0 with fewer than `MIN_SECONDS`.
+
+    The start that leaves the smallest standard error of the mean of what remains; at most half is cut.
+
+    >>> start_of_steady_state(np.r_[np.linspace(300, 30, 10), np.tile([20.0, 21.0, 20.5, 21.5, 20.2], 9)])
+    10
+    """
+    n = len(values)
+    if n < MIN_SECONDS:
+        return 0
+    starts = np.arange(n // 2 + 1)
+    left = n - starts
+    sums = np.cumsum(values[::-1])[::-1][starts]
+    squares = np.cumsum(values[::-1] ** 2)[::-1][starts]
+    spread = squares - sums**2 / left
+    spread[spread < 1e-12 * squares] = 0.0  # rounding must not choose between starts of a constant series
+    return int(starts[np.argmin(spread / left**2)])

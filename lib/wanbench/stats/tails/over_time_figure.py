@@ -1,4 +1,4 @@
-"""Latency over time, per record or per second, above the brokers' pauses."""
+"""Latency per second over time, above the brokers' pauses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIN_PX = 3
 
 
 def over_time(
-    records: pd.DataFrame,
+    seconds: pd.DataFrame,
     *,
     group: int = 0,
     pauses: pd.DataFrame | None = None,
@@ -34,10 +34,8 @@ def over_time(
 
     Parameters
     ----------
-    records : DataFrame
-        Table probe_records: first receipts are points, records that were never received crosses; of many records, every
-        k-th is drawn and all of the slowest. Or the result of `per_second`, open_loop_histograms or histograms: lines
-        of median, p99 and maximum per second.
+    seconds : DataFrame
+        The result of `per_second`, or table open_loop_histograms: lines of median, p99 and maximum per second.
     pauses : DataFrame, optional
         Table broker_pauses: a row of marks per node and kind, from the start to the end of each pause.
     what : "end to end" or "publish"
@@ -46,9 +44,7 @@ def over_time(
     figure = (
         make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06) if pauses is not None else go.Figure()
     )
-    by_second = "p50_ms" in records or "histogram" in records
-    draw = _draw_seconds if by_second else _draw_records
-    start_s, end_s, table, said = draw(figure, records, group, what)
+    start_s, end_s, table, said = _draw_seconds(figure, seconds, group, what)
     if pauses is None:
         figure.update_xaxes(title="intended send time (s since the first)")
     else:
@@ -77,36 +73,6 @@ def causes(result: Causes, *, note: str = "", **options) -> go.Figure:
         first = next(iter(first.groupby(keys, dropna=False, sort=False)))[1]
     options = {"title": "Latency and pauses of brokers over time", "pauses": result.pauses} | options
     return over_time(first, note=note or result.sentence, **options)
-
-
-def _draw_records(figure, records, group, what):
-    del what
-    seen = records[(records.group == group).fillna(False) & ~records.duplicate & records.latency_ms.notna()]
-    if seen.empty:
-        raise ParameterError(f"table probe_records has no latency of group {group}.")
-    never = records[~records.sequence.isin(seen.sequence)].drop_duplicates("sequence")
-    start_s = records.intended_at_s.min()
-    slow = seen.nlargest(min(len(seen), theme.MAX_POINTS // 4), "latency_ms").index
-    step = max(1, len(seen) // theme.MAX_POINTS)
-    shown = seen[seen.index.isin(slow) | (np.arange(len(seen)) % step == 0)]
-    points = {"size": 4, "color": theme.WITHIN, "opacity": 0.6}
-    times = shown.intended_at_s - start_s
-    figure.add_scatter(x=times, y=shown.latency_ms, mode="markers", marker=points, name="received")
-    if len(never):
-        crosses = {"size": 8, "color": theme.OUTSIDE, "symbol": "x"}
-        top = [float(seen.latency_ms.max())] * len(never)
-        figure.add_scatter(
-            x=never.intended_at_s - start_s, y=top, mode="markers", marker=crosses, name="never received"
-        )
-    every = "Every record." if step == 1 else f"Every {step}th record, and all of the slowest."
-    counted = f"{count(len(seen), 'record')} received, {count(len(never), 'record')} never"
-    said = {
-        "subtitle": f"{every} {counted}.",
-        "alt": f"Latency of each record over time. {counted}; the slowest took {seen.latency_ms.max():.0f} ms.",
-        "caption": f"{counted}.",
-    }
-    table = pd.DataFrame({"intended_s": times, "latency_ms": shown.latency_ms})
-    return start_s, records.intended_at_s.max(), table, said
 
 
 def _draw_seconds(figure, frame, group, what):

@@ -114,7 +114,7 @@ def causes(
     Parameters
     ----------
     latencies : DataFrame
-        Table open_loop_histograms, histograms or probe_records, or the result of `per_second` for one of them.
+        Table open_loop_histograms, or the result of `per_second`.
     pauses : DataFrame or None
         Table broker_pauses; None if the run has no such table. If both tables have run_id, pauses are matched only to
         seconds of their own run.

@@ -1,13 +1,10 @@
-"""
-Measurements that ran concurrently with the load of a trial: pings, background traffic, packets on the link, probes.
-"""
+"""Measurements that ran concurrently with the load of a trial: pings, background traffic, packets on the link."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from ...formatting import count
 from ..lab import utilisation
 from ..lab.utilisation import KEY
 from ..tcp.mathis import MSS_BYTES
@@ -109,23 +106,6 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataF
     headers_bps = 8 * result._headers * result.background_packets_per_s
     result["background_wire_bps"] = result.measured_background_bps + headers_bps
     return result.drop(columns=["_payload", "_headers"]).reset_index()
-
-
-def probes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per test: probe_records_per_s, summed over all probes that started."""
-    began = rows[rows.error.isna()]
-    rates = began[KEY].assign(probe_records_per_s=1 / began.interval_s.astype("float64"))
-    return rates.groupby(KEY, as_index=False).sum()
-
-
-def cautions(rates: pd.DataFrame) -> list[str]:
-    """Cautions for trials with a probe."""
-    n = int(rates.probe_records_per_s.notna().sum())
-    text = (
-        f"in {count(n, 'trial')} a probe ran with the load and slowed it: compare them only "
-        "with others that had a probe"
-    )
-    return [text] if n else []
 
 
 def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:

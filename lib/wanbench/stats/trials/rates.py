@@ -33,7 +33,7 @@ BY_LOG = "the log"
 BY_LINES = "the producers' lines, batches taken as full"
 NEEDED = (
     "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
-    "link_samples", "probes",
+    "link_samples",
 )  # fmt: skip
 COVERED = 0.9
 """
@@ -90,7 +90,6 @@ class TrialRates(Result):
           those of several lines or producers cannot be combined,
         - `n_producers`, `n_producer_errors`,
         - `behind_s`: how far the slowest producer was behind its target rate, at its last line inside,
-        - `probe_records_per_s`: of concurrent probes; null without,
         - the columns of `concurrent`: round trips, background, packets and utilisation of the link; and
           `rx_own_packets_per_s`: packets towards the brokers less the background's.
     seconds : DataFrame
@@ -200,7 +199,7 @@ class TrialRates(Result):
         short = int((rates.background_covered < COVERED).sum())
         if short:
             notes.append(f"in {count(short, 'trial')} the background did not cover all counted seconds")
-        notes += [*producers.cautions(rates), *concurrent.cautions(rates)]
+        notes += [*producers.cautions(rates)]
         errors = int((rates.n_producer_errors > 0).sum())
         if errors:
             notes.append(f"in {count(errors, 'trial')} producers printed errors or warnings")
@@ -241,8 +240,8 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
     Parameters
     ----------
     tables : mapping
-        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals, link_samples,
-        probes; all but the first two may be missing.
+        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals, link_samples;
+        all but the first two may be missing.
     warmup_s : float
         Time to cut if neither column `warmup_s` of table trials nor the tool gives the end of the warm-up.
 
@@ -353,14 +352,13 @@ def _autocorrelation(values: np.ndarray) -> float:
 
 
 def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
-    """The rates with columns for concurrent pings, traffic and probes."""
+    """The rates with columns for concurrent pings and traffic."""
     spans = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
     for part in (
         concurrent.round_trips(tables["echoes"]),
         concurrent.harmonic_rtts(tables["echoes"], spans),
         concurrent.background(tables["transfers"], tables["intervals"], spans),
         concurrent.link_load(tables["link_samples"], spans),
-        concurrent.probes(tables["probes"]),
     ):
         rates = rates.merge(part, on=KEY, how="left")
     own = rates.rx_packets_per_s - rates.background_packets_per_s.fillna(0.0)

@@ -1,5 +1,5 @@
 """
-Shared by both programs of a probe: record format, clocks, retries.
+A record with a checksum, and output lines; shared by the programs of loads and faults.
 
 A record is its head (kind, sequence, intended send time in Unix ns, CRC-32 of all the rest, big-endian) and padding.
 """
@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import os
 import struct
-import time
 import zlib
 
 HEAD = struct.Struct(">4sQQI")
-PROBE, WARM_UP, END = b"wbP1", b"wbW1", b"wbE1"
-RETRY_S = 0.5
-"""Interval between attempts of `insist`."""
+PROBE, WARM_UP = b"wbP1", b"wbW1"
 
 
 def record(kind: bytes, sequence: int, intended_ns: int, padding: bytes) -> bytes:
@@ -39,41 +36,13 @@ def opened(value: bytes | None) -> tuple[bytes | None, int | None, int | None, b
     if value is not None and len(value) >= HEAD.size:
         kind, sequence, intended_ns, checksum = HEAD.unpack_from(value)
         is_intact = checksum == _sum(kind, sequence, intended_ns, value[HEAD.size :])
-        if is_intact and kind in (PROBE, WARM_UP, END):
+        if is_intact and kind in (PROBE, WARM_UP):
             return kind, sequence, intended_ns, True
     return None, None, None, False
 
 
 def _sum(kind, sequence, intended_ns, padding):
     return zlib.crc32(padding, zlib.crc32(HEAD.pack(kind, sequence, intended_ns, 0)))
-
-
-def clocks_ns(shift_ns: int = 0) -> dict:
-    """Wall clock and monotonic clock at once: their difference changes when the time of day is set."""
-    return {"realtime_ns": time.time_ns() + shift_ns, "monotonic_ns": time.monotonic_ns()}
-
-
-def client_settings(path: str) -> dict:
-    """Keywords of kafka-python, bootstrap_servers and security among them, from a JSON file."""
-    with open(path, "rb") as file:
-        return json.load(file)
-
-
-def insist(attempt, what: str):
-    """
-    Call `attempt` until it succeeds; print what is awaited, and why each attempt failed.
-
-    Only errors that Kafka calls retriable are retried. The caller decides when to give up.
-    """
-    put(line({"waits_for": what}))
-    while True:
-        try:
-            return attempt()
-        except Exception as error:
-            if not getattr(error, "retriable", False):
-                raise
-            put(line({"waits_for": f"{what} ({type(error).__name__}: {str(error)[:200]})"}))
-            time.sleep(RETRY_S)
 
 
 def line(value) -> str:
