@@ -194,7 +194,26 @@ def test_settings_beside_each_other_name_only_what_differs(disasters, lost, reco
     assert compared.sentence.startswith("“cut” lost 0 of 3,780 (95 %: under 1 in 1,262) acknowledged records")
     assert (
         "“cut acks 1” lost 54 of 3,780" in compared.sentence
-        and "2 other settings lost none" in compared.sentence
+        and "2 other settings lost none; there all writes stopped for 2.9 to at least 10.0 s"
+        in compared.sentence
+    )
+
+
+def test_a_partition_that_was_out_until_healing_in_one_episode_is_named_beside_the_median():
+    rows = together([episode(k) for k in (1, 2, 3)])
+    records, faults = rows["fault_records"], rows["faults"]
+    began, healed = faults.fault_at_s[1], faults.heal_at_s[1]
+    out = records.acknowledged_at_s.between(began, healed) & (records.partition == 4)
+    rows["fault_records"] = records.assign(
+        acknowledged_at_s=records.acknowledged_at_s.mask(out, healed + 0.5)
+    )
+    found = outages.episodes(rows)
+    recovered = outages.recovery(found)
+    compared = region_loss.compare_settings(found, outages.losses(found), recovered)
+    assert recovered.of("cut", "writes_partition").estimate == pytest.approx(3.0, abs=0.2)
+    assert re.search(
+        r"at worst for at least 10\.\d s \(partition 4; until healing in 1 of 3 episodes\)",
+        compared.sentence,
     )
 
 

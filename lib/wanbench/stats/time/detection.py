@@ -25,6 +25,8 @@ EPISODES = ("slow", "link", "kill")
 """Actions that a detector should notice: no others slow a broker unannounced."""
 RECOVERY_S = 15.0
 """Time after a cluster is healthy again until followers have caught up and clients have reconnected."""
+LEAST_H = 1.0
+"""An hourly rate of false alarms is not given for less time: without any alarm, its interval reaches 3.7 and more."""
 AGREE_S = 0.01
 """Alarms closer than this count as equal: times are stored to microseconds, and windows are a hundred times longer."""
 SETTINGS = (
@@ -258,7 +260,7 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
         low=low if hours else nan,
         high=float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if hours else nan,
         unit="per hour",
-        n=1 if hours else 0,
+        n=1 if hours >= LEAST_H else 0,
         basis=f"{count(events, 'alarm')} in {watched}",
         method="exact Poisson (Garwood 1936)",
         assumption="False alarms come independently, at one rate",
