@@ -6,13 +6,13 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from latency_samples import encoded
 from tail_tables import NAMES, campaign
 
 import wanbench
 from wanbench import claims, findings
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.experiments import KafkaOpenLoop
-from wanbench.ingest.kafka_probe.histograms import encoded
 from wanbench.publish.tags import optional_section
 from wanbench.stats import tails
 from wanbench.studies import tail_latency
