@@ -27,7 +27,7 @@ NAMES = {
 """Readable names of columns; others keep their own."""
 ASSUMPTION = (
     "The relative scatter of a setting is log-normal; trials are independent, apart from what those of a block have in "
-    "common"
+    "common. Trials of one setting after the same restart, counted as different blocks, would break it"
 )
 METHOD = (
     "least squares of the logarithm on setting and block; studentized range over all pairs, with the wider of the "
