@@ -68,6 +68,9 @@ def test_losses_have_their_bound_and_planted_damage_is_none(lost):
     assert "1 in 1,262" not in str(lost) and lost.estimates[0].high == pytest.approx(0.632, abs=0.001)
     assert not [name for name in lost.settings if name.startswith("planted")]
     assert lost.episodes_with("cut acks 1").estimate == 1
+    shown = lost.shown().set_index("")
+    assert shown["kill"]["lost or undelivered"] == "0 of 3,780"
+    assert shown["kill"]["episodes with a loss"] == "0 of 3 (0 to 63 %)"
 
 
 def test_outages_are_those_that_were_made(recovered):

@@ -95,7 +95,7 @@ class Losses(Result):
             sums, episodes = self.sums(name), self.episodes_with(name)
             columns[name] = [
                 f"{int(sums.gone):,} of {int(sums.acknowledged):,}",
-                f"{episodes.basis.removesuffix(' episodes')} ({episodes.written_interval})",
+                f"{episodes.basis.rpartition(' ')[0]} ({episodes.written_interval} %)",
                 *(f"{int(sums[key]):,}" for key in named),
             ]
         return pd.DataFrame({"": heads} | columns)
