@@ -268,7 +268,7 @@ def test_rates_that_still_rise_are_table():
     assert table.later_over_earlier["rises"] == pytest.approx(later / earlier)
     rose, fell = found.cautions
     assert (
-        "over rises rates still rose" in rose and "3 trials" in rose and "over falls rates still fell" in fell
+        "of rises rates still rose" in rose and "3 trials" in rose and "of falls rates still fell" in fell
     )
     assert fell in str(found) and not found.of("steady").cautions and not rates_of(rises[0]).cautions
 

@@ -159,11 +159,11 @@ def detection(
     return Detected(
         median_of(rows.delay_s.astype(float), rows.censored.astype(bool), level=level, **about),
         share_of(
-            int((~rows.censored.astype(bool)).sum()), len(rows), level=level, unit_name="episode",
+            int((~rows.censored.astype(bool)).sum()), len(rows), level=level,
             quantity="share of episodes detected", claim="{} of the episodes were detected before they ended",
         ),
         share_of(
-            int((rows.others > 0).sum()), len(rows), level=level, unit_name="episode",
+            int((rows.others > 0).sum()), len(rows), level=level,
             quantity="share of episodes with an alarm on another broker",
             claim="In {} of the episodes a broker that was not slow was named as well",
         ),

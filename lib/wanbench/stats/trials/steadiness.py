@@ -44,9 +44,8 @@ class Steadiness(RowsResult):
         """The settings whose trials drift."""
         unsteady = self.rows[(self.rows.low > 1) | (self.rows.high < 1)]
         return tuple(
-            f"over {row.setting} rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the later "
-            f"half of "
-            f"the seconds has {_ratio(row)} the batches of the earlier half"
+            f"in trials of {row.setting} rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the "
+            f"later half has {_ratio(row)} the batches of the earlier half"
             for row in unsteady.itertuples()
         )
 

@@ -225,7 +225,8 @@ class Curves(Result):
         if own.producers.nunique() < 3 or len(own) < 4:
             raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
         own = own.assign(throughput=own[VALUE] / 1e6)
-        return fit_scalability(own, "throughput", unit="Mbit/s", level=self.level)
+        block = "block" if own.block.nunique() > 1 else None
+        return fit_scalability(own, "throughput", block=block, unit="Mbit/s", level=self.level)
 
     def _cell(self, wanted: str | Mapping) -> str:
         if isinstance(wanted, str):

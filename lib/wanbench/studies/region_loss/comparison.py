@@ -9,7 +9,6 @@ from functools import cached_property
 import pandas as pd
 
 from ...formatting import count, quantity
-from ...stats.outages.bounds import bounded
 from ...stats.outages.episodes import Episodes
 from ...stats.outages.losses import Losses
 from ...stats.outages.recovery import Recovery
@@ -62,12 +61,10 @@ class Comparison(Result):
         told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
         parts = []
         for name in told:
-            sums = self.lost.sums(name)
-            lost = bounded(int(sums.gone), int(sums.acknowledged), self.lost.level)
             outage, worst = (self.recovered.of(name, each).spelled for each in ("writes", "writes_partition"))
             parts.append(
-                f"“{name}” lost {lost} acknowledged records; outside the hit region all writes stopped for {outage}, "
-                f"those to the worst partition for {worst}, at worst for {self._longest([name])}."
+                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the hit region all writes "
+                f"stopped for {outage}, those to the worst partition for {worst}, at worst for {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in told]
         others = [self.recovered.of(name, "writes") for name in names]
@@ -102,18 +99,15 @@ class Comparison(Result):
         """One row per setting."""
         rows = []
         for name in self.settings:
-            sums, share, outage = (
-                self.lost.sums(name),
-                self.lost.lost(name),
-                self.recovered.of(name, "writes"),
-            )
+            sums, outage = self.lost.sums(name), self.recovered.of(name, "writes")
+            losing = self.lost.episodes_with(name)
             rows.append(
                 {
                     "setting": name,
                     "acknowledged": int(sums.acknowledged),
                     "lost": int(sums.gone),
-                    "share": share.estimate,
-                    "share_high": share.high,
+                    "losing_episodes": losing.estimate,
+                    "losing_episodes_high": losing.high,
                     "outage_s": outage.estimate,
                     "low_s": outage.low,
                     "high_s": outage.high,
@@ -130,7 +124,7 @@ class Comparison(Result):
             rows.append(
                 {
                     "setting": name,
-                    "lost": bounded(int(sums.gone), int(sums.acknowledged), self.lost.level),
+                    "lost": self.lost.counted(name),
                     "all writes out": self.recovered.of(name, "writes").spelled,
                     "worst partition out": self.recovered.of(name, "writes_partition").spelled,
                     "duplicates in the log": f"{int(sums.duplicates_in_log):,}",

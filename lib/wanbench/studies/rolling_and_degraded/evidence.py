@@ -143,6 +143,4 @@ def _ratio(values: pd.Series, quantity: str) -> Estimate | None:
 def _share(hits: pd.Series, quantity: str) -> Estimate | None:
     if not len(hits):
         return None
-    return share_of(
-        int(hits.sum()), len(hits), unit_name="episode", quantity=quantity, claim=f"Share of {quantity}: {{}}"
-    )
+    return share_of(int(hits.sum()), len(hits), quantity=quantity, claim=f"Share of {quantity}: {{}}")
