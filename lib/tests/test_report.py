@@ -87,6 +87,13 @@ def test_findings_stand_on_the_front_page(site):
     assert front.count("<tr>") >= len(found)
 
 
+def test_the_answer_from_emulated_links_names_their_settings(site):
+    found = [json.loads(path.read_text()) for path in (site[0] / "data" / "findings").glob("02-*/*.json")]
+    (answer,) = [each["sentence"] for each in found if each["answer"]]
+    assert answer.startswith("On an emulated network") and "not on real clouds" in answer
+    assert "50 Mbit/s links, 256 KiB buffers, delays of 1.5 times light in fibre" in answer
+
+
 def test_rtt_is_called_a_check_of_the_pipeline(site):
     text = (site[1].folder / "02-intercloud-throughput.html").read_text()
     assert "a check of the pipeline" in text
