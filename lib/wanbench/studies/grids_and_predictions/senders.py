@@ -14,7 +14,7 @@ from ...stats.result import Estimate, Result
 
 @dataclass(frozen=True, repr=False)
 class HalfDistances(Result):
-    """`fits` maps each sending cloud to throughput against distance over its pairs, values at its ceiling as "at least"."""
+    """`fits` maps each sending cloud to throughput against distance, with values at its ceiling as "at least"."""
 
     fits: dict[str, CeilingFit]
 
