@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from example_site import ONE_SIZE
 
@@ -120,6 +121,21 @@ def table(site):
         return wanbench.tables.read(name, written)
 
     return read
+
+
+def test_the_price_at_the_tuned_rate_has_the_bytes_of_the_tuned_trials(site, table):
+    (folder,) = (each for each in RECORDINGS if each.parent.name == "geo-kafka")
+    samples = table(folder, "link_samples")
+    tuned = table(folder, "trials").query("setting == 'tuned'").test_id
+    own = samples[samples.test_id.isin(tuned)]
+    counted = (
+        own.groupby(["test_id", "link_from", "link_to"]).bytes_delivered.agg(np.ptp).groupby("test_id").sum()
+    )
+    batches = table(folder, "batches")
+    records = batches[batches.test_id.isin(tuned)].groupby("test_id").records.sum()
+    usd_per_million = (counted / records).mean() * 1e6 / 1e9 * 0.01
+    cost = json.loads((site[0] / "data/findings/06-geo-kafka/geo-cost.json").read_text())
+    assert usd_per_million < cost["estimate"] == pytest.approx(usd_per_million, rel=0.1)
 
 
 @pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.parent.name)
