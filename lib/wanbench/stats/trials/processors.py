@@ -57,7 +57,8 @@ class ProcessorEffect(Result):
         """The slope, and per setting how busy processors were and what share of its limit it reached."""
         means = self._means()
         listed = "; ".join(
-            f"{row.Index} reached {number(row.reached, 2)} of its limit with processors {number(row.busy_percent, 0)} % busy"
+            f"{row.Index} reached {number(row.reached, 2)} of its limit with processors "
+            f"{number(row.busy_percent, 0)} % busy"
             for row in means.itertuples()
         )
         return f"{self.slope.sentence} On average {listed}."

@@ -6,7 +6,6 @@ import plotly.graph_objects as go
 
 from ...figures import primitives, theme
 from ...formatting import percent
-from ...stats.trials.rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 from .producer_shares import ProducerShares
 
 
@@ -14,8 +13,9 @@ def producer_shares(result: ProducerShares, *, note: str = "") -> go.Figure:
     """Each producer's rate in every trial, and its mean with an interval."""
     figure = go.Figure()
     names = list(dict.fromkeys(result.trials.setting.astype(str)))
+    marks = theme.arm_marks(names)
     for k, name in enumerate(names):
-        shade, symbol = SHADES[k % MAX_SETTINGS], SYMBOLS[k % MAX_SETTINGS]
+        shade, symbol = marks[name]
         part = result.trials[result.trials.setting.astype(str) == name]
         offset = 0.22 * (k - (len(names) - 1) / 2)
         figure.add_scatter(
