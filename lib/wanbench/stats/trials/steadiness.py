@@ -40,13 +40,8 @@ class Steadiness(RowsResult):
         few, shown = self.rows[self.rows.low.isna()], self.rows[self.rows.low.notna()]
         listed = [f"{_ratio(row)} over {row.setting}" for row in shown.head(MAX_LISTED).itertuples()]
         more = f"; and {len(shown) - MAX_LISTED} more settings" if len(shown) > MAX_LISTED else ""
-        texts = (
-            [
-                f"Batches in the later half of the counted seconds over the earlier half: {'; '.join(listed)}{more}."
-            ]
-            if listed
-            else []
-        )
+        start = "Batches in the later half of the counted seconds over the earlier half"
+        texts = [f"{start}: {'; '.join(listed)}{more}."] if listed else []
         if len(few):
             trials = count(int(few.n_trials.max()), "trial")
             texts.append(

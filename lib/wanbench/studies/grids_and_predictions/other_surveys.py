@@ -46,7 +46,7 @@ class CheckedPredictions(Result):
         below, above = (rows.measured_ms < rows.low_ms).sum(), (rows.measured_ms > rows.high_ms).sum()
         too_high = (rows.predicted_ms > rows.measured_ms).mean()
         return (
-            f"{self.ratio.sentence} {self.coverage.sentence} Outside lie {below} below and {above} above; "
+            f"{self.ratio.sentence} {self.coverage.sentence} Of the others {below} lie below and {above} above; "
             f"{number(100 * too_high, 0)} % of the predictions are too high."
         )
 
