@@ -139,7 +139,7 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
         assert cli.main(command) == 0
         assert asked[-1].given.get("lab") == lab
         assert asked[-1].replay_reason == (
-            lab and "it takes minutes more; 'wanbench report 02' measures it here."
+            lab and "measuring here takes minutes more; run 'wanbench report 02'."
         )
     assert asked[0].replay_reason is None
 

@@ -261,7 +261,7 @@ def _recorded(job):
     if RECORDED not in title_tags(notebook) or lab != LOCAL:
         return job
     number = job.notebook.stem.partition("-")[0]
-    reason = f"it takes minutes more; 'wanbench report {number}' measures it here."
+    reason = f"measuring here takes minutes more; run 'wanbench report {number}'."
     return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason)
 
 

@@ -59,6 +59,9 @@ SYMBOLS = {
 OTHER = "#6B7280"
 SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
 """Colours of arms, settings or distributions, in order of appearance."""
+ARMS = {"internet": (OUTSIDE, "diamond"), "private": (WITHIN, "circle")}
+"""Colour and symbol of arms that several figures of a page show, in whatever order."""
+ARM_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
 SUBTITLE_CHARACTERS = 112
 """Length of a line of the subtitle at which it fits the narrowest figure (`SIZES`)."""
 PANEL_TITLES_PX = 24
@@ -115,6 +118,13 @@ def _template() -> go.layout.Template:
 
 
 pio.templates[NAME] = _template()
+
+
+def arm_marks(names) -> dict[str, tuple[str, str]]:
+    """The colour and the symbol of each arm or setting: those of `ARMS`, the others in order of appearance."""
+    rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in ARMS.values()]
+    others = [name for name in dict.fromkeys(map(str, names)) if name not in ARMS]
+    return ARMS | {name: rest[k % len(rest)] for k, name in enumerate(others)}
 
 
 def colour(name: str) -> str:
