@@ -8,14 +8,13 @@ changes when the process restarts.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pandas as pd
 
 from ..errors import RawDataError
 from .content import read_bytes
-from .json_values import Members
+from .json_values import object_of_line
 from .rows import fitting
 
 LARGEST_BYTES = 2**28
@@ -40,14 +39,22 @@ def read(path) -> dict[str, pd.DataFrame]:
         raise RawDataError(path, len(lines) + 1, "a line without an end", NEXT)
     if not lines:
         raise RawDataError(path, 1, "nothing", FIRST)
+<<<<<<< HEAD
     first = members(path, 1, lines[0], FIRST)
+=======
+    first = object_of_line(path, 1, lines[0], FIRST)
+>>>>>>> h-readers2
     about = {"node_id": first.count("node_id"), "host": first.text("host")}
     ticks = first.number("ticks_per_s", most=1e6)
     if None in (*about.values(), ticks) or not ticks:
         raise RawDataError(path, 1, lines[0].decode("utf-8", "replace"), FIRST)
     rows = []
     for number, line in enumerate(lines[1:], 2):
+<<<<<<< HEAD
         sample = members(path, number, line, NEXT)
+=======
+        sample = object_of_line(path, number, line, NEXT)
+>>>>>>> h-readers2
         at_s = sample.number("at_s", most=2**33)
         if at_s is None:
             sample.refuse(line.decode("utf-8", "replace")[:100], NEXT)
@@ -65,6 +72,7 @@ def read(path) -> dict[str, pd.DataFrame]:
         "source": "process",
     }
     return {"metrics": fitting(path, "metrics", columns | about)}
+<<<<<<< HEAD
 
 
 def members(path, number, line, expected) -> Members:
@@ -76,3 +84,5 @@ def members(path, number, line, expected) -> Members:
     except (ValueError, RecursionError):
         raise RawDataError(path, number, line.decode("utf-8", "replace")[:100], expected) from None
     return Members(path, number, content)
+=======
+>>>>>>> h-readers2
