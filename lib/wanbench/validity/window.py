@@ -25,7 +25,7 @@ WINDOW_BYTES = 3e6
 CAPACITY_BPS = 300e6
 FEW_WINDOW_BYTES = 10e6
 """With this window 5 to 10 of 100 pairs lie beyond the knee."""
-RESAMPLES = {8: 200, 16: 50, 46: 5}
+RESAMPLES = {8: 200, 16: 50, 46: 40}
 """Bootstrap resamples by number of regions. They give C and the knee; W needs them only with few regions, where no
 region can be left out."""
 PAIRS = 300_000

@@ -125,7 +125,7 @@ def detection(
     check_number("recovery_s", recovery_s, 0, 86_400)
     runs = check_table("detection_runs", tables)
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
-    episodes, alarms, hours, left_out, agreed = [], [], 0.0, 0, []
+    episodes, alarms, hours, left_out, agreed, short = [], [], 0.0, 0, [], {}
     for run in runs[runs.began_at_s.notna()].to_dict("records"):
         own = {name: _of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
         recorded = recorded_settings(run)
@@ -137,6 +137,7 @@ def detection(
         else:
             offline = replay(own["detection_latencies"], settings, run["began_at_s"])
             found = [{"node_id": each.broker, "at_s": each.at_s, "ratio": each.ratio} for each in offline]
+        short |= dict.fromkeys((settings or recorded).cautions)
         begin_s = run["began_at_s"] + (settings or recorded).learn_s + 2 * (settings or recorded).window_s
         acted = _of(actions, run)
         mine, skipped = _episodes(acted, found, run, begin_s)
@@ -169,7 +170,7 @@ def detection(
         rows,
         frame,
         all(agreed) if agreed else None,
-        tuple(notes),
+        (*notes, *short),
     )  # fmt: skip
 
 
