@@ -1,4 +1,4 @@
-"""Two systems: verdicts from repeated trials, and the shift function with its band."""
+"""Two systems: verdicts from repeated trials."""
 
 from math import inf
 
@@ -7,7 +7,6 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.stats import tails
-from wanbench.stats.tails.shift_function import single_level
 
 
 def system(name, factors, n=20_000, seed=0, blocks=()):
@@ -115,37 +114,3 @@ def test_pooled_trials_are_runs_of_one_distribution():
     assert a.pooled.n == 4_000 and a.pooled.quantile(0.99) == together[3_959]
     assert a.pooled.parts.kind == "runs" and a.pooled.parts.n_runs == 4
     assert a.pooled.interval(0.5) == tails.of_values([tail.runs[0] for tail in a.tails]).interval(0.5)
-
-
-# The shift function
-
-
-def test_a_shift_of_all_quantiles_is_found_and_its_band_is_wider_than_single_intervals():
-    rng = np.random.default_rng(3)
-    a, b = (
-        tails.of_values([rng.lognormal(3, 0.3, 20_000) + more], name) for more, name in ((0, "a"), (5, "b"))
-    )
-    found = tails.shift(a, b, (0.1, 0.5, 0.9, 0.99), resamples=0)
-    table = found.table()
-    assert ((table.difference_low < 5) & (table.difference_high > 5)).all() and (table.agree == False).all()  # noqa: E712
-    single = tails.shift(a, b, (0.5,), resamples=0).differences[0]
-    assert (
-        single.level == 0.95
-        and found.differences[1].high - found.differences[1].low > single.high - single.low
-    )
-    assert "simultaneous band, which holds in 95 % of cases" in found.sentence
-    assert found.figure().layout.meta is not None
-
-
-def test_the_band_covers_all_quantiles_of_independent_records_together():
-    at = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
-    single = single_level(at)
-    assert 1 - 0.05 / len(at) > single > 0.985
-    assert single_level(at, runs=4) < single  # runs share one estimate of scatter
-    rng = np.random.default_rng(4)
-    inside = 0
-    for _ in range(200):
-        tail = tails.of_values([rng.random(2_000)])
-        ends = [tail.independent_interval(q, single) for q in at]
-        inside += all(low <= q <= high for q, (low, high) in zip(at, ends, strict=True))
-    assert inside >= 180

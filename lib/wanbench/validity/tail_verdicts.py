@@ -5,21 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..stats.tails.repeated import TailTrials
-from ..stats.tails.shift_function import shift
 from ..stats.tails.system_verdicts import verdict
-from .latency_trials import trial_tail, truth
+from .latency_trials import trial_tail
 from .simulation import MAIN, Outcome
 
 DATASETS = 300
 AT = (0.5, 0.9, 0.99, 0.999)
-SHIFT_AT = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 BLOCK_SD, TRIAL_SD = 0.15, 0.05
 """Standard deviations of log latency between blocks, and between trials of a block."""
 SECONDS, RATE = 20, 1_000
 ALONE = "the row alone"
 """Method name of a verdict as if its row were the only one."""
-BANDED = ("bursts", 5)
-"""The kind and the number of blocks of which the band of the shift function is counted too."""
 SETTINGS = [
     *({"kind": kind, "n_blocks": n, "factor": 1.0} for kind in ("bursts", "load regimes") for n in (3, 5, 8)),
     *(
@@ -68,17 +64,8 @@ def trial(seed: int, kind: str, n_blocks: int, factor: float) -> list[Outcome]:
             out.append(
                 _right("slower is not better or tied", method, not verdicts.isin(["better", "tied"]).any())
             )
-    if (kind, n_blocks) == BANDED:
-        out.append(_right("whole shift function", MAIN, _in_band(*sides, kind, factor)))
     return out
 
 
 def _right(quantity: str, method: str, holds: bool) -> Outcome:
     return Outcome(quantity, method, float(holds), float(holds), 1.0)
-
-
-def _in_band(a: TailTrials, b: TailTrials, kind: str, factor: float) -> bool:
-    spread = float(np.hypot(BLOCK_SD, TRIAL_SD))
-    table = shift(a.pooled, b.pooled, SHIFT_AT, resamples=0).table()
-    right = np.array([(factor - 1) * truth(kind, spread, q) for q in SHIFT_AT])
-    return bool(((table.difference_low <= right) & (right <= table.difference_high)).all())

@@ -6,7 +6,6 @@ trials. Tables of stepped trials have one row per trial: `block`,
 `rate_records_per_s`, `tail` (a `Tail`).
 
     quantiles(tail, at) -> Quantiles
-    shift(a: Tail, b: Tail, at) -> Shift                       difference at each quantile, simultaneous band
     verdict(a: TailTrials, b: TailTrials, at, margin=0.1) -> Verdicts
     verdicts({label: (a, b)}, at, margin=0.1) -> Verdicts      a whole table, whose verdicts hold together
     by_step(trials, by, name) -> {step: TailTrials}
@@ -24,7 +23,6 @@ from .open_loop import of_open_loop
 from .pauses import causes
 from .repeated import TailTrials, by_step
 from .seconds import per_second
-from .shift_function import shift
 from .system_verdicts import verdict, verdicts
 
 __all__ = [
@@ -39,7 +37,6 @@ __all__ = [
     "per_second",
     "quantiles",
     "searched_rate",
-    "shift",
     "verdict",
     "verdicts",
 ]
