@@ -177,7 +177,7 @@ class Tail:
 
     def estimate(self, q: float, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> Estimate:
         """
-        The quantile with its intervals; `resamples` (0: none) and `seed` are for the bootstrap interval beside them.
+        The quantile with its intervals; `resamples` and `seed` are for the bootstrap interval shown next to them.
 
         The standard error is Woodruff's (1952): the width of the interval over that of a standard normal one.
 
@@ -187,8 +187,7 @@ class Tail:
             If there is no record, or the quantile or the level is not between 0 and 1.
         """
         q, level = order.check_quantile(q), check_level(level)
-        if resamples != 0:
-            check_resamples(resamples, seed)
+        check_resamples(resamples, seed)
         if not self.n:
             raise ParameterError(f"{self.name} has no record.")
         value, effective_n = self.quantile(q), self.effective_n(q, level)
