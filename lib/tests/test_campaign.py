@@ -81,6 +81,19 @@ def test_an_unknown_lab_is_refused(recorded):
         carry_out(plan, links, lab="moon", campaign=CAMPAIGN)
 
 
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [("", (False, False)), ("fresh", (True, False)), ("retry-failed", (False, True))],
+)
+def test_the_command_line_asks_to_measure_again(recorded, monkeypatch, asked, options):
+    _, links, plan = recorded
+    monkeypatch.setenv(start.AGAIN_VARIABLE, asked)
+    monkeypatch.setattr(
+        "wanbench.campaign.start.measure", lambda *_, fresh, retry_failed, **__: (fresh, retry_failed)
+    )
+    assert carry_out(plan, links, lab="local", campaign="c") == options
+
+
 def test_the_local_lab_has_hosts_for_brokers_and_for_controllers_of_their_own(recorded, monkeypatch):
     _, links, plan = recorded
     monkeypatch.setattr("wanbench.campaign.start.measure", lambda plan, lab, **_: lab)

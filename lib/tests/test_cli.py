@@ -1,5 +1,7 @@
 """The command line: what each command asks for, what it says, and how it ends."""
 
+import os
+
 import nbformat
 import pytest
 from example_site import CELLS, make_checkout
@@ -33,12 +35,13 @@ def asked(monkeypatch):
     """The jobs that were asked for; a page named 01-a fails if `asked.failing` is set."""
 
     class Asked(list):
-        failing = False
+        failing = again = False
 
     jobs = Asked()
 
     def publish(wanted, site, *, again):
         jobs.extend(wanted)
+        jobs.again = again
         return [
             Record(
                 job.notebook.stem, "failed" if jobs.failing and job.notebook.stem == "01-a" else "published"
@@ -109,6 +112,20 @@ def test_samples_can_be_asked_for(checkout, asked):
     assert asked[2].given["lab"] == "samples", "hosts elsewhere are not measured on"
 
 
+@pytest.mark.parametrize(("option", "value"), [("--fresh", "fresh"), ("--retry-failed", "retry-failed")])
+def test_measuring_again_is_passed_to_the_kernels_and_makes_the_page_anew(
+    checkout, asked, monkeypatch, option, value
+):
+    from wanbench.campaign.start import AGAIN_VARIABLE
+
+    monkeypatch.setenv(AGAIN_VARIABLE, "")
+    for command in (["run", "01"], ["report", "01"]):
+        assert cli.main([*command, option]) == 0
+        assert os.environ[AGAIN_VARIABLE] == value and asked.again
+    with pytest.raises(SystemExit):
+        cli.main(["report", "01", option, "--replay"])
+
+
 def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(tmp_path, asked, monkeypatch):
     top = make_checkout(tmp_path / "top", {"01-a": CELLS, "02-b": CELLS})
     path = top / "notebooks/02-b.ipynb"
@@ -122,7 +139,7 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
         assert cli.main(command) == 0
         assert asked[-1].given.get("lab") == lab
         assert asked[-1].replay_reason == (
-            lab and "it takes minutes more; 'wanbench report 02' measures it here."
+            lab and "measuring here takes minutes more; run 'wanbench report 02'."
         )
     assert asked[0].replay_reason is None
 
@@ -168,6 +185,13 @@ def test_outside_a_checkout_the_installed_one_is_used(tmp_path, monkeypatch, ask
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("wanbench.folders.ROOT_MARK", "no-such-folder")
     assert cli.main(["report"]) == 2
+
+
+def test_a_site_folder_that_cannot_be_written_is_one_message(checkout, capsys):
+    (checkout / "site").write_text("a file in the place of the folder")
+    assert cli.main(["run", "03"]) == 2
+    err = capsys.readouterr().err
+    assert f"\nwanbench: [Errno 20] Not a directory: '{checkout}/site/" in err and "Traceback" not in err
 
 
 def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):

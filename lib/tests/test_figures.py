@@ -300,3 +300,11 @@ def test_the_coastline_is_small_and_says_where_it_is_from():
         for a, b in itertools.pairwise(longitude)
     )
     assert seam == 0
+
+
+def test_text_of_the_numbers_that_a_spreadsheet_would_compute_is_quoted():
+    rows = {"who": ["=1+1", "+a", "-b", "@c", "", "-5", "a=b", None], "ms": [-1.5, 2, 3, 4, 5, 6, 7, 8]}
+    lines = theme.numbers(pd.DataFrame(rows).rename(columns={"who": "=who"})).splitlines()
+    assert lines == ["'=who,ms", "'=1+1,-1.5", "'+a,2", "'-b,3", "'@c,4", ",5", "-5,6", "a=b,7", ",8"]
+    as_categories = pd.DataFrame(rows).astype({"who": "category"})
+    assert theme.numbers(as_categories).splitlines()[1:] == lines[1:]

@@ -56,6 +56,20 @@ def test_an_interval_alone_is_narrower_than_one_that_holds_with_the_others():
     )
 
 
+def test_a_ratio_can_rest_on_the_trials_of_its_two_settings_alone():
+    """Where one of two settings scatters more than all others, the pooled scatter says too little of their ratio."""
+    rows = one_at_a_time(FACTORS, noise=0.01)
+    rows += [trial("wild", 1e8 * (0.6, 1.0, 1.6)[b - 1], block=b, linger_ms=0.0) for b in (1, 2, 3)]
+    found = curves(rates(rows))
+    about = {"quantity": "q", "claim": "It is {}"}
+    own, pooled = (found.ratio("wild", "baseline", **about, pooled=each) for each in (False, True))
+    assert own.low < pooled.low < own.estimate == pooled.estimate < pooled.high < own.high
+    assert "own pairs within blocks" in own.method and "pooled" not in own.method + own.assumption
+    once = curves(rates(one_at_a_time(FACTORS, blocks=2)[:-1]))
+    single = once.ratio({"consumer_groups": 0}, {}, **about, pooled=False)
+    assert np.isnan(single.low) and "no interval" in str(single)
+
+
 def test_blocks_take_off_what_they_share():
     calm, drifting = (curves(rates(one_at_a_time(FACTORS, shift=shift))) for shift in (0.0, 0.5))
     assert calm.of("partitions").range.high == pytest.approx(drifting.of("partitions").range.high)

@@ -55,6 +55,14 @@ def test_folders_runs_settings_and_names_of_regions(tmp_path):
     assert len(found["transfers"]) == 2 and len(found["echoes"]) == 6, "kinds are told by content"
 
 
+def test_plain_text_of_iperf3_is_told_by_content(tmp_path):
+    verbose = SAMPLES / "iperf3" / "v3.12_text_tcp_p2_omit1_verbose.txt"
+    found = importers.read_folder(
+        folder(tmp_path, **{"aws-us-east-1_gcp-us-west1DOTtxt": verbose}), "{from}_{to}.txt"
+    )
+    assert found["transfers"].throughput_bps.tolist() == [159e6] and len(found["intervals"]) == 6
+
+
 def test_a_regular_expression(tmp_path):
     top = folder(tmp_path, **{"GCP.us-east4-to-AWS.us-east-1.jsonDOTtxt": IPERF3})
     found = importers.read_folder(

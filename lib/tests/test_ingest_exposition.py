@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import broker_metrics, exposition
+from wanbench.ingest import broker_metrics, exposition, read_files
 
 SAMPLE = Path(__file__).parent / "samples/broker_metrics/kafka-4.3.1_killed-and-restarted.prom.txt"
 SCRAPES = "".join(
@@ -119,6 +119,17 @@ def test_scrapes_that_cannot_be_told_apart_are_refused(tmp_path, text):
     with pytest.raises(RawDataError, match="a time with each sample") as error:
         read(tmp_path, text)
     assert error.value.line_number == text.count("\n")
+
+
+def test_a_series_that_an_exporter_repeats_is_left_out_and_reported(tmp_path):
+    good = "".join(f'a{{k="{k}"}} {k}\n' for k in range(30))
+    path = tmp_path / "saved.prom.txt"
+    path.write_text(f'# TYPE b gauge\nb{{x="1"}} 1\n{good}b{{x="1"}} 2\nb{{x="1"}} 3\nc 4\n')
+    tables = read_files([path], "broker_metrics")
+    assert tables["metrics"].value.tolist() == [*range(30), 4]
+    unread = tables["unread"]
+    assert unread.line_number.tolist() == [33, 34] and unread.found.tolist() == ['b{x="1"} 2', 'b{x="1"} 3']
+    assert (unread.path == str(path)).all() and unread.expected.str.startswith("a time with each").all()
 
 
 @pytest.mark.parametrize("text", ["", " \n", "# HELP a nothing\n", "# a heading\n"])

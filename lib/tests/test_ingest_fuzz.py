@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3, ping
+from wanbench.ingest import globalping, iperf3, mtr, ping, ripe_atlas
 from wanbench.ingest.ping import plain_lines
+from wanbench.ingest.rows import joined
 
 FOLDER = Path(__file__).parent / "samples"
 PINGS = [path.read_bytes() for path in sorted((FOLDER / "ping").glob("*.txt"))]
 READABLE = [path.with_suffix(".txt").read_bytes() for path in sorted((FOLDER / "ping").glob("*.csv"))]
+TEXTS = [path.read_bytes() for path in sorted((FOLDER / "iperf3").glob("*.txt"))]
 DOCUMENTS = [
     path.read_bytes() for path in sorted((FOLDER / "iperf3").glob("*.json")) if "deep" not in path.name
 ]
@@ -145,7 +147,12 @@ def test_ping(data):
 @pytest.mark.fuzz
 @given(
     st.one_of(
-        damaged(DOCUMENTS), damaged(DOCUMENTS), rewritten(), JSON.map(lambda v: json.dumps(v).encode()), FREE
+        damaged(DOCUMENTS),
+        damaged(DOCUMENTS),
+        damaged(TEXTS),
+        rewritten(),
+        JSON.map(lambda v: json.dumps(v).encode()),
+        FREE,
     )
 )
 def test_iperf3(data):
@@ -159,3 +166,32 @@ def test_iperf3(data):
     assert found["transfers"]
     for name, rows in found.items():
         tables.from_rows(name, [row | {"source_file": "a"} for row in rows])
+
+
+SMALL = {
+    tool: [
+        path.read_bytes() for path in sorted((FOLDER / name).iterdir()) if path.suffix in (".json", ".txt")
+    ]
+    for name, tool in (("globalping", globalping), ("mtr", mtr), ("ripe_atlas", ripe_atlas))
+}
+
+
+@pytest.mark.fuzz
+@given(st.data())
+def test_small_tools(draw):
+    tool = draw.draw(st.sampled_from(list(SMALL)))
+    data = draw.draw(
+        st.one_of(
+            damaged(SMALL[tool]), damaged(SMALL[tool]), JSON.map(lambda v: json.dumps(v).encode()), FREE
+        )
+    )
+    try:
+        found = tool.read(data)
+    except RawDataError as error:
+        assert error.expected
+        return
+    context = {column.name: None for column in tables.CONTEXT} | {"source_file": "a"}
+    for row in found.pop("unread", []):
+        tables.from_rows("unread", [row | {"path": "a"}])
+    for name, rows in found.items():
+        assert len(joined(name, [(rows, context)]))

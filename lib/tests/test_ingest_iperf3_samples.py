@@ -11,7 +11,7 @@ from reading import read_iperf3
 from wanbench.errors import RawDataError
 from wanbench.ingest.rows import core as core_columns
 
-SAMPLES = sorted(FOLDER.glob("*.json"))
+SAMPLES = sorted([*FOLDER.glob("*.json"), *FOLDER.glob("*.txt")])
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "iperf3"
 
 

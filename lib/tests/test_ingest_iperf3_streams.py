@@ -138,3 +138,22 @@ def test_bare_nan_in_texts_is_left_alone():
     [(line_number, document)] = iperf3_documents.documents("a", data.decode())
     assert line_number == 1 and document["title"] == 'a nan, an "inf" and -nan, in words'
     assert document["end"]["sum"]["jitter_ms"] != document["end"]["sum"]["jitter_ms"]
+
+
+@pytest.mark.parametrize("between", ["][", "]\n[", "],[", "] , ["])
+def test_lists_of_documents_one_after_the_other(between):
+    document = json.dumps(RECORDED)
+    transfers, _ = read_iperf3(f"[{document}{between}{document}]".encode())
+    assert len(transfers) == 2
+
+
+def test_documents_inside_those_of_a_script():
+    known = read_iperf3(json.dumps(RECORDED).encode())
+    inside = {"timestamp": "20260105_100000", "data": {"bandwidth": "1K", "results": RECORDED}}
+    for wrapped in (inside, [inside], {"runs": [{"n": 1}, inside]}):
+        for found, expected in zip(read_iperf3(json.dumps(wrapped).encode()), known, strict=True):
+            pd.testing.assert_frame_equal(found, expected)
+    inside["data"]["results"] = {"start": {}, "end": {}}
+    with pytest.raises(RawDataError) as error:
+        read_iperf3(json.dumps([inside]).encode())
+    assert error.value.found == "start, end"

@@ -63,6 +63,18 @@ def test_a_run_that_died():
         assert pd.isna(row.p50_latency_ms), QUANTILES[:end]
 
 
+@pytest.mark.parametrize("point", [".", ","])
+def test_percentiles_of_forks_have_decimals(point):
+    line = "Percentiles: 50th = 1.2345, 99th = 6.7890, 99.9th = 18.0001".replace("9.9th", "9#9th")
+    line = line.replace(".", point).replace("9#9th", "9.9th")
+    row = only(kafka_load.read_round_trips((MEAN + line + "\n").encode())["round_trips"])
+    assert (row.p50_latency_ms, row.p99_latency_ms, row.p999_latency_ms) == (1.2345, 6.789, 18.0001)
+    assert pd.isna(row.error)
+    for end in range(1, len(line)):
+        row = only(kafka_load.read_round_trips((MEAN + line[:end]).encode())["round_trips"])
+        assert pd.isna(row.p999_latency_ms), line[:end]
+
+
 def test_percentiles_out_of_order_are_none():
     row = only(kafka_load.read_round_trips((MEAN + QUANTILES.replace("52", "12")).encode())["round_trips"])
     assert pd.isna(row.p50_latency_ms) and "99th = 12" in row.error

@@ -1,4 +1,4 @@
-"""netperf's and flent's outputs: recorded ones and what becomes of them, each with what must be read of it."""
+"""Outputs of netperf, flent, Globalping, mtr and RIPE Atlas, each with what must be read of it."""
 
 import bz2
 import gzip
@@ -10,16 +10,23 @@ import pytest
 
 from wanbench import ingest
 from wanbench.errors import RawDataError
-from wanbench.ingest import flent, netperf
+from wanbench.ingest import flent, globalping, mtr, netperf, ripe_atlas
 
 SAMPLES = Path(__file__).parent / "samples"
-FILES = sorted([*SAMPLES.glob("netperf/*.txt"), *SAMPLES.glob("flent/*.flent")])
-READERS = {"netperf": netperf.read, "flent": flent.read}
+READERS = {
+    tool.__name__.rpartition(".")[2]: tool.read for tool in (netperf, flent, globalping, mtr, ripe_atlas)
+}
+FILES = sorted(
+    path
+    for name in READERS
+    for path in (SAMPLES / name).iterdir()
+    if path.suffix in (".txt", ".flent", ".json")
+)
 
 
 def known(frame):
     """The columns that have values, as text that can be compared."""
-    frame = frame.dropna(axis=1, how="all")
+    frame = pd.DataFrame(frame).dropna(axis=1, how="all")
     return frame.to_csv(index=False, float_format="%.9g", lineterminator="\n")
 
 
@@ -33,10 +40,29 @@ def test_samples(path):
         assert (str(error.value.line_number), error.value.expected) == (line, expected)
         return
     found = READERS[path.parent.name](path)
-    expected = {name: path.with_suffix(f".{name}.csv") for name in ("pings", "transfers")}
+    expected = {name: path.with_suffix(f".{name}.csv") for name in ("pings", "transfers", "echoes", "unread")}
     assert set(found) == {name for name, file in expected.items() if file.exists()}
     for name, frame in found.items():
         assert known(frame) == expected[name].read_text(), known(frame)
+
+
+def test_probes_and_targets_are_the_regions_and_what_failed_is_unread():
+    good, bad = SAMPLES / "globalping" / "handmade_probes.json", SAMPLES / "mtr" / "handmade.json"
+    out = ingest.read_files([good, bad], "globalping")
+    assert set(out["echoes"].from_region) == {"Example Net:Falkenstein", "Other Net:Paris"}
+    assert set(out["echoes"].to_region) == {"cdn.example.org"} and set(out["echoes"].source_file) == {
+        str(good)
+    }
+    assert out["unread"].path.value_counts().to_dict() == {str(good): 2, str(bad): 1}
+    atlas = ingest.read_files([SAMPLES / "ripe_atlas" / "handmade_list.json"], "ripe_atlas")
+    assert atlas["echoes"].received_at_s[0] == 1767607200 + 0.0811 and len(atlas["unread"]) == 1
+    [row] = ingest.read_files([bad], "mtr")["pings"].to_dict("records")
+    assert (row["from_region"], row["to_region"], row["n_sent"], row["n_lost"]) == (
+        "probe-a",
+        "h.example.org",
+        10,
+        1,
+    )
 
 
 def test_a_mean_rtt_is_one_over_the_rate_of_transactions():
@@ -56,7 +82,7 @@ def test_compressed_files_and_utf_16_are_read_too(name, compress):
     pd.testing.assert_frame_equal(read(compress(data))["pings"], read(data)["pings"])
 
 
-@pytest.mark.parametrize("tool", READERS)
+@pytest.mark.parametrize("tool", ["netperf", "flent", "mtr"])
 def test_files_are_read_by_name_and_what_cannot_be_is_unread(tool):
     paths = [path for path in FILES if path.parent.name == tool]
     found = ingest.read_files(paths, tool)

@@ -1,13 +1,14 @@
 """ping: rows of logs whose truth is known, on the fast path and the careful one."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from ping_logs import HEADER, a_log
+from ping_logs import FOLDER, HEADER, a_log
 from reading import read_echoes
 
 from wanbench.ingest import ping
@@ -115,3 +116,16 @@ def test_the_log_of_the_benchmark_is_read_whole(tmp_path):
     spec.loader.exec_module(benchmark)
     rows = benchmark.make_log(tmp_path / "log.txt", 20_000)["rows"]
     assert benchmark.convert(tmp_path / "log.txt")["rows"] == rows > 20_000
+
+
+@pytest.mark.parametrize("before", ["Jan 05 10:00:00 ", "2026-01-05 10:00:00: ", "    ", "\t"])
+@pytest.mark.parametrize(
+    "sample",
+    [path for path in sorted(FOLDER.glob("*.csv")) if not re.search("prefix|utf16", path.stem)],
+    ids=lambda path: path.stem,
+)
+def test_what_a_script_puts_before_each_line_changes_no_row(sample, before):
+    text = sample.with_suffix(".txt").read_bytes()
+    prefixed = b"".join(before.encode() + line for line in text.splitlines(keepends=True))
+    for fast in (False, True):
+        pd.testing.assert_frame_equal(read_echoes(prefixed, fast=fast), read_echoes(text))

@@ -37,7 +37,7 @@ def javas():
     for process in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
             arguments = Path("/proc", process, "cmdline").read_bytes()
-            if arguments.startswith(b"java\0") and b"wanbench-lab-" in arguments:
+            if arguments.startswith(b"java\0") and b"wanbench-local-" in arguments:
                 yield arguments.decode(errors="replace")
 
 
@@ -231,7 +231,7 @@ def test_an_interrupted_start_leaves_nothing(name):
     )
     try:
         folder = Path(process.stdout.readline().strip()).parent
-        assert folder.name.startswith("wanbench-lab-")
+        assert folder.name.startswith("wanbench-local-")
         assert comes_about(
             lambda: any(str(folder) in arguments and "kafka.Kafka" in arguments for arguments in javas())
         )

@@ -99,7 +99,19 @@ def test_a_cluster_that_comes_up_too_slowly_is_given_up(lab):
 
 @with_kafka
 def test_without_java_a_sentence_says_how_to_get_it(lab, tmp_path, monkeypatch):
-    for program in ("nsenter", "setsid", "sh", "mkdir", "install", "mv", "rm", "ls", "test", "kill"):
+    for program in (
+        "nsenter",
+        "unshare",
+        "setsid",
+        "sh",
+        "mkdir",
+        "install",
+        "mv",
+        "rm",
+        "ls",
+        "test",
+        "kill",
+    ):
         (tmp_path / program).symlink_to(shutil.which(program))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no Java that works on eu/0" in str(starting(lab))

@@ -3,8 +3,10 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from scripted_lab import Reply, ScriptedHost, ScriptedLab
 
+from wanbench.kafka import ClusterError
 from wanbench.kafka.java_commands import Jars
 
 
@@ -29,3 +31,12 @@ def test_hosts_get_their_jars_side_by_side_and_once(monkeypatch, tmp_path):
         for region in "ab"
         for name in ("jars/kafka_2.13-4.0.0.jar", "tools_log4j2.properties")
     ]
+
+
+def test_a_jar_that_is_not_the_pinned_one_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("WANBENCH_KAFKA", str(tmp_path))
+    (tmp_path / "kafka_2.13-4.0.0.jar").touch()  # another version than ours is the user's choice
+    Jars()
+    (tmp_path / "activation-1.1.1.jar").write_bytes(b"half a file")
+    with pytest.raises(ClusterError, match=rf"activation-1\.1\.1\.jar in {tmp_path} is not .* `make setup`"):
+        Jars()

@@ -237,6 +237,14 @@ def test_settings_with_secrets_are_refused_by_name_and_hidden_when_shown():
     assert "horse" not in str(raised.value) + str(without_secrets(settings))
     assert without_secrets(settings)["linger.ms"] == 5
     assert not names_secret("key.serializer")
+    for name in (
+        "basic.auth.user.info",
+        "bearer.auth.apikey",
+        "ssl.key.pem",
+        "some.api.key",
+        "key.passphrase",
+    ):
+        assert names_secret(name), name
 
 
 @pytest.mark.parametrize(

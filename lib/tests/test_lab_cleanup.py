@@ -56,7 +56,7 @@ class Opened:
             stderr=subprocess.PIPE,
         )
         assert self.process.stdout.readline() == b"open\n", self.process.stderr.read().decode()
-        # Python, unshare, the keeper; nsenter and its command for the server and the shell. (ping, having rights
+        # Python, unshare, the keeper; unshare and its command for the server and the shell. (ping, having rights
         # of its own, hides its environment from ordinary users.)
         assert len(self.left()) >= 1 + 2 + 3 * 2
         self.process.stdin.write(b"\n")
@@ -120,6 +120,22 @@ def test_nothing_is_left_after_the_parent_is_killed(before, tmp_path, number):
     assert names() == before
 
 
+FREEZE_AND = """frozen = lab.host("a").start(["sh", "-c", "kill -STOP $$; sleep 600"])
+    children = f"/proc/{frozen._front.pid}/task/{frozen._front.pid}/children"
+    state = lambda: open(f"/proc/{open(children).read().strip()}/stat").read().rpartition(") ")[2][0]
+    while not open(children).read() or state() != "T": time.sleep(0.05)
+    time.sleep(0.5)  # for the program in front to stop too, if it does
+    """
+
+
+@pytest.mark.parametrize("then", ["os.kill(os.getpid(), signal.SIGKILL)", "raise KeyboardInterrupt", "pass"])
+def test_nothing_is_left_when_a_command_is_frozen(before, tmp_path, then):
+    opened = Opened(FREEZE_AND + then, tmp_path)
+    opened.process.communicate(timeout=60)
+    assert opened.is_gone()
+    assert names() == before
+
+
 def test_nothing_is_left_when_a_fork_of_the_parent_lives_on(before, tmp_path):
     # The fork keeps the socket to the keeper open, so that alone would not tell the keeper.
     then = "child = os.fork()\n    if not child: time.sleep(15); os._exit(0)\n    os.kill(os.getpid(), 9)"
@@ -139,6 +155,22 @@ def test_a_lab_whose_keeper_is_killed_says_so_and_ends(before, tmp_path):
     _, stderr = opened.process.communicate(timeout=60)
     assert b"LabError: the lab's keeper is gone (while asked to 'counters')" in stderr
     assert opened.is_gone()
+    assert names() == before
+
+
+def test_the_next_lab_removes_the_folder_of_a_keeper_killed_with_its_parent_and_no_other(before, tmp_path):
+    killed = Opened("os.kill(lab._keeper.pid, 9); os.kill(os.getpid(), 9)", tmp_path)
+    killed.process.communicate(timeout=60)
+    assert comes_about(lambda: not killed.left())
+    [abandoned] = tmp_path.iterdir()
+    running = Opened("sys.stdin.readline()", tmp_path)
+    [folder] = tmp_path.iterdir()
+    assert folder != abandoned
+    ended = Opened("pass", tmp_path)
+    ended.process.communicate(timeout=60)
+    assert list(tmp_path.iterdir()) == [folder]
+    running.process.communicate(timeout=60)
+    assert running.is_gone()
     assert names() == before
 
 

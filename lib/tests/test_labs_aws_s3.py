@@ -60,8 +60,10 @@ def test_a_site_comes_back_and_what_is_damaged_does_not(tmp_path, monkeypatch):
     (tmp_path / "site" / "assets").mkdir(parents=True)
     (tmp_path / "site" / "index.html").write_text("<p>1</p>")
     (tmp_path / "site" / "assets" / "a.svg").write_text("<svg/>")
+    (tmp_path / "site" / ".git").mkdir()
+    (tmp_path / "site" / ".git" / "config").write_text("url = https://me:password@example.org/site.git")
     bucket = Bucket()
-    assert s3.put_folder(tmp_path / "site", AT, aws=bucket) == 2
+    assert s3.put_folder(tmp_path / "site", AT, aws=bucket) == 2, "hidden files and folders stay here"
     whole = dict(bucket.objects)
     bad = {"runs/1/index.html": b"<p>2</p>", "runs/1/SHA256SUMS": b"0" * 64 + b"  ../../x\n"}
     for key, content in bad.items():

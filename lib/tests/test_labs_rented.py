@@ -178,7 +178,7 @@ LATER = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 class Shared(Estate):
     """One that several machines use; `there` are runs, each with one host."""
 
-    cloud, title, poll_s, owner = "aws", "AWS", 0.0, "7"
+    cloud, title, poll_s, owner, expires = "aws", "AWS", 0.0, "7", LATER
 
     def __init__(self, *there):
         self.there, self.time = list(there), datetime.now(UTC)
@@ -195,7 +195,7 @@ class Shared(Estate):
         return ["here"]
 
     def listed(self, region, run=None):
-        tagged = [{tags.RUN: name, tags.EXPIRES: LATER} for name in self.there]
+        tagged = [{tags.RUN: name, tags.EXPIRES: self.expires} for name in self.there]
         return [Resource("host", each[tags.RUN], region, tags=each) for each in tagged]
 
     def delete(self, each):
@@ -243,6 +243,21 @@ def test_things_expire_by_the_clock_of_their_cloud(monkeypatch, tmp_path, capsys
     estate.time += timedelta(hours=2)
     assert sweep(estate, yes=True, settle_s=0.0) == 0 and not estate.there
     assert "is 120 minutes behind that of AWS" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("expires", ["", "soon", "2026-11-25"])
+def test_what_has_no_readable_expiry_is_said_and_stays(monkeypatch, tmp_path, capsys, expires):
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    estate = Shared("of another machine")
+    estate.expires = expires
+    assert sweep(estate, yes=True, settle_s=0.0) == 1 and estate.there
+    printed = capsys.readouterr().out
+    assert (
+        "unclear   host" in printed
+        and "1 resources have no readable expiry" in printed
+        and "--all" in printed
+    )
+    assert sweep(estate, yes=True, everything=True, settle_s=0.0) == 0 and not estate.there
 
 
 def test_a_server_tells_the_time_whatever_it_answers():

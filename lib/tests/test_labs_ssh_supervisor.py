@@ -17,7 +17,7 @@ from wanbench.labs.ssh.programs import supervisor
 class Supervised:
     """A supervisor as a child of this process, with a command whose child is in a session of its own."""
 
-    def __init__(self, folder, patience_s=600):
+    def __init__(self, folder, patience_s=600, output_bytes=1 << 20):
         self.process = subprocess.Popen(
             [sys.executable, supervisor.__file__],
             stdin=subprocess.PIPE,
@@ -25,7 +25,7 @@ class Supervised:
             env={**os.environ, "TMPDIR": str(folder)},
         )
         assert json.loads(self.process.stdout.readline())["wanbench"]
-        self.folder = Path(self.ask("hello", patience_s=patience_s)["scratch"])
+        self.folder = Path(self.ask("hello", patience_s=patience_s, output_bytes=output_bytes)["scratch"])
 
     def ask(self, verb, **fields):
         self.process.stdin.write(json.dumps({"id": 1, "verb": verb, **fields}).encode() + b"\n")
@@ -74,3 +74,13 @@ def test_what_stays_when_it_is_killed_is_ended_by_the_next(tmp_path):
     assert other.folder.stat().st_mode & 0o777 == 0o700
     other.process.stdin.close()
     assert other.process.wait(120) == 0 and list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_prints_too_much_is_killed(tmp_path):
+    one = Supervised(tmp_path, output_bytes=1000)
+    one.ask("start", name="a", command=["sh", "-c", "head -c 5000 /dev/zero; exec sleep 600"])
+    ended = json.loads(one.process.stdout.readline())
+    assert (ended["ended"], ended["status"], ended["sizes"]) == ("a", -signal.SIGKILL, [5000, 0])
+    one.process.stdin.close()
+    one.process.stdout.read()
+    one.process.wait(120)

@@ -8,6 +8,8 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import CommandError, LabError, ParameterError
+from wanbench.experiments.base import ended_with
+from wanbench.labs import processes
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
@@ -129,6 +131,32 @@ def test_a_command_can_be_stopped_as_soon_as_it_is_started(host):
 def test_a_chatty_background_command_waits_for_no_reader(host):
     process = host.start(["sh", "-c", "head -c 3000000 /dev/zero; echo done >&2"])
     assert len(process.wait(20).stdout) == 3_000_000
+
+
+def entered(script):
+    """A shell command that runs outside any lab."""
+    return processes.EnteredProcess(["sh", "-c", script], ["setsid", "--wait", "--"])
+
+
+def test_a_command_that_prints_too_much_is_killed_and_what_it_printed_is_kept(monkeypatch):
+    monkeypatch.setattr(processes, "OUTPUT_BYTES", 1000)
+    started = entered("head -c 5000 /dev/zero; exec sleep 600")
+    done = started.wait(60)
+    assert done.returncode == -9 and done.stdout == b"\0" * 1000 and not started.is_running()
+    assert ended_with("tool", done).startswith("tool ended with status -9: wanbench: killed, as it printed")
+    left_alone = entered("head -c 5000 /dev/zero; exec sleep 600")
+    assert comes_about(lambda: not left_alone.is_running()), "also if nobody waits for its end"
+    assert left_alone.stop().returncode == -9
+
+
+@pytest.mark.parametrize("script", ["echo half", "exit 1"])
+def test_a_command_whose_output_may_be_cut_by_a_full_disk_has_failed(monkeypatch, script):
+    full = os.statvfs_result((4096, 4096, 100, 0, 0, 9, 9, 9, 0, 255))
+    monkeypatch.setattr(os, "fstatvfs", lambda _: full)
+    done = entered(script).wait(60)
+    assert done.returncode == 74 and b"wanbench: No space left on device" in done.stderr
+    monkeypatch.setattr(os, "fstatvfs", lambda _: os.statvfs_result((4096, 4096, *[0] * 8)))
+    assert entered("echo whole").wait(60).returncode == 0, "such a file system counts no blocks"
 
 
 @pytest.mark.lab

@@ -17,7 +17,7 @@ from measuring import (
     plan_of,
     stopping_after,
 )
-from scripted_lab import ScriptedLab, well
+from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench import ingest
 from wanbench.errors import LabError, ParameterError, RawDataError
@@ -141,6 +141,46 @@ def test_a_lab_that_died_is_not_taken_for_tests_that_fail(tmp_path):
     assert go(tmp_path, ScriptedLab(REGIONS)).finished
 
 
+def test_a_run_in_which_no_test_was_done_stays_open(tmp_path):
+    def script(host, command):
+        return Reply(b"", b"iperf3: broken\n", 1) if command[0] == "iperf3" else well(host, command)
+
+    with pytest.raises(LabError, match=r"12 of 12 tests failed.*iperf3: broken.*stays open: mend the cause"):
+        go(tmp_path, ScriptedLab(REGIONS, script), retries=0)
+    run = newest(tmp_path)
+    assert not run.finished and run.events()[-1]["event"] == "interrupted"
+    again = go(tmp_path, ScriptedLab(REGIONS), retries=0)
+    assert again.folder == run.folder and again.finished and "12 of 12 done, 0 failed" in str(again)
+
+
+def test_tests_that_the_machine_failed_keep_the_run_open_and_are_tried_again(tmp_path):
+    def script(host, command):
+        if command[0] == "ping" and host.region == "gcp:r-3":
+            return Reply(b"", b"ping: write error: No space left on device\n", 2)
+        return failing("aws:r-1", "ping", 10**9)(host, command)
+
+    with pytest.raises(LabError, match=r"3 of 12 tests failed because of the machine.*No space left"):
+        go(tmp_path, ScriptedLab(REGIONS, script), retries=0)
+    run = newest(tmp_path)
+    assert not run.finished and len(run.failures()) == 6
+    again = go(tmp_path, ScriptedLab(REGIONS, failing("aws:r-1", "ping", 10**9)), retries=0)
+    assert again.folder == run.folder and again.finished
+    assert {a.from_region for a in again.failures().values()} == {"aws:r-1"}, "these have been tried enough"
+    assert sorted(outcomes(again).values()) == [["done"]] * 6 + [["failed"]] * 3 + [["failed", "done"]] * 3
+
+
+def test_failed_tests_of_a_finished_run_are_tried_again_on_request(tmp_path, capfd):
+    run = go(tmp_path, ScriptedLab(REGIONS, failing("aws:r-1", "ping", 10**9)), retries=0)
+    assert go(tmp_path, ScriptedLab(REGIONS), retries=0, progress=True).tests().equals(run.tests())
+    assert "3 of 12 tests failed; --retry-failed measures them again" in capfd.readouterr().err
+    lab = ScriptedLab(REGIONS)
+    again = go(tmp_path, lab, retries=0, retry_failed=True)
+    again.verify()
+    assert again.folder == run.folder and again.finished and lab.opened == 1
+    assert sorted(outcomes(again).values()) == [["done"]] * 9 + [["failed", "done"]] * 3
+    assert go(tmp_path, lab, retries=0, retry_failed=True).finished and lab.opened == 1, "nothing has failed"
+
+
 def test_a_bug_is_not_taken_for_a_failed_test(tmp_path):
     def script(host, command):
         if host.region == "gcp:r-4":
@@ -232,4 +272,4 @@ def test_progress_tells_what_is_done_failed_and_left(tmp_path, capfd):
     assert printed.splitlines()[-1] == "9 of 12 tests done, 3 failed, 0 left"
     assert len(printed.splitlines()) == 1 and run.finished
     go(tmp_path, ScriptedLab(REGIONS), retries=0, progress=True)
-    assert capfd.readouterr().err == ""
+    assert "is finished, but 3 of 12" in capfd.readouterr().err

@@ -1,18 +1,21 @@
 """Measuring that is stopped or called again: what is done is kept, resumed and not repeated."""
 
+import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import pytest
 from measuring import REGIONS, failing, go, newest, outcomes, plan_of, stopping_after, threads_of_tests
 from scripted_lab import ScriptedLab, well
 
-from wanbench.errors import LabError
+from wanbench.errors import LabError, RawDataError
 from wanbench.experiments import Ping
 from wanbench.runs import RunHeldError, overlaps
 
@@ -43,8 +46,12 @@ def test_other_parameters_and_other_labs_are_other_runs(tmp_path):
 def test_a_signal_stops_keeps_and_resumes(tmp_path, number, exception):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     lab = ScriptedLab(REGIONS, stopping_after(7, lambda: os.kill(os.getpid(), number)))
-    with pytest.raises(exception):
+    with pytest.raises(exception) as raised:
         go(tmp_path, lab, retries=0)
+    if exception is KeyboardInterrupt:
+        shown = "".join(traceback.format_exception(raised.value))
+        assert raised.traceback[-1].name == "measure" and shown.count("Traceback") == 1, "no insides of ours"
+        assert "what was measured is kept" in shown
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     assert lab.closed == 1 and not threads_of_tests()
     run = newest(tmp_path)
@@ -139,6 +146,74 @@ def test_two_do_not_measure_into_one_run(tmp_path):
         return well(host, command)
 
     assert go(tmp_path, ScriptedLab(REGIONS, script)).finished and tried == [1, 2]
+
+
+def at_ping(n, do):
+    """Everything works; `do` is called before the nth ping."""
+    numbers, lock = itertools.count(1), threading.Lock()
+
+    def script(host, command):
+        with lock:
+            if command[0] == "ping" and next(numbers) == n:
+                do()
+        return well(host, command)
+
+    return script
+
+
+class Counting(ScriptedLab):
+    """Its counters are raw files of each session."""
+
+    def counters(self):
+        return []
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_data_folder_that_is_removed_ends_the_session_and_the_next_start_measures(tmp_path, moved):
+    def remove():
+        shutil.move(tmp_path / "data", tmp_path / "elsewhere")
+        if not moved:
+            shutil.rmtree(tmp_path / "elsewhere")
+
+    lab = Counting(REGIONS, at_ping(5, remove))
+    with pytest.raises(
+        RawDataError, match=r"journal.jsonl: expected the one that was opened; it was removed"
+    ):
+        go(tmp_path / "data", lab)
+    assert lab.closed == 1 and len(lab.processes) < 36, "no further round is measured"
+    run = go(tmp_path / "data", Counting(REGIONS))
+    assert run.finished and "12 of 12 done, 0 failed" in str(run)
+    run.verify()
+
+
+@pytest.mark.parametrize("kept", [None, 0, 0.5])
+def test_a_journal_that_is_lost_emptied_or_cut_heals_at_the_next_start(tmp_path, kept):
+    for n in (4, 9):
+        stop = stopping_after(n, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            go(tmp_path, Counting(REGIONS, stop), retries=0)
+    path = newest(tmp_path).folder / "journal.jsonl"
+    whole = path.read_bytes()
+    if kept is None:
+        path.unlink()
+    else:
+        path.write_bytes(whole[: int(len(whole) * kept)])
+    run = go(tmp_path, Counting(REGIONS), retries=0)
+    assert run.folder == path.parent and run.finished and "12 of 12 done, 0 failed" in str(run)
+    run.verify()
+
+
+@pytest.mark.parametrize("kept", [None, 0, 0.5])
+def test_a_finished_run_whose_journal_is_lost_emptied_or_cut_names_the_remedy(tmp_path, kept):
+    path = go(tmp_path, ScriptedLab(REGIONS)).folder / "journal.jsonl"
+    whole = path.read_bytes()
+    if kept is None:
+        path.unlink()
+    else:
+        path.write_bytes(whole[: int(len(whole) * kept)])
+    with pytest.raises(RawDataError, match="Restore the run from a copy, or measure anew with --fresh"):
+        go(tmp_path, ScriptedLab(REGIONS))
+    assert go(tmp_path, ScriptedLab(REGIONS), fresh=True).finished
 
 
 def test_measuring_outside_the_main_thread(tmp_path):

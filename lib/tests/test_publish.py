@@ -250,6 +250,13 @@ def test_a_page_that_fails_takes_its_predecessor_away(tmp_path):
     assert [path.name for path in site.folder.rglob("*failing*")] == []
 
 
+def test_a_replay_that_fails_says_why_nothing_was_measured(tmp_path):
+    top = make_checkout(tmp_path / "top", {"00-a": FAILING})
+    job = Job(top / "notebooks/00-a.ipynb", replay_reason="programs are missing: iperf3.")
+    [record] = publish([job], Site.of(top), io.StringIO())
+    assert record.reason.endswith("no <data> for 1 Nothing was measured: programs are missing: iperf3.")
+
+
 def test_record_that_is_damaged_is_refused(tmp_path):
     site = Site.of(make_checkout(tmp_path / "top", {"01-failing": FAILING}))
     replace_file(site.build / "pages/01-failing.json", b"{")

@@ -1,5 +1,7 @@
 """Parameters cells, given values, presets: what is allowed passes, everything else is refused by name."""
 
+from pathlib import Path
+
 import nbformat
 import pytest
 
@@ -185,6 +187,8 @@ def test_bad_command_line_assignments(text):
         ("a: [1", r"line 1"),
         ("? [1, 2]\n: 3\n", "cannot be a key"),
         ("a: \x01", "is not YAML"),
+        ("a: &x [1]\nb: *x\n", r"p\.yml, line 2: the alias \*x is not read here"),
+        ("a: &x {c: 1}\nb: {<<: [*x, *x]}\n", r"line 2: the alias \*x is not read here"),
     ],
 )
 def test_yaml_that_is_refused(text, message):
@@ -210,8 +214,12 @@ def test_parameter_files(tmp_path):
     assert read_parameters(tmp_path / "p.yml") == {"n": 1, "clouds": ["aws"]}
     (tmp_path / "empty.yml").write_text("# all defaults\n")
     assert read_parameters(tmp_path / "empty.yml") == {}
-    with pytest.raises(ParameterError, match="cannot be read"):
+    with pytest.raises(ParameterError, match=r"none\.yml: the parameters cannot be read: No such file"):
         read_parameters(tmp_path / "none.yml")
+    with pytest.raises(
+        ParameterError, match=r"/dev/zero: the parameters cannot be read: .* 1,048,576 characters"
+    ):
+        read_parameters(Path("/dev/zero"))
 
 
 def test_presets_are_found_by_name(tmp_path):

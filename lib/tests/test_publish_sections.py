@@ -25,7 +25,7 @@ def run(folder, *cells):
     return execute(path, {}, folder / "out.ipynb")
 
 
-def test_optional_sections_without_data_are_left_out_and_say_why_those_with_data_are_shown(tmp_path):
+def test_optional_sections_without_data_have_no_heading_and_are_listed_at_the_end_with_the_reason(tmp_path):
     done = run(
         tmp_path,
         ("# Question", ""),
@@ -42,13 +42,17 @@ def test_optional_sections_without_data_are_left_out_and_say_why_those_with_data
         ("## With data", "optional"),
         ("print('measured')", ""),
     )
-    html = "".join(str(part.html) for part in read_cells(done.notebook).parts)
-    assert "This section is left out: this lab has no links table" in html and ">Links" in html
-    assert ">shown" in html and "After" in html
-    assert "never shown" not in html and "Below" not in html and "Text of the section" not in html
-    assert ">No reason" in html and "This section is left out: its data are missing." in html
-    assert "this lab has no &lt;script&gt; table" in html and "<script>" not in html
-    assert "measured" in html and html.count("left out") == 3
+    found = read_cells(done.notebook)
+    *above, last = [str(part.html) for part in found.parts]
+    html = "".join(above)
+    assert ">shown" in html and "After" in html and "measured" in html
+    assert not any(
+        text in html for text in ("Links", "Below", "never shown", "Text of the section", "left out")
+    )
+    assert [heading.text for heading in found.headings] == ["Question", "After", "With data"]
+    assert "3 sections are left out" in last and "<li>Links: this lab has no links table" in last
+    assert "<li>No reason: its data are missing." in last
+    assert "this lab has no &lt;script&gt; table" in last and "<script>" not in last
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from example_site import ONE_SIZE
 
@@ -87,6 +88,18 @@ def test_findings_stand_on_the_front_page(site):
     assert front.count("<tr>") >= len(found)
 
 
+def test_the_answer_from_emulated_links_names_their_settings(site):
+    found = [json.loads(path.read_text()) for path in (site[0] / "data" / "findings").glob("02-*/*.json")]
+    (answer,) = [each["sentence"] for each in found if each["answer"]]
+    assert answer.startswith("On an emulated network") and "not on real clouds" in answer
+    assert "50 Mbit/s links, 256 KiB buffers, delays of 1.5 times light in fibre" in answer
+
+
+def test_the_cheapest_of_emulated_sizes_is_said_with_how_they_are_priced(site):
+    found = json.loads((site[0] / "data/findings/10-price-performance/price-cost.json").read_text())
+    assert "prices by processors alone, so that more network rate costs nothing" in found["sentence"]
+
+
 def test_rtt_is_called_a_check_of_the_pipeline(site):
     text = (site[1].folder / "02-intercloud-throughput.html").read_text()
     assert "a check of the pipeline" in text
@@ -113,6 +126,21 @@ def table(site):
         return wanbench.tables.read(name, written)
 
     return read
+
+
+def test_the_price_at_the_tuned_rate_has_the_bytes_of_the_tuned_trials(site, table):
+    (folder,) = (each for each in RECORDINGS if each.parent.name == "geo-kafka")
+    samples = table(folder, "link_samples")
+    tuned = table(folder, "trials").query("setting == 'tuned'").test_id
+    own = samples[samples.test_id.isin(tuned)]
+    counted = (
+        own.groupby(["test_id", "link_from", "link_to"]).bytes_delivered.agg(np.ptp).groupby("test_id").sum()
+    )
+    batches = table(folder, "batches")
+    records = batches[batches.test_id.isin(tuned)].groupby("test_id").records.sum()
+    usd_per_million = (counted / records).mean() * 1e6 / 1e9 * 0.01
+    cost = json.loads((site[0] / "data/findings/06-geo-kafka/geo-cost.json").read_text())
+    assert usd_per_million < cost["estimate"] == pytest.approx(usd_per_million, rel=0.1)
 
 
 @pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.parent.name)

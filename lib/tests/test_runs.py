@@ -8,7 +8,7 @@ from run_folders import PLAN, A, C, claimed, finish, lines, measured, rewrite, s
 
 from wanbench import folders, tables
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.runs import Run, journal, write_raw
+from wanbench.runs import Run, find, journal, write_raw
 
 
 def test_round_trip(tmp_path):
@@ -130,6 +130,51 @@ def test_verify_sees_a_changed_journal(tmp_path):
         Run.open(run.folder).verify()
 
 
+def test_a_journal_that_was_cut_is_not_taken_for_the_finished_run(tmp_path):
+    run = measured(tmp_path)
+    rewrite(run, lines(run)[:-2], keep_manifest=True)
+    with pytest.raises(RawDataError, match=r"journal.jsonl: expected SHA-256 .*, as when the run finished"):
+        Run.open(run.folder)
+
+
+def test_a_test_whose_direction_was_exchanged_is_noticed(tmp_path):
+    run = measured(tmp_path)
+    new = lines(run)
+    event = json.loads(new[2])
+    new[2] = json.dumps({**event, "from_region": event["to_region"], "to_region": event["from_region"]})
+    rewrite(run, new, keep_manifest=True)
+    with pytest.raises(RawDataError, match=r"journal.jsonl: expected SHA-256"):
+        find(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("git_commit", "0" * 40),
+        ("ended_at_utc", "2026-01-01T00:00:00+00:00"),
+        ("lab", {"kind": "aws"}),
+        ("parameters", None),
+        ("note", "more"),
+    ],
+)
+def test_every_field_of_the_manifest_is_checked_against_the_journal(tmp_path, field, value):
+    run = measured(tmp_path)
+    (run.folder / "manifest.json").write_text(json.dumps({**run.manifest, field: value}))
+    with pytest.raises(
+        RawDataError, match=f"manifest.json: expected what the journal says, found 'another {field}'"
+    ):
+        Run.open(run.folder)
+
+
+def test_verify_names_a_file_that_was_added(tmp_path):
+    run = measured(tmp_path)
+    (run.folder / ".note").touch()
+    run.verify()
+    (run.folder / "ping/0002-a-b.1.txt").touch()
+    with pytest.raises(RawDataError, match=r"0002-a-b.1.txt: expected no file"):
+        run.verify()
+
+
 def test_verify_works_without_a_manifest(tmp_path):
     run = measured(tmp_path)
     (run.folder / "manifest.json").unlink()
@@ -157,6 +202,25 @@ def test_files_of_interrupted_attempts_are_listed_but_not_counted(tmp_path):
         run = writer.finish()
     assert [file["path"] for file in run.raw_files()] == ["ping/0001-a-b.2.txt"]
     assert "ping/0001-a-b.1.txt" in run.manifest["files"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "by_machine"),
+    [
+        ("ping on a/0 ended with status 2: ping: write error: No space left on device", True),
+        ("iperf3 on a/0 ended with status 127: iperf3: not found", True),
+        ("iperf3 on a/0 ended with status 1: unable to create a new stream: Too many open files", True),
+        ("iperf3 on a/0 ended with status 1: unable to connect: Connection refused", False),
+        ("ping on a/0 did not end within 127 s and was stopped", False),
+    ],
+)
+def test_what_the_machine_is_blamed_for(tmp_path, reason, by_machine):
+    with claimed(tmp_path) as writer:
+        writer.start({"kind": "scripted"})
+        failed = {"event": "test-failed", "test_id": "0001-a-b", "attempt": 1, "experiment": "ping"}
+        writer.record(start(), {**failed, "reason": reason, "files": []})
+    [attempt] = Run.open(writer.folder).failures().values()
+    assert attempt.by_machine is by_machine
 
 
 def test_a_plan_that_is_none_does_not_keep_a_run_from_showing_itself(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from datetime import datetime, timedelta
 
 import pytest
 from run_folders import PLAN, A, B, C, claimed, lines, measured, rewrite, start
@@ -168,6 +169,16 @@ def test_overlaps_are_found(tmp_path):
     ]
     long = overlaps(journal_of(tmp_path / "long", [(A, B, 1, 30), (B, C, 4, 5), (C, B, 20, 21)]))
     assert len(long) == 2 and set(long["test_id"]) == {"t0"}
+
+
+def test_a_clock_that_is_set_back_during_a_run_is_said(tmp_path):
+    run = measured(tmp_path)
+    assert "set back" not in str(run)
+    new = [json.loads(line) for line in lines(run)]
+    for event in new[3:]:
+        event["at_utc"] = (datetime.fromisoformat(event["at_utc"]) - timedelta(hours=1)).isoformat()
+    rewrite(run, [json.dumps(event) for event in new])
+    assert "the clock was set back by 3,600.0 s meanwhile" in str(Run.open(run.folder))
 
 
 def test_an_interrupted_test_lasts_as_long_as_its_session(tmp_path):

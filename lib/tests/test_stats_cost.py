@@ -95,7 +95,7 @@ def test_without_anything_measured_there_is_no_interval():
 
 def test_messages_that_cost_nothing():
     priced = cluster_cost(small(region_usd_per_gb=0))
-    assert priced.even_messages_per_s == float("inf") and "no limit messages/s" in priced.sentence
+    assert priced.even_messages_per_s == float("inf")
     assert cluster_cost(small(brokers=0)).variable_over_fixed is None
 
 

@@ -161,3 +161,18 @@ def test_the_finding_of_places_says_what_they_rest_on():
         "two levels of rate cannot"
         in fit_factorial(runs, "batches_per_s", [*levels]).finding("where").sentence
     )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_interval_of_runs_measured_once_is_narrower_than_that_of_pooled_scatter(seed):
+    """With one run a combination, few residuals make the robust variance, and it may be small by chance."""
+    frame = measured(seed, replicates=1, factors={name: levels[:2] for name, levels in FACTORS.items()})
+    found = fitted(frame, interactions=[("delay_ms", "rate_bps")])
+    logs = np.log(frame[list(FACTORS)])
+    frame = (logs - (logs.min() + logs.max()) / 2).assign(y=np.log(frame.throughput_bps))
+    peer = smf.ols("y ~ delay_ms + loss + rate_bps + delay_ms:rate_bps", frame).fit()
+    pooled = peer.conf_int()
+    for name, each in found.elasticities.items():
+        assert each.low <= pooled.loc[name, 0] + 1e-9 and each.high >= pooled.loc[name, 1] - 1e-9
+    apart = peer.t_test("-delay_ms - rate_bps").conf_int()[0]
+    assert found.thesis.low <= 2 ** apart[0] + 1e-9 and found.thesis.high >= 2 ** apart[1] - 1e-9

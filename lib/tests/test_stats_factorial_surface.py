@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from wanbench.designs import Range, space_filling
 from wanbench.errors import ParameterError
@@ -97,6 +98,19 @@ def test_a_best_setting_at_the_edge_is_cautioned():
     found = fitted(frame.assign(mb_per_s=frame.mb_per_s * (frame.batch_bytes / 16_384) ** 2))
     assert found.best_setting["batch_bytes"] == pytest.approx(frame.batch_bytes.max())
     assert "at the edge of the region (batch size" in str(found)
+
+
+def test_the_best_response_in_other_blocks_is_as_uncertain_as_blocks_differ():
+    logs, block = np.array([-0.2, -0.05, 0.05, 0.2]), np.arange(40) % 4
+    frame = made(spread=1e-4).assign(block=block)
+    found = fitted(frame.assign(mb_per_s=frame.mb_per_s * np.exp(logs[block])), block="block")
+    half = stats.t.ppf(0.975, 3) * logs.std(ddof=1) / 2
+    for one in (found.best, found.best.others[0], found.places.iloc[-1]):
+        assert np.log([one.low, one.high]) == pytest.approx(
+            np.log(found.best.estimate) + half * np.array([-1, 1]), abs=0.01
+        )
+    alone = fitted(frame.assign(block=0), block="block")
+    assert np.isnan(alone.best.low) and "a single block" in " ".join(alone.cautions)
 
 
 def test_blocks_shift_the_response_and_nothing_else():

@@ -4,13 +4,16 @@ import io
 
 import pandas as pd
 import pytest
+from trial_tables import together, trial
 
 from wanbench import tables
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
 from wanbench.stats.lab import metrics_figure as figures
 from wanbench.stats.lab import utilisation
 from wanbench.stats.time import rates
 from wanbench.stats.trials import processors
+from wanbench.stats.trials.rates import trial_rates
 
 RATE = 8e6
 """One megabyte a second."""
@@ -245,6 +248,21 @@ def test_the_figure_of_packets_has_two_arms():
     assert list(figure.data[0].x) == [0.5, 1.5] and len(csv(figure)) == 6
     with pytest.raises(ParameterError, match="arms is 'public'; allowed: 'internet', 'private'"):
         figures.packets_over_time(frame, arms=("private", "public"))
+
+
+@pytest.mark.parametrize("arms", [("private", "internet"), ("internet", "private")])
+def test_an_arm_has_one_colour_in_every_figure_and_order(arms):
+    frame = pd.concat(
+        utilisation.packets(samples([0, 500_000]), "b").assign(arm=arm, test_id=arm) for arm in arms
+    )
+    lines = {
+        trace.legendgroup: trace.line.color for trace in figures.packets_over_time(frame, arms=arms).data
+    }
+    points = trial_rates(together([trial(k, arm, 100) for k, arm in enumerate(arms, 1)])).figure().data
+    assert lines == {
+        arm: next(trace.marker.color for trace in points if arm in (trace.name or "")) for arm in arms
+    }
+    assert lines == {"internet": theme.OUTSIDE, "private": theme.WITHIN}
 
 
 def test_means_of_packets_are_of_the_windows_that_count():

@@ -6,7 +6,7 @@ import pytest
 from fault_tables import episode, together
 
 from wanbench.errors import ParameterError
-from wanbench.stats.outages.bounds import bounded, median_of, share_of, upper_bound
+from wanbench.stats.outages.bounds import median_of, share_of, upper_bound
 from wanbench.stats.outages.gaps import longest_gap, time_to_recover
 from wanbench.stats.outages.records import NAMES, account
 
@@ -181,4 +181,3 @@ def test_nothing_lost_bounds_the_share():
     assert upper_bound(16739) * 16739 == pytest.approx(3, abs=0.01)
     none, some = (share_of(k, 1000, quantity="x", claim="{}") for k in (0, 10))
     assert none.low == 0 and none.high == pytest.approx(0.00299, rel=1e-2) and some.low > 0.004
-    assert bounded(0, 1000) == "0 of 1,000 (95 %: under 1 in 334)" and bounded(0, 0) == "0 of 0"

@@ -6,7 +6,7 @@ from math import nan
 import pandas as pd
 import pytest
 
-from wanbench.stats.result import Estimate, Result, RowsResult
+from wanbench.stats.result import Estimate, Interval, Result, RowsResult
 from wanbench.stats.trials.means import ratio_estimate
 
 
@@ -85,3 +85,16 @@ def test_the_interval_of_a_ratio_may_end_beyond_the_largest_float():
     about = {"n": 2, "method": "a method", "assumption": "an assumption", "basis": "2 trials"}
     ratio = ratio_estimate(0.0, 1000.0, quantity="ratio", claim="The ratio is {}", **about)
     assert (ratio.low, ratio.high) == (0.0, float("inf")) and "1" in str(ratio)
+
+
+def test_a_range_is_not_rounded_past_its_estimate():
+    price = estimate("price", 0.0288, low=0.02815, high=0.02947)
+    assert price.spell(Interval("worst", 0.02815, 0.2434)) == "0.0282 to 0.243"
+    assert price.spell(Interval("worst", 0.02614, 0.03152)) == "0.0261 to 0.0315"
+
+
+def test_the_interval_that_ignores_dependence_is_in_the_table_and_not_in_the_sentence():
+    """It is narrower for most numbers and wider for some, so a sentence cannot say in passing what it shows."""
+    one = estimate("slope", 14.237, naive=Interval("pairs taken as independent", 14.1, 14.4))
+    assert "independent" not in one.sentence and "14.10 to 14.40" in one._repr_html_()
+    assert "14.10 to 14.40" in Pair(one, one)._repr_html_()

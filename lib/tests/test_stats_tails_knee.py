@@ -81,11 +81,32 @@ def test_few_steps_or_blocks_are_refused():
         tails.knee(stepped(bent).drop(columns="tail"))
 
 
-def test_lost_records_count_as_the_slowest_that_arrived():
+def with_lost(rate):
     frame = stepped(bent)
-    top = frame.index[frame.rate_records_per_s == 4_000][0]
-    frame.at[top, "tail"] = tails.of_values([np.array([inf] * 400)])
-    assert "is that of a lost record" in str(tails.knee(frame, 0.5))
+    frame.at[frame.index[frame.rate_records_per_s == rate][0], "tail"] = tails.of_values(
+        [np.array([inf] * 400)]
+    )
+    return frame
+
+
+def test_a_knee_rests_on_no_step_with_a_lost_quantile():
+    found = tails.knee(with_lost(4_000), 0.5)
+    assert found.curve.rates.tolist() == list(RATES[:4]) and found.knee.low < 1_400 < found.knee.high
+    assert "steps from 4,000 records/s on are left out: p50 of a trial is that of a lost record" in str(found)
+
+
+@pytest.mark.parametrize("rate", [2_000, 250])
+def test_without_enough_known_steps_there_is_no_knee(rate):
+    found = tails.knee(with_lost(rate), 0.5)
+    assert found.where == "unknown" and isnan(found.knee.estimate) and isnan(found.second_run.estimate)
+    assert "p50 is known at too few steps to have a knee" in found.sentence
+    assert found.figure().layout.meta is not None
+
+
+def test_a_lost_quantile_is_no_number_of_its_step():
+    found = tails.best_rate(with_lost(4_000), 40.0, 0.5)
+    assert np.isnan(found.rows.latency_ms).tolist() == [False] * 4 + [True]
+    assert "p50 of a trial at 4,000 records/s is that of a lost record" in str(found)
 
 
 # The highest rate within an objective
@@ -103,6 +124,14 @@ def test_the_best_rate_lies_between_the_steps_that_meet_and_fail():
 def test_an_objective_that_all_or_none_meet_bounds_the_rate(objective, text):
     found = tails.best_rate(stepped(bent), objective, 0.5)
     assert isnan(found.rate.estimate) and text in str(found)
+
+
+def test_a_rate_that_no_step_is_shown_to_meet_is_not_established():
+    rates, logs = np.array([60.0, 100.0, 160.0, 250.0]), np.log([128.0, 75.0, 2_700.0, 5_200.0])
+    curve = StepCurve(0.99, rates, (1, 2, 3), np.stack([logs - 0.05, logs, logs + 0.1]), 12)
+    rate = best_rate_of(curve, 100.0).rate
+    assert isnan(rate.estimate) and (rate.low, rate.high) == (0, 160)
+    assert "cannot be estimated" in rate.sentence and "below 160 records/s" in rate.warnings[-1]
 
 
 def test_a_bound_by_the_first_or_last_step_allows_for_the_scatter_of_blocks():

@@ -121,7 +121,7 @@ def test_seconds_of_an_open_loop_load():
     found = tails.per_second(frame)
     assert found.n.tolist() == [200, 102] and found.p50_ms.round(1).tolist() == [20.0, 10.0]
     assert found.max_ms.tolist()[1] == found.p99_ms.tolist()[1] == np.inf
-    with pytest.raises(ParameterError, match="no second has a latency of 'publish'"):
+    with pytest.raises(MissingDataError, match="no second has a latency of 'publish'"):
         tails.per_second(frame, what="publish")
 
 

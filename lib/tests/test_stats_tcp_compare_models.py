@@ -103,6 +103,14 @@ def test_one_curve_by_two_names_is_a_tie_and_is_said_to_be_one():
     assert "the finite transfer was not fitted" in str(found)
 
 
+def test_worse_models_that_are_one_curve_are_named_once():
+    found = compare_models(survey(bps=lambda rtt, km: 400e6 * 10 ** (-km / 6000), n=20, region_ms=8))
+    alike = found.scores.set_index("model").same_curve_as
+    assert verdicts(found)["Mathis"] == "worse" and "window-limited" in alike["Mathis"]
+    worse = found.sentence.partition("worse")[2]
+    assert worse.count("same curve") == 1 and worse.count("Mathis") == worse.count("window-limited") == 1
+
+
 def test_noise_alone_makes_no_model_worse_than_the_constant():
     pairs = survey(n=12, bps=lambda rtt, km: 1e8)
     rng = np.random.default_rng(3)

@@ -44,6 +44,16 @@ def table(runs=4, n=30, *, seed=0, hours=0.0, ratio=2.0):
     return pd.concat(frames, ignore_index=True)
 
 
+def test_one_series_an_arm_always_says_that_runs_may_differ():
+    rng = np.random.default_rng(0)
+    found = compare.compare_series(rng.normal(20, 2, 300), rng.normal(21, 2, 300))
+    for one in (found.means, found.medians, found.difference, found.median_difference):
+        assert "runs may differ" in " ".join(one.warnings)
+    assert "runs may differ" in str(found)
+    frame = pd.DataFrame({"arm": ["a", "b"] * 30, "run": np.arange(60) % 6, "value": rng.normal(20, 2, 60)})
+    assert "runs may differ" not in str(compare.compare_arms(frame, "value", run="run"))
+
+
 def test_welch_is_that_of_scipy():
     a, b = autoregressive(0.0, 40, 1), autoregressive(0.0, 60, 2, 150)
     peer = stats.ttest_ind(b, a, equal_var=False).confidence_interval(0.95)

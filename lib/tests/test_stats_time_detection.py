@@ -99,13 +99,12 @@ def test_what_nothing_explains_is_a_false_alarm():
     assert (found.share.estimate, found.misnamed.estimate, found.misnamed.n) == (0, 1, 2)
 
 
-def test_without_actions_only_the_rate_is_estimated():
+def test_without_actions_the_rate_is_estimated_once_an_hour_was_watched():
     given = made_up(200, [])
     del given["broker_actions"]
     found = detection(given)
-    assert found.estimates == (found.false_alarms,) and found.false_alarms.basis.startswith(
-        "0 alarms in 336 broker-seconds"
-    )
+    assert found.false_alarms.basis.startswith("0 alarms in 336 broker-seconds") and found.estimates == ()
+    assert [rate_per_h(0, hours).n for hours in (0.99, 1.0)] == [0, 1]
 
 
 def test_an_episode_before_the_baseline_is_left_out_with_a_caution():

@@ -27,12 +27,23 @@ def test_fiellers_ends_are_where_the_contrast_reaches_its_t_quantile():
     a, b, base = [3.0, 3.4, 2.9], [5.0, 5.3], [1.0, 1.1, 0.7, 1.4]
     value, *ends = ratio_of_differences(a, b, base, 0.9)
     sides = [np.array(side) for side in (a, b, base)]
-    spread = sum(((side - side.mean()) ** 2).sum() for side in sides) / 6
+    variances = np.array([side.var(ddof=1) / len(side) for side in sides])
     assert ends[0] < value < ends[1]
+    parts = variances * np.array([1.0, value**2, (1 - value) ** 2])
+    freedom = parts.sum() ** 2 / (parts**2 / [2, 1, 3]).sum()  # Satterthwaite's
     for end in ends:
         weights = np.array([1.0, -end, end - 1.0])  # of a - base less `end` times b - base
-        error = np.sqrt(spread * (weights**2 / [3, 2, 4]).sum())
-        assert abs(weights @ [side.mean() for side in sides]) / error == pytest.approx(t.ppf(0.95, 6))
+        error = np.sqrt(weights**2 @ variances)
+        assert abs(weights @ [side.mean() for side in sides]) / error == pytest.approx(t.ppf(0.95, freedom))
+
+
+def test_the_ratio_is_covered_where_trials_without_consumers_scatter_more():
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(500):
+        base = rng.normal(2.0, 0.25, 3)
+        _, low, high = ratio_of_differences(rng.normal(2.5, 0.02, 6), rng.normal(4.0, 0.02, 6), base, 0.95)
+        covered += low <= 0.25 <= high
+    assert covered > 455  # some 340 with one scatter for all
 
 
 def test_consumers_that_cause_nothing_measurable_leave_the_ratio_open():

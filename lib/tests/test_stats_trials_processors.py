@@ -9,6 +9,7 @@ from trial_tables import together, trial
 
 from wanbench.errors import ParameterError
 from wanbench.stats.trials.limits import limits
+from wanbench.stats.trials.means import ratio_estimate
 from wanbench.stats.trials.processors import processor_effect
 from wanbench.stats.trials.rates import trial_rates
 
@@ -43,8 +44,29 @@ def test_a_machine_below_any_threshold_can_slow_trials_down():
     assert found.slope.high < 1
     message = str(found)
     assert "a trial reached 0.9" in message and "per 10 points of processor use more" in message
-    assert "least busy processors (45 % of their time) reached 0.9" in message
+    assert (
+        "internet reached 0.89 of its limit" in message
+        and "with processors 71 % busy" in message
+        and "full" not in message
+    )
     assert found.finding("machine").sentence == message and found._repr_html_()
+
+
+def test_full_processors_open_the_interval_of_a_ratio_and_are_said():
+    """Odd trials are of the private path."""
+    found = processor_effect(*trials([95, 86, 96, 84, 94, 88, 95, 86]))
+    assert found.full == ("private",)
+    (caution,) = found.cautions
+    assert caution.startswith("processors were full (95 % busy) with private") and "internet" not in caution
+    ratio = ratio_estimate(0.62, 0.07, quantity="q", claim="It is {}", n=4, method="m", assumption="a")
+    lowered, limit = (
+        found.bounding(ratio, "private", "internet"),
+        found.bounding(ratio, "internet", "private"),
+    )
+    assert (lowered.low, lowered.high) == (ratio.low, np.inf) and caution in lowered.warnings
+    assert (limit.low, limit.high) == (-np.inf, ratio.high)
+    calm = processor_effect(*trials([60, 85, 62, 84]))
+    assert calm.full == calm.cautions == () and calm.bounding(ratio, "private", "internet") == ratio
 
 
 def test_settings_that_differ_in_both_are_not_compared_with_each_other():

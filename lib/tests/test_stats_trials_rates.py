@@ -267,10 +267,27 @@ def test_rates_that_still_rise_are_table():
     earlier, later = (sum(50 + 2 * s for s in part) for part in (range(4, 9), range(10, 15)))
     assert table.later_over_earlier["rises"] == pytest.approx(later / earlier)
     rose, fell = found.cautions
-    assert (
-        "over rises rates still rose" in rose and "3 trials" in rose and "over falls rates still fell" in fell
-    )
+    assert "of rises rates still rose" in rose and "3 trials" in rose and "of falls rates still fell" in fell
     assert fell in str(found) and not found.of("steady").cautions and not rates_of(rises[0]).cautions
+
+
+def test_trials_too_few_to_show_whether_rates_settled_have_no_interval_and_say_so():
+    about = {"run_id": "run", "attempt": 1, "second": range(4)}
+    batches = {
+        "a": [(100, 100, 99, 100), (100, 100, 130, 130)],
+        "b": [(100, 100, 100, 101), (100, 100, 101, 100)],
+    }
+    seconds = pd.concat(
+        pd.DataFrame(about | {"test_id": f"{name}{k}", "setting": name, "batches": each})
+        for name, trials in batches.items()
+        for k, each in enumerate(trials)
+    )
+    found = steadiness(seconds)
+    assert found.rows.set_index("setting").low.isna().to_dict() == {"a": True, "b": False}
+    assert "not shown for 1 setting: 2 trials of a setting cannot show it" in found.sentence
+    assert found.shown().iloc[0, -1] == "too few trials" and "over b" in found.sentence
+    alone = steadiness(seconds[seconds.setting == "a"]).sentence
+    assert alone.startswith("Whether the warm-up was long enough is not shown for 1 setting")
 
 
 def test_whether_rates_settled_is_judged_for_all_settings_together():

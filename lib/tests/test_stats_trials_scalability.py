@@ -80,6 +80,22 @@ def test_what_blocks_have_in_common_is_removed():
     assert narrow.peak_producers.low < np.sqrt(0.95 / 0.002) < narrow.peak_producers.high
 
 
+def test_the_peak_in_other_blocks_is_covered_where_blocks_differ():
+    truth, covered = usl(np.sqrt(0.95 / 0.002), 10, 0.05, 0.002), []
+    for seed in range(40):
+        found = fit_scalability(made(seed=seed, drift=0.1), "mb_per_s", block="block")
+        covered += [found.peak.low < truth < found.peak.high, found.gamma.low < 10 < found.gamma.high]
+    assert np.mean(covered) > 0.85  # 0.2 if blocks are taken as all there are
+
+
+def test_a_single_block_gives_no_interval_of_levels():
+    found = fit_scalability(made(replicates=1), "mb_per_s", block="block")
+    assert np.isnan([found.peak.low, found.peak.high, found.gamma.low]).all()
+    assert found.alpha.low < 0.05 < found.alpha.high
+    assert "a single block" in " ".join(found.cautions)
+    assert "(no interval)" in found.sentence
+
+
 def test_another_law_is_cautioned():
     frame = made()
     assert "does not fit" not in str(fit_scalability(frame, "mb_per_s"))

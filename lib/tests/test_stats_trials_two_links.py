@@ -10,7 +10,6 @@ from wanbench.designs import interleaved
 from wanbench.errors import ParameterError
 from wanbench.stats.trials.rates import TrialRates, trial_rates
 from wanbench.stats.trials.two_links import compare_links
-from wanbench.studies.private_vs_internet.producer_shares import producer_shares
 
 LINKS = {"internet": 100, "private": 225}
 
@@ -178,14 +177,6 @@ def test_the_figures_show_every_trial():
     assert points[2].x[0] == pytest.approx(both.ratio.estimate)
     assert drawn.layout.meta["caption"] == both.sentence
     assert sum(len(trace.x) for trace in found.figure().data if trace.mode == "markers") == 12
-
-
-def test_producers_are_compared():
-    found = producer_shares(measured(9, shares=[0.5, 0.3, 0.2]))
-    first = found.rows[found.rows.setting == found.rows.setting.iloc[0]]
-    np.testing.assert_allclose(first.share, [0.5, 0.3, 0.2], rtol=1e-3)
-    assert (found.rows.low < found.rows.records_per_s).all() and "not all alike" in str(found)
-    assert sum(len(trace.x) for trace in found.figure().data) == 36 + 6
 
 
 def test_other_values_are_those_that_can_be_compared():

@@ -22,11 +22,27 @@ def test_predictions_are_checked_with_pairs_that_others_measured():
         grids_and_predictions.check_predictions(pairs, pairs)
 
 
-def test_half_distances_are_those_of_fits_by_sender():
+def test_predictions_that_are_too_high_are_said_before_the_share_of_intervals_that_hold():
+    pairs = simulated_surveys.survey(20, seed=3, pair_ms=4.0)
+    ends = pairs[["from_region", "to_region"]].min(axis=1) + pairs[["from_region", "to_region"]].max(axis=1)
+    lacking = ends.isin(ends.drop_duplicates().sample(40, random_state=1))
+    found = grids_and_predictions.check_predictions(pairs[~lacking], pairs.assign(rtt_ms=0.8 * pairs.rtt_ms))
+    rows = found.pairs
+    assert found.estimates[0] is found.ratio and found.sentence.startswith(found.ratio.sentence)
+    below, above = int((rows.measured_ms < rows.low_ms).sum()), int((rows.measured_ms > rows.high_ms).sum())
+    assert below and below + above == int((~rows.covered).sum())
+    assert f"Of the others {below} lie below and {above} above" in found.sentence
+    assert (
+        f"{100 * (rows.predicted_ms > rows.measured_ms).mean():.0f}"
+        in found.sentence.rpartition("too high")[0]
+    )
+
+
+def test_half_distances_are_those_of_each_sender_with_its_ceiling():
     pairs = simulated_surveys.survey(15, seed=1)
     result = grids_and_predictions.half_distances(pairs)
     assert list(result.fits) == ["aws", "azure", "gcp"]
-    own = stats.fit_throughput(pairs[pairs.from_cloud == "gcp"]).half_distance
+    own = stats.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
     assert result.estimates[2].estimate == own.estimate and result.estimates[2].high == own.high
     assert "From gcp, throughput halves every" in str(result)
     assert result._repr_html_().count("half-distance from") == 3

@@ -63,13 +63,22 @@ def test_a_run_without_episodes_or_tables_says_so(tables):
 
 def test_losses_have_their_bound_and_planted_damage_is_none(lost):
     assert lost.sums("cut").gone == 0 and lost.sums("cut acks 1").gone == 9 + 18 + 27
-    assert "“kill”: 0 of 3,780 (95 %: under 1 in 1,262)" in lost.sentence
-    assert (
-        "“cut acks 1”: 54 of 3,780 acknowledged records were lost or undelivered, in 3 of 3" in lost.sentence
-    )
-    assert lost.lost("cut").high == pytest.approx(3 / 3780, rel=0.01)
+    assert "“kill” 0 of 3,780 in 3 episodes (95 %: under 63.2 % of episodes lose any)" in lost.sentence
+    assert "“cut acks 1” 54 of 3,780 in 3 of 3 episodes" in lost.sentence
+    assert "1 in 1,262" not in str(lost) and lost.estimates[0].high == pytest.approx(0.632, abs=0.001)
     assert not [name for name in lost.settings if name.startswith("planted")]
-    assert lost.episodes_with_loss("cut acks 1").estimate == 1
+    assert lost.episodes_with("cut acks 1").estimate == 1
+    shown = lost.shown().set_index("")
+    assert shown["kill"]["lost or undelivered"] == "0 of 3,780"
+    assert shown["kill"]["episodes with a loss"] == "0 of 3 (0 to 63 %)"
+
+
+def test_duplicates_and_disorder_are_counted_and_said():
+    rows = [episode(k, doubled=2, reread=3, swapped_log=1) for k in (1, 2)] + [episode(3, "calm", block=2)]
+    said = outages.losses(outages.episodes(together(rows))).sentence
+    calm, cut = said.split("“cut”")
+    assert "Further copies and records out of order: 0 and 0 in the log, 0 and 0 in deliveries." in calm
+    assert "4 and 2 in the log, 10 and 2 in deliveries." in cut, "copies in the log are delivered, too"
 
 
 def test_outages_are_those_that_were_made(recovered):
@@ -183,10 +192,31 @@ def test_settings_beside_each_other_name_only_what_differs(disasters, lost, reco
     compared = region_loss.compare_settings(disasters, lost, recovered)
     assert compared.losing == ["cut acks 1"]
     assert list(compared.abouts) == ["setting", "fault", "acks"]
-    assert compared.sentence.startswith("“cut” lost 0 of 3,780 (95 %: under 1 in 1,262) acknowledged records")
+    assert compared.sentence.startswith(
+        "“cut” lost 0 of 3,780 acknowledged records in 3 episodes (95 %: under 63.2 %"
+    )
     assert (
         "“cut acks 1” lost 54 of 3,780" in compared.sentence
-        and "2 other settings lost none" in compared.sentence
+        and "2 other settings lost none; there all writes stopped for 2.9 to at least 10.0 s"
+        in compared.sentence
+    )
+
+
+def test_a_partition_that_was_out_until_healing_in_one_episode_is_named_beside_the_median():
+    rows = together([episode(k) for k in (1, 2, 3)])
+    records, faults = rows["fault_records"], rows["faults"]
+    began, healed = faults.fault_at_s[1], faults.heal_at_s[1]
+    out = records.acknowledged_at_s.between(began, healed) & (records.partition == 4)
+    rows["fault_records"] = records.assign(
+        acknowledged_at_s=records.acknowledged_at_s.mask(out, healed + 0.5)
+    )
+    found = outages.episodes(rows)
+    recovered = outages.recovery(found)
+    compared = region_loss.compare_settings(found, outages.losses(found), recovered)
+    assert recovered.of("cut", "writes_partition").estimate == pytest.approx(3.0, abs=0.2)
+    assert re.search(
+        r"at worst for at least 10\.\d s \(partition 4; until healing in 1 of 3 episodes\)",
+        compared.sentence,
     )
 
 

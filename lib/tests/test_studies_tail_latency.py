@@ -1,11 +1,20 @@
 """The study of two systems' tails, on simulated trials with a known answer."""
 
+from pathlib import Path
+
+import nbformat
+import numpy as np
 import pandas as pd
 import pytest
+from latency_samples import encoded
 from tail_tables import NAMES, campaign
 
-from wanbench import claims
+import wanbench
+from wanbench import claims, findings
 from wanbench.errors import MissingDataError, ParameterError
+from wanbench.experiments import KafkaOpenLoop
+from wanbench.publish.tags import optional_section
+from wanbench.stats import tails
 from wanbench.studies import tail_latency
 
 BEHIND = {"fell_behind": True, "late_p99_ms": 300.0}
@@ -27,7 +36,7 @@ def by_rate(trials):
 
 
 def test_all_trials_count_and_steps_beyond_capacity_are_named(trials):
-    assert "36 trials of 36 count. plain fell behind in 3 of 3 trials at 2,500 records/s" in str(trials)
+    assert "36 trials of 36 count. plain fell behind in 3 of 3 trials at 2,500 records/s and 6" in str(trials)
     assert "near fell behind in 3 of 3 trials at 4,000" in str(trials)
     assert trials.highest_kept(partitions=6) == 1500
     assert len(trials.shown()) == 12
@@ -47,6 +56,68 @@ def test_a_step_at_which_one_system_never_counts_is_missing_and_said():
     found = tail_latency.trials(campaign(rates=(500, 1500), more_partitions=(), changes=late), NAMES)
     table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
     assert table.missing == [500] and "counts at 500 records/s" in str(table)
+    assert "p99 of near and of plain cannot be compared at any number of records/s" not in str(table)
+    few = tail_latency.trials(campaign(rates=(500, 1500), more_partitions=(), blocks=2), NAMES)
+    table = tail_latency.side_by_side(few, "rate_records_per_s", partitions=6)
+    assert "cannot be compared at any number of records/s: too few or too short trials (2 of each" in str(
+        table
+    )
+
+
+def test_a_trial_whose_start_was_still_draining_is_named_and_in_no_curve():
+    tables = campaign(rates=(500, 1500), more_partitions=())
+    rows = tables["open_loop_histograms"]
+    of = {test_id: part.index for test_id, part in rows.groupby("test_id")}
+    first, second = list(of)[:2]
+    falling, level = np.array([900, 800, 600, 400, 300, 200.0]), np.array([900, 900, 40, 40, 38, 41.0])
+    for test_id, medians in ((first, falling), (second, level)):  # the second has settled in its warm-up
+        rows.loc[of[test_id], "histogram"] = [
+            encoded(np.full(500, 1000 * medians[k])) for k in rows.window[of[test_id]]
+        ]
+    found = tail_latency.trials(tables, NAMES)
+    assert "1 not, because the backlog of its start was still draining" in found.sentence
+    assert found.rows.test_id[~found.rows.counts].tolist() == [first]
+    assert tail_latency.settled(found, tables).n == 11
+
+
+def test_a_system_that_falls_behind_is_said_to_do_so_at_its_number_of_partitions():
+    slow = {3: {"acknowledged_records_per_s": 300.0}}
+    tables = campaign(rates=(500,), more_partitions=(60,), at_rate=500, changes=slow)
+    found = tail_latency.trials(tables, NAMES)
+    assert "plain fell behind in 1 of 3 trials at 500 records/s and 60 partitions." in found.sentence
+    assert "fell behind" not in tail_latency.allowed(found, tables, partitions=6).sentence
+    assert set(tail_latency.allowed(found, tables, partitions=6).trials.partitions) == {6}
+
+
+SLOW = {"acknowledged_records_per_s": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("first", "change", "count"),
+    [
+        (1, BEHIND, "0 trials of 30 count; 30 not, because the generator fell behind"),
+        (2, BEHIND, "1 trial of 30 count"),
+        (1, SLOW, "30 trials of 30 count. plain fell behind"),
+    ],
+)
+def test_a_page_without_useful_trials_leaves_its_sections_out(tmp_path, monkeypatch, first, change, count):
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    path = Path(__file__).parents[2] / "notebooks" / "08-tail-latency.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    made = {"tables": campaign(changes=dict.fromkeys(range(first, 31), change)), "names": NAMES}
+    made |= {"load": KafkaOpenLoop(1500, partitions=6), "objective_ms": 50.0, "is_emulated": True}
+    made |= {"wanbench": wanbench, "tail_latency": tail_latency, "tails": tails, "colophon": str, "run": None}
+    made["page"] = findings.Page("08-tail-latency")
+    made["tables"]["broker_pauses"] = pd.DataFrame(columns=["node_id", "at_s", "duration_ms", "kind", "text"])
+    left_out, start = set(), next(k for k, cell in enumerate(notebook.cells) if "measured = " in cell.source)
+    for k, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and k >= start and k not in left_out:
+            try:
+                exec(cell.source, made)
+            except MissingDataError:
+                assert optional_section(notebook, k), f"cell {k} ends the page"
+                left_out |= set(optional_section(notebook, k))
+    assert count in str(made["measured"]) and "claims of this source" in str(made["page"])
 
 
 def test_verdicts_are_those_that_were_made(by_rate):
@@ -106,7 +177,7 @@ def test_evidence_is_what_was_made_and_the_ledger_takes_it(trials, by_rate):
     assert found["other_throughput_growth"].estimate == pytest.approx((5.5 / 3) ** 6, rel=0.1)
     assert found["ratio_growth"].estimate == pytest.approx(1.5**6, rel=0.15)
     audit = claims.tail_latency(**found)
-    assert audit.table().set_index("claim").verdict["kafka-throughput"] == "reproduced"
+    assert audit.table().set_index("claim").rerun["kafka-throughput"] == "reproduced"
 
 
 def test_figures_are_drawn(by_rate, trials):
@@ -124,16 +195,30 @@ def test_what_is_missing_is_named(tables, trials):
         trials.at("plain", rate_records_per_s=3.0, partitions=6)
 
 
-def test_the_knee_lies_where_capacity_was_made_to_end(trials, tables):
+def test_the_knee_lies_where_capacity_was_made_to_end():
+    tables = campaign(rates=(500, 1000, 1500, 2500, 4000, 5500), more_partitions=(60,))
+    trials = tail_latency.trials(tables, NAMES)
     links = tail_latency.allowed(trials, tables, partitions=6)
     found = tail_latency.knees(trials, links, partitions=6)
     assert 1500 < found.knees["plain"].knee.estimate < 2500 < found.knees["near"].knee.estimate < 4000
     assert "The links allow it" in found.sentence and found.figure().data
-    left_out = "plain: steps above 4,000 records/s, where the system never keeps up, are left out of the fit"
-    assert left_out in found.cautions
-    assert [len(curve.rates) for curve in found.curves.values()] == [5, 5]
+    assert (
+        "plain: steps from 4,000 records/s on are left out: at a lower one the system never keeps up"
+        in found.cautions
+    )
+    assert [len(one.curve.rates) for one in found.knees.values()] == [4, 5]
     with pytest.raises(MissingDataError, match="no knee of plain"):
         tail_latency.knees(trials, partitions=60)
+
+
+def test_too_few_steps_up_to_the_first_that_is_too_fast_give_no_knee(trials):
+    found = tail_latency.knees(trials, partitions=6)  # plain never keeps up at the third of five steps
+    assert (
+        "plain: p99 is known at too few steps to have a knee: 500, 1,500, 2,500 records/s; it takes 4."
+        in found.sentence
+    )
+    assert np.isnan(found.knees["plain"].knee.estimate) and np.isfinite(found.knees["near"].knee.estimate)
+    assert found.figure().data and found.shown().knee[0] == "unknown"
 
 
 def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):
@@ -149,6 +234,9 @@ def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):
     assert (row["steps around it"], row["met and failed"]) == ("1,500 to 2,500", "2,000 to 2,200")
     found = tail_latency.best_rates(
         trials, tables | more | {"rate_search_steps": search.assign(met=None)}, 25.0, partitions=6
+    )
+    assert "near: the highest rate with p99 within 1 ms is not established by its steps (" in (
+        tail_latency.best_rates(trials, tables, 1.0, partitions=6).sentence
     )
     assert not found.searched and "not known, as the generator was late in each (1 search)" in found.sentence
 

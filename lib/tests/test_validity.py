@@ -164,7 +164,7 @@ def test_what_results_say_of_their_coverage_is_what_the_tables_say():
             setting = json.loads(row.setting)
             where = beyond if setting["effects"] in effects.BREAKING_KINDS else asked
             where = alike if setting["effects"] in effects.NEIGHBOURS else where
-            where = few if setting["effects"] == effects.FEW_BEYOND_KNEE else where
+            where = few if setting["effects"] in effects.FEW_BEYOND_KNEE else where
             key = row.quantity, setting["n_regions"]
             where.setdefault(key, []).append(round(100 * row.coverage, 1))
     for stated, counted in (

@@ -6,22 +6,36 @@ from wanbench.claims import ledger
 from wanbench.stats.result import Estimate
 
 OWN, WITHIN, UNKNOWN = "reproduced", "inside the interval", "undecided"
-NOT, CANNOT = "not reproduced", "cannot be tried here"
+NOT, CANNOT, UNTRIED = "not reproduced", "cannot be tried here", "not tried"
 
 
-def estimate(value, low, high, unit="times"):
-    return Estimate("q", "it is {}", value, low, high, unit, 8, "method", "assumption", basis="8 trials")
+def estimate(value, low, high, unit="times", **other):
+    about = {"n": 8, "basis": "8 trials", "level": 0.95} | other
+    return Estimate(
+        "q", "it is {}", value, low, high, unit, method="method", assumption="assumption", **about
+    )
 
 
-def check_all_tried(rows, source, page, n):
-    """Each of the n claims of a page has a verdict and its working, which fit the column `tried_by` of the source."""
-    assert (rows.verdict != "not tried").all() and (rows.working != "").all() and len(rows) == n
-    claims = ledger.read_claims(source).claims
-    assert {claims[name].page for name in rows.index} == {page}
-    left = {name for name in rows.index if claims[name].tried_by == "not here"}
-    assert left == set(rows.index[rows.verdict == CANNOT])
-    settings = [name for name in rows.index if claims[name].tried_by == "setting"]
-    assert set(rows.verdict[settings]) <= {UNKNOWN}
+def check_all_tried(rows, n):
+    """
+    Each of n claims has its working and says how it was tried: settings can only be contradicted, claims that cannot be
+    tried here have no verdict, and those with numbers of their own have one.
+    """
+    assert (rows.working != "").all() and len(rows) == n
+    by_way = {way: set(each.own) for way, each in rows.groupby("tried_by")}
+    assert by_way.get("setting", set()) <= {UNTRIED, NOT}
+    assert by_way.get("not here", {CANNOT}) == {CANNOT}
+    assert UNTRIED not in by_way["own numbers"] and CANNOT not in set(rows.own[rows.tried_by != "not here"])
+    assert not set(rows.working[rows.tried_by == "own numbers"]) & set(ledger.WAYS.values())
+
+
+def check_shown(tried, shown):
+    """Quantities that are not comparable stand beside their claims alone, and change no verdict."""
+    alone = tried()
+    for measured, claims in shown.items():
+        rows = tried(**{measured: estimate(0.5, 0.4, 0.6)})
+        assert set(rows.index[rows.working != alone.working]) == set(claims) & set(rows.index), measured
+        assert (rows[["own", "rerun"]] == alone[["own", "rerun"]]).all().all(), measured
 
 
 def corrected(audit, own_numbers, values):

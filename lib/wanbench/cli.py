@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     before = {number: signal.signal(number, on_signal) for number in heard}
     try:
         return arguments.command(arguments)
-    except WanbenchError as error:
+    except (WanbenchError, OSError) as error:
         print(f"wanbench: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -70,9 +70,6 @@ def parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
     report.add_argument(
-        "--replay", action="store_true", help="use the committed samples instead of measuring"
-    )
-    report.add_argument(
         "--measure",
         action="store_true",
         help="also measure the studies that a report of all pages replays",
@@ -90,13 +87,19 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="one parameter"
     )
-    run.add_argument("--replay", action="store_true", help="use the committed samples instead of measuring")
     run.set_defaults(command=run_command)
 
     for measuring in (report, run):
         measuring.add_argument(
             "--yes", action="store_true", help="agree to the cost of rented hosts, which the plan shows first"
         )
+        again = measuring.add_mutually_exclusive_group()
+        for option, text in (
+            ("replay", "use the committed samples instead of measuring"),
+            ("fresh", "measure new runs, even where finished or interrupted ones have these parameters"),
+            ("retry-failed", "also measure the failed tests of finished runs again"),
+        ):
+            again.add_argument(f"--{option}", action="store_true", help=text)
 
     sweep = commands.add_parser(
         "sweep", help="find and delete what killed runs left on clouds, in all regions"
@@ -135,7 +138,7 @@ def report_command(arguments: argparse.Namespace) -> int:
     from .publish.presets import find_preset, read_parameters
     from .publish.report import Job
 
-    _agree_beforehand(arguments.yes)
+    _tell_kernels(arguments)
     top = root()
     jobs = []
     for notebook in [find_notebook(name, top) for name in arguments.notebook] or notebook_paths(top):
@@ -145,7 +148,7 @@ def report_command(arguments: argparse.Namespace) -> int:
         jobs.append(Job(notebook, given, source))
     if not (arguments.notebook or arguments.measure):
         jobs = [_recorded(job) for job in jobs]
-    return _publish(jobs, arguments.replay, arguments.again)
+    return _publish(jobs, arguments.replay, arguments.again or arguments.fresh or arguments.retry_failed)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -155,7 +158,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     from .publish.presets import read_parameters
     from .publish.report import Job
 
-    _agree_beforehand(arguments.yes)
+    _tell_kernels(arguments)
     notebook = find_notebook(arguments.notebook, root())
     declared = declared_parameters(read_notebook(notebook), notebook.name)
     given = read_parameters(arguments.file) if arguments.file else {}
@@ -208,12 +211,15 @@ def bucket_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _agree_beforehand(yes: bool) -> None:
-    """Pass --yes to the notebooks' kernels, where nobody can answer."""
-    if yes:
-        from .labs.spending import YES_VARIABLE
+def _tell_kernels(arguments: argparse.Namespace) -> None:
+    """Pass --yes, --fresh and --retry-failed to the notebooks' kernels."""
+    from .campaign.start import AGAIN_VARIABLE
+    from .labs.spending import YES_VARIABLE
 
+    if arguments.yes:
         os.environ[YES_VARIABLE] = "1"
+    if arguments.fresh or arguments.retry_failed:
+        os.environ[AGAIN_VARIABLE] = "fresh" if arguments.fresh else "retry-failed"
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
@@ -255,7 +261,7 @@ def _recorded(job):
     if RECORDED not in title_tags(notebook) or lab != LOCAL:
         return job
     number = job.notebook.stem.partition("-")[0]
-    reason = f"it takes minutes more; 'wanbench report {number}' measures it here."
+    reason = f"measuring here takes minutes more; run 'wanbench report {number}'."
     return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason)
 
 

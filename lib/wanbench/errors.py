@@ -38,6 +38,10 @@ class RawDataError(WanbenchError, ValueError):
         place += "" if line_number is None else f":{line_number}"
         super().__init__(f"{place}: expected {self.expected}, found {self.found!r}.")
 
+    def row(self) -> dict:
+        """A row of table unread, without its file."""
+        return {"line_number": self.line_number, "found": self.found, "expected": self.expected}
+
     def __reduce__(self):
         return RawDataError, (self.path, self.line_number, self.found, self.expected)
 

@@ -11,20 +11,31 @@ from pathlib import Path
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Add the path to errors of the disk: those of a write, such as "No space left on device", hold none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
     """A temporary path to write to; on success it takes the place of `path`, otherwise it is removed."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".tmp")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -36,13 +47,14 @@ def replace_file(path: Path, content: bytes) -> None:
 @contextmanager
 def replaced_folder(path: Path) -> Iterator[Path]:
     """A new folder to fill; on success it takes the place of `path`, otherwise it is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
-    try:
-        yield temporary
-        os.chmod(temporary, 0o755)
-        shutil.rmtree(path, ignore_errors=True)
-        os.replace(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+        try:
+            yield temporary
+            os.chmod(temporary, 0o755)
+            shutil.rmtree(path, ignore_errors=True)
+            os.replace(temporary, path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise

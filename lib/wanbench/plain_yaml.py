@@ -1,4 +1,4 @@
-"""Plain data in YAML: parameters, inventories."""
+"""Plain data in YAML: parameters, inventories, mappings of tables."""
 
 from __future__ import annotations
 
@@ -8,9 +8,23 @@ import yaml
 
 from .errors import ParameterError
 
+MAX_CHARACTERS = 1 << 20
+"""Of a file: an inventory of a thousand hosts has about 200,000."""
+
 
 class _Loader(yaml.SafeLoader):
-    """Plain data only, and no key twice (YAML would silently keep the last)."""
+    """Plain data only, no aliases, and no key twice (YAML would silently keep the last)."""
+
+    def compose_node(self, parent, index):
+        if self.check_event(yaml.AliasEvent):  # a few nested ones stand for billions of values
+            alias = self.peek_event()
+            raise yaml.composer.ComposerError(
+                None,
+                None,
+                f"the alias *{alias.anchor} is not read here; write its value out",
+                alias.start_mark,
+            )
+        return super().compose_node(parent, index)
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict:
@@ -41,6 +55,19 @@ _Loader.add_implicit_resolver(
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
+def read_yaml(path, what: str) -> object:
+    """Plain data from a YAML file of at most `MAX_CHARACTERS`; ParameterError as of `parse_yaml`, or if unreadable."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(MAX_CHARACTERS + 1)
+        if len(text) > MAX_CHARACTERS:
+            raise ValueError(f"it holds more than {MAX_CHARACTERS:,} characters")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ParameterError(f"{path}: the {what} cannot be read: {why}.") from None
+    return parse_yaml(text, str(path))
+
+
 def parse_yaml(text: str, place: str) -> object:
     """
     Plain data from YAML text.
@@ -48,7 +75,7 @@ def parse_yaml(text: str, place: str) -> object:
     Raises
     ------
     ParameterError
-        It is not YAML, has a key twice or asks for anything but plain data; names `place` and the line.
+        It is not YAML, has a key twice or an alias, or asks for anything but plain data; names `place` and the line.
     """
     try:
         return yaml.load(text, Loader=_Loader)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import queue
+import re
 import signal
 import sys
 import threading
@@ -15,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..checks import check_number
-from ..errors import LabError, ParameterError
+from ..errors import LabError, ParameterError, WanbenchError
 from ..labs.base import Lab
 from ..plan import Plan, Test, rounds
 from ..runs import Run, RunWriter, claim
@@ -23,6 +24,8 @@ from ..runs.journal import now_utc
 from .progress import Progress
 
 _THREADS_END_S = 15.0
+_OF_SESSION = re.compile(r"counters(?:\.(\d+))?\.json|session-(\d+)\b")
+"""Raw files of the lab itself: see `_keep_of_lab`."""
 
 
 def measure(
@@ -35,6 +38,7 @@ def measure(
     retries: int = 2,
     progress: bool = True,
     fresh: bool = False,
+    retry_failed: bool = False,
     watched: Sequence = (),
 ) -> Run:
     """
@@ -61,6 +65,8 @@ def measure(
         Show tests done, failed and left on stderr.
     fresh : bool
         Make a new run even if there is one with these parameters.
+    retry_failed : bool
+        Also measure tests again that failed in every attempt of earlier sessions, in the same run.
     watched : sequence
         Other observers of the measurement, such as `wanbench.labs.aws.cloudwatch.CloudWatch`: at the end of a session,
         `keep(run folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the
@@ -80,8 +86,9 @@ def measure(
     RunHeldError
         If another process is measuring the same run.
     LabError
-        If the lab cannot be opened, or does not answer after a round in which all tests failed. (A command
-        that fails on a host is a failed test, not an exception.)
+        If the lab cannot be opened, or does not answer after a round in which all tests failed; or if tests failed
+        because of the machine, or all tests failed: the run stays open, and the next call tries them again. (Any other
+        command that fails on a host is a failed test, not an exception.)
     KeyboardInterrupt, SystemExit
         After SIGINT, SIGTERM or SIGHUP (in the main thread), once everything is stopped and journalled. The next call
         resumes the run.
@@ -97,18 +104,27 @@ def measure(
         plan=plan.as_dict(),
         lab_settings=_settings(lab),
         fresh=fresh,
+        retry_failed=retry_failed,
     )
     if isinstance(claimed, Run):
+        if progress and (failures := claimed.failures()):
+            failed = f"{len(failures)} of {len(plan.tests)} tests failed"
+            hint = "--retry-failed measures them again, --fresh all"
+            print(f"run {claimed.run_id} is finished, but {failed}; {hint}", file=sys.stderr, flush=True)
         return claimed
     with claimed as writer:
         if progress and writer.before is not None:
             print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
-        session = _Session(plan, writer, retries, progress, watched)
+        session = _Session(plan, writer, retries, progress, watched, retry_failed)
         if session.waiting():
             lab.agree_to(session.rest_of_plan(), campaign, writer.folder)
-            session.measure_on(lab)
+            try:
+                session.measure_on(lab)
+            except KeyboardInterrupt:  # not what the lab or a test was at just then
+                raise KeyboardInterrupt("what was measured is kept, and the next call goes on") from None
         elif writer.before is None:
             writer.start({"kind": lab.kind})
+        session.check_failures()
         return writer.finish()
 
 
@@ -135,7 +151,15 @@ class _Outcome:
 class _Session:
     """One session of measuring: from opening the lab to closing it."""
 
-    def __init__(self, plan: Plan, writer: RunWriter, retries: int, progress: bool, watched: Sequence = ()):
+    def __init__(
+        self,
+        plan: Plan,
+        writer: RunWriter,
+        retries: int,
+        progress: bool,
+        watched: Sequence = (),
+        retry_failed: bool = False,
+    ):
         self.plan, self.writer, self.retries, self.show = plan, writer, retries, progress
         self.watched = watched
         self.attempts: Counter[str] = Counter()
@@ -145,16 +169,45 @@ class _Session:
         self.news: queue.SimpleQueue = queue.SimpleQueue()
         self.threads: list[threading.Thread] = []
         self.stopping, self.interrupted = threading.Event(), threading.Event()
-        for earlier in writer.before.attempts() if writer.before else ():
+        before = writer.before
+        self.number = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
+        for earlier in before.attempts() if before else ():
             self.attempts[earlier.test_id] = max(self.attempts[earlier.test_id], earlier.attempt)
-            self.failures[earlier.test_id] += earlier.outcome == "failed"
+            self.failures[earlier.test_id] += earlier.outcome == "failed" and not earlier.by_machine
             self.last_round = max(self.last_round, earlier.round)
             if earlier.outcome == "done":
                 self.done.add(earlier.test_id)
+        if retry_failed or not self.done:
+            self.failures.clear()
+        self._count_what_files_name()
         self.given_up = len(plan.tests) - len(self.done) - len(self.waiting())
         self.planned_s = self.spent_s = 0.0
         self.left_s = self._left_s()
         self.kept = False
+
+    def _count_what_files_name(self):
+        """Number attempts and this session after all that raw files name: a journal that was cut names fewer."""
+        ids = {test.id for test in self.plan.tests}
+        for name in (path.name for path in self.writer.folder.glob("*/[!.]*")):
+            for found in re.finditer(r"\.(\d+)\.", name):
+                if (test_id := name[: found.start()]) in ids:
+                    self.attempts[test_id] = max(self.attempts[test_id], int(found[1]))
+            if found := _OF_SESSION.match(name):
+                self.number = max(self.number, 1 + int(found[1] or found[2] or 1))
+
+    def check_failures(self) -> None:
+        """LabError, and the run stays open, if tests failed because of the machine, or all tests failed."""
+        failures = Run.open(self.writer.folder).failures().values() if self.plan.tests else ()
+        blamed = [attempt for attempt in failures if attempt.by_machine or not self.done]
+        if not blamed:
+            return
+        because = "because of the machine" if self.done else "and none was done"
+        error = LabError(
+            f"{len(blamed)} of {len(self.plan.tests)} tests failed {because}, the last one for this reason: "
+            f"{' '.join(blamed[-1].reason.split()).rstrip('.')}. The run stays open: mend the cause and start again."
+        )
+        self.writer.record({"event": "interrupted", "reason": _reason(error)})
+        raise error
 
     def waiting(self) -> list[Test]:
         """Tests that are neither done nor given up."""
@@ -182,9 +235,10 @@ class _Session:
                 except BaseException as error:
                     self.stopping.set()
                     if self.writer.started:
-                        with suppress(LabError, OSError):
+                        with suppress(WanbenchError, OSError):
                             self._keep_of_lab(lab, opened_at_utc)
-                        self.writer.record({"event": "interrupted", "reason": _reason(error)})
+                        with suppress(WanbenchError, OSError):  # what ended the session matters more
+                            self.writer.record({"event": "interrupted", "reason": _reason(error)})
                     raise
         except BaseException as error:
             if not self.writer.started:
@@ -304,14 +358,9 @@ class _Session:
         planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
-    def _number(self) -> int:
-        """The session's number in the run, from 1."""
-        before = self.writer.before
-        return 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
-
     def _keep_costs_of(self, lab, error):
         """Nothing was measured, but hosts may have been paid for."""
-        if files := lab.keep_costs(self.writer.folder, f"session-{self._number()}"):
+        if files := lab.keep_costs(self.writer.folder, f"session-{self.number}"):
             self.writer.start({"kind": lab.kind})
             self.writer.record(
                 {"event": "lab-closed", "files": [file.as_dict() for file in files]},
@@ -322,7 +371,7 @@ class _Session:
         """Raw files of the lab itself: counters of links and devices, server logs."""
         if self.kept:
             return
-        session = self._number()
+        session = self.number
         files, name = [], f"counters.{session}.json" if session > 1 else "counters.json"
         for folder, counts in (("links", lab.counters()), ("devices", lab.devices())):
             if counts is not None:

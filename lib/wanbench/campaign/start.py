@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -21,6 +22,12 @@ from .execute import measure
 
 SAMPLES = "samples"
 """Name that selects the recording committed under `data/samples` instead of a lab."""
+
+AGAIN_VARIABLE = "WANBENCH_AGAIN"
+"""
+An environment variable: "fresh" measures new runs, "retry-failed" the failed tests of finished ones. `wanbench report
+--fresh` and `--retry-failed` set it.
+"""
 
 
 def carry_out(
@@ -66,7 +73,7 @@ def carry_out(
         Further options of this kind of lab, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of
         "aws", "gcp" and "azure", or a mapping for each cloud of "aws+gcp"; see its class.
     **options
-        `retries`, `progress`, `fresh`, `watched` of `measure`.
+        `retries`, `progress`, `fresh`, `retry_failed`, `watched` of `measure`.
 
     Raises
     ------
@@ -88,6 +95,8 @@ def carry_out(
         seed=plan.seed,
         **(lab_options or {}),
     )
+    again = os.environ.get(AGAIN_VARIABLE)
+    options = {"fresh": again == "fresh", "retry_failed": again == "retry-failed"} | options
     has_kafka = bool(brokers or external)
     check_trials(plan, opened, brokers, cluster or {}, external or {})
     return measure(

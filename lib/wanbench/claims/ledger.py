@@ -1,15 +1,17 @@
 """
-Published claims against recomputed numbers: value, recomputed value, verdict, the working.
+Published claims against recomputed numbers: value, recomputed value, two verdicts, the working.
 
-The claims of a source are in `data/published/<source>.csv`, paraphrased, with their section. A study tests each of
-them: `compare` for a number, `judge` for a sentence, `leave` if this project cannot test it. Untested claims stay in
-the table as such.
+The claims of a source are in `data/published/<source>.csv`, paraphrased, with their section. Each has a verdict by the
+source's own numbers (`compare` for a number, `judge` for a sentence) and one by a re-run (`rules`). The two are never
+merged: arithmetic that holds is not a measurement that agrees. Claims that nothing tests stay in the table as such.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
+from itertools import product
 from math import isfinite, nan
 from pathlib import Path
 
@@ -27,16 +29,21 @@ NOT_REPRODUCED = "not reproduced"
 UNDECIDED = "undecided"
 CANNOT = "cannot be tried here"
 UNTRIED = "not tried"
-VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED, CANNOT)
+VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)
+"""What a test can say."""
+KINDS = {"own": "its own numbers", "rerun": "the re-run"}
+"""What a verdict can rest on."""
+SETTING, NOT_HERE = "setting", "not here"
+RERUN = ("re-run", "both")
 WAYS = {
-    "own numbers": "do the source's own numbers agree with it?",
-    "re-run": "does a measurement of the same kind show it?",
-    "both": "the one and the other",
-    "setting": "it says what was set, which can only contradict other numbers",
-    "fact": "it follows from Kafka or from arithmetic alone",
-    "not here": "it needs what this project does not have",
+    "own numbers": "The source's own numbers agree with it or not.",
+    "re-run": "The source gives no figures for it.",
+    "both": "The source's own numbers decide it in part.",
+    SETTING: "A setting, not a measurement.",
+    "fact": "It follows from Kafka, a price list or arithmetic alone.",
+    NOT_HERE: "It needs what this project does not have.",
 }
-"""How a claim can be tried."""
+"""How a claim can be tried, and the working of one that nothing has tested yet."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Claim:
     """
     One claim: the source's statement, paraphrased, and its number as printed ("" where it gives none).
 
-    For a source repeated by several pages, a claim also names the page that tests it, and how (`WAYS`).
+    It names the page that tests it, how (`WAYS`), and why it is not tested otherwise ("" for the text of `WAYS`).
     """
 
     claim: str
@@ -53,8 +60,9 @@ class Claim:
     value: str
     unit: str
     source: str
-    page: str = ""
-    tried_by: str = ""
+    page: str
+    tried_by: str
+    why: str = ""
 
     @property
     def number(self) -> float:
@@ -71,7 +79,7 @@ class Claim:
         """
         The claimed number with as many digits as are printed.
 
-        >>> [Claim("n", "", "", value, "", "").written for value in ("0.92", "2070", "-0.70")]
+        >>> [Claim("n", "", "", value, "", "", "", "").written for value in ("0.92", "2070", "-0.70")]
         ['0.92', '2,070', '-0.70']
         """
         return number(self.number, max(self.decimals, 0))
@@ -81,19 +89,18 @@ class Claim:
         """
         Half of the last printed digit: numbers within this round to the claimed one.
 
-        >>> [Claim("n", "", "", value, "", "").half_step for value in ("0.92", "2070", "1.3e2")]
+        >>> [Claim("n", "", "", value, "", "", "", "").half_step for value in ("0.92", "2070", "1.3e2")]
         [0.005, 0.5, 5.0]
         """
         return 0.5 * 10.0**-self.decimals
 
 
 COLUMNS = tuple(column.name for column in fields(Claim))
-OPTIONAL = ("page", "tried_by")
 
 
 @dataclass(repr=False)
 class Audit(Result):
-    """The claims of one source, and the verdict on each."""
+    """The claims of one source, and the verdicts on each."""
 
     source: str
     claims: dict[str, Claim]
@@ -101,14 +108,44 @@ class Audit(Result):
 
     TITLE = "Claims of the source"
 
+    def __post_init__(self):
+        nothing = {"recomputed": nan, "low": nan, "high": nan, "rerun": UNTRIED}
+        for name, claim in self.claims.items():
+            own = CANNOT if claim.tried_by == NOT_HERE else UNTRIED
+            working = claim.why or WAYS.get(claim.tried_by, "")
+            self.rows.setdefault(name, nothing | {"own": own, "working": working})
+
+    def number(self, claim: str) -> float:
+        """The number that the source claims."""
+        return self._claim(claim).number
+
+    def from_printed(self, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
+        """A value computed from claimed numbers; its range covers their rounding."""
+        claims = [self._claim(name) for name in names]
+        ends = [(one.number - one.half_step, one.number + one.half_step) for one in claims]
+        reached = [function(*corner) for corner in product(*ends)]
+        return Estimate(
+            quantity="value from the printed numbers",
+            claim="The printed numbers make {}",
+            estimate=function(*(one.number for one in claims)),
+            low=min(reached),
+            high=max(reached),
+            unit=unit,
+            n=len(claims),
+            basis=count(len(claims), "printed number"),
+            method="every printed number at the ends of its last digit",
+            assumption="Printed numbers are rounded",
+            level=1.0,
+        )
+
     def compare(
         self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
     ) -> None:
         """
-        Test a claimed number.
+        Test a claimed number on the source's own numbers.
 
-        It is reproduced if the recomputed value rounds to it as printed, and inside the interval if only the interval
-        contains it. Without a recomputed value it stays open.
+        It is reproduced if the recomputed value rounds to it as printed, and inside the interval if a number of the
+        interval does. Without a recomputed value it stays open.
 
         Parameters
         ----------
@@ -127,25 +164,46 @@ class Audit(Result):
         estimate = recomputed if isinstance(recomputed, Estimate) else within
         value = recomputed.estimate if isinstance(recomputed, Estimate) else float(recomputed)
         low, high = (estimate.low, estimate.high) if estimate else (nan, nan)
-        if abs(value - claimed.number) <= claimed.half_step * (1 + 1e-9):
+        step = claimed.half_step * (1 + 1e-9)
+        if abs(value - claimed.number) <= step:
             verdict = REPRODUCED
-        elif low <= claimed.number <= high:
+        elif low - step <= claimed.number <= high + step:
             verdict = WITHIN
         else:
             verdict = NOT_REPRODUCED if isfinite(value) else UNDECIDED
-        self._note(
-            claim, verdict, f"{working} {estimate.sentence if estimate else ''}".strip(), value, low, high
-        )
+        working = f"{working} {estimate.sentence if estimate else ''}".strip()
+        self.rows[claim] |= {
+            "own": verdict,
+            "working": working,
+            "recomputed": value,
+            "low": low,
+            "high": high,
+        }
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
-        """Set the verdict on a claim: whether it holds (None: open), and the working."""
+        """Set the verdict of the source's own numbers: whether the claim holds (None: open), and the working."""
         self._claim(claim)
-        self._note(claim, UNDECIDED if holds is None else REPRODUCED if holds else NOT_REPRODUCED, working)
+        verdict = UNDECIDED if holds is None else REPRODUCED if holds else NOT_REPRODUCED
+        self.rows[claim] |= {"own": verdict, "working": working}
 
-    def leave(self, claim: str, why: str) -> None:
-        """State why a claim cannot be tested here."""
+    def rerun(self, claim: str, verdict: str, working: str, estimate: Estimate | None = None) -> None:
+        """
+        Set the verdict of a re-run and add its working; the estimate of a claimed number is shown beside it.
+
+        A claim that several quantities test is reproduced if all agree, and not reproduced if one contradicts it.
+        """
+        self.note(claim, f"Re-run: {working}")
+        both = {check_choice("verdict", verdict, VERDICTS), self.rows[claim]["rerun"]} - {UNTRIED}
+        self.rows[claim]["rerun"] = (
+            verdict if len(both) == 1 else NOT_REPRODUCED if NOT_REPRODUCED in both else UNDECIDED
+        )
+        if estimate is not None:
+            self.rows[claim] |= {"recomputed": estimate.estimate, "low": estimate.low, "high": estimate.high}
+
+    def note(self, claim: str, text: str) -> None:
+        """Add text to the working of a claim."""
         self._claim(claim)
-        self._note(claim, CANNOT, why)
+        self.rows[claim]["working"] += f" {text}"
 
     def on_page(self, page: str) -> Audit:
         """Only the claims that a page tests; ParameterError if there are none."""
@@ -157,46 +215,58 @@ class Audit(Result):
     def only(self, *names: str) -> Audit:
         """Only these claims, in this order; ParameterError if there is no such claim."""
         claims = {name: self._claim(name) for name in names}
-        return Audit(self.source, claims, {name: self.rows[name] for name in claims if name in self.rows})
+        return Audit(self.source, claims, {name: self.rows[name] for name in claims})
+
+    def verdicts(self, kind: str) -> dict[str, int]:
+        """How many claims have each verdict by one of `KINDS`; only verdicts that occur."""
+        given = [self.rows[name][kind] for name in self.claims]
+        return {verdict: given.count(verdict) for verdict in VERDICTS if verdict in given}
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The number of reproduced claims, of those that can be tested."""
-        verdicts = [row["verdict"] for row in self.rows.values() if row["verdict"] != CANNOT]
-        reproduced = verdicts.count(REPRODUCED)
-        return (
+        """The number of reproduced claims, of those that can be tested, by the source's numbers and by the re-run."""
+        return tuple(
             Estimate(
-                quantity="reproduced claims",
-                claim=f"Reproduced: {{}} of {len(verdicts)}",
-                estimate=reproduced,
+                quantity=f"claims reproduced by {words}",
+                claim=f"Reproduced by {words}: {{}} of {sum(found.values())}",
+                estimate=found.get(REPRODUCED, 0),
                 low=nan,
                 high=nan,
                 unit="claims",
-                n=len(verdicts),
-                basis=count(len(verdicts), "claim"),
-                method="each claim recomputed from what the source publishes, where a number is reproduced if it "
-                "rounds to the printed one, or tried on a run of ours by the bound that its row states",
+                n=sum(found.values()),
+                basis=count(sum(found.values()), "claim"),
+                method="a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
                 assumption="What is published is what the source describes, and our run is a case of its claim",
-            ),
+            )
+            for kind, words in KINDS.items()
+            if (found := self.verdicts(kind)) or kind == "own"
         )
 
     @property
     def sentence(self) -> str:
-        verdicts = [row["verdict"] for row in self.rows.values()]
-        counts = [f"{verdicts.count(each)} {each}" for each in VERDICTS if each in verdicts]
-        if untried := len(self.claims) - len(verdicts):
-            counts.append(f"{untried} {UNTRIED}")
-        return f"{count(len(self.claims), 'claim')} of this source: {', '.join(counts)}."
+        settings = sum(claim.tried_by == SETTING for claim in self.claims.values())
+        cannot = sum(row["own"] == CANNOT for row in self.rows.values())
+        parts = (
+            [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
+        )
+        parts += [f"{cannot} {CANNOT}"] if cannot else []
+        counts = [
+            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in found.items())}"
+            for kind, words in KINDS.items()
+            if (found := self.verdicts(kind))
+        ]
+        return "; ".join([f"{count(len(self.claims), 'claim')} of this source", *parts, *counts]) + "."
 
     def table(self) -> pd.DataFrame:
-        """One row per claim: section, says, claimed, unit, recomputed, low, high, verdict, working, off_by."""
-        untried = {"recomputed": nan, "low": nan, "high": nan, "verdict": UNTRIED, "working": ""}
-        rows = []
-        for name, claim in self.claims.items():
-            source = {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}
-            rows.append(source | {"unit": claim.unit} | self.rows.get(name, untried))
-        columns = ["claim", "section", "says", "claimed", "unit", *untried]
-        table = pd.DataFrame(rows, columns=columns)
+        """One row per claim: section, says, claimed, unit, recomputed, low, high, own, rerun, working, off_by."""
+        rows = [
+            {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}
+            | {"unit": claim.unit, "tried_by": claim.tried_by}
+            | self.rows[name]
+            for name, claim in self.claims.items()
+        ]
+        columns = ["claim", "section", "says", "claimed", "unit", "tried_by", "recomputed", "low", "high"]
+        table = pd.DataFrame(rows, columns=[*columns, *KINDS, "working"])
         return table.assign(off_by=table.recomputed - table.claimed)
 
     def shown(self) -> pd.DataFrame:
@@ -205,7 +275,8 @@ class Audit(Result):
                 "The source says": row.says,
                 "Claimed": self._claimed(row.claim),
                 "Recomputed": self._recomputed(row),
-                "Verdict": row.verdict,
+                "By its own numbers": "" if row.own == UNTRIED else row.own,
+                "By the re-run": "" if row.rerun == UNTRIED and row.tried_by not in RERUN else row.rerun,
                 "Working": row.working,
             }
             for row in self.table().itertuples(index=False)
@@ -225,10 +296,6 @@ class Audit(Result):
 
     def _claim(self, name: str) -> Claim:
         return self.claims[check_choice(f"claim of {self.source}", name, self.claims)]
-
-    def _note(self, claim, verdict, working, recomputed=nan, low=nan, high=nan) -> None:
-        numbers = {"recomputed": recomputed, "low": low, "high": high}
-        self.rows[claim] = numbers | {"verdict": verdict, "working": working}
 
 
 def above(estimate: Estimate, bound: float) -> bool | None:
@@ -258,9 +325,8 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))
     path = folder / f"{source}.csv"
     frame = pd.read_csv(path, dtype="str", keep_default_na=False)
-    if tuple(frame.columns) not in (COLUMNS, COLUMNS[: -len(OPTIONAL)]):
-        wanted = f"the columns {', '.join(COLUMNS)}; the last {len(OPTIONAL)} may be absent"
-        raise RawDataError(path, 1, ", ".join(frame.columns), wanted)
+    if tuple(frame.columns) != COLUMNS:
+        raise RawDataError(path, 1, ", ".join(frame.columns), f"the columns {', '.join(COLUMNS)}")
     claims = {}
     for line, row in enumerate(frame.itertuples(index=False), start=2):
         claim = Claim(*row)
@@ -270,7 +336,7 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
             readable = False
         if not readable or claim.claim in claims or not claim.claim:
             raise RawDataError(path, line, ", ".join(row), "a new claim with a number or without a value")
-        if claim.tried_by and claim.tried_by not in WAYS:
+        if claim.tried_by not in WAYS:
             raise RawDataError(path, line, claim.tried_by, f"one of {', '.join(WAYS)}")
         claims[claim.claim] = claim
     return Audit(source, claims)

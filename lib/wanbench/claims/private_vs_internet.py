@@ -1,25 +1,27 @@
 """
 Source 000: Kafka between two clouds over a VPN and over a private link.
 
-Each claim is tested twice if possible: does it follow from the source's own numbers, and does a re-run reproduce it?
-The working has both answers; the verdict is the re-run's, if any. The settings of the re-run (the RTTs of its paths,
-the background, the batches that make Kafka's traffic) do not decide on the source: such claims are tested on the
-source's own numbers only. These are read from its claims, so correcting a digit there corrects the verdict here.
+The settings of the re-run (the RTTs of its paths, the background, the batches that make Kafka's traffic) do not decide
+on the source: such claims are tested on the source's own numbers only. These are read from its claims, so correcting a
+digit there corrects the verdict here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 
 from ..checks import check_choice
-from ..formatting import count, number, quantity
+from ..formatting import number, quantity
 from ..stats.factorial.result import Factorial
 from ..stats.lab.utilisation import Capacity
+from ..stats.outages.bounds import share_of
 from ..stats.result import Estimate
 from ..stats.tcp.mathis import MSS_BYTES
 from ..stats.time.compare import more_or_less, times
-from .ledger import Audit, read_claims
+from ..stats.trials.processors import ProcessorEffect
+from .ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, read_claims
+from .rules import NEVER, NO_VERDICT, Rule, main_estimate, over, try_rules, under
 
 SOURCE = "000-private-vs-internet"
 PATHS = {"vpn": "the VPN", "private": "the private link"}
@@ -35,6 +37,14 @@ ROUNDING_MS = 0.15
 """Largest rounding error of three times with one decimal each, added or subtracted."""
 JITTER = "jitter_ms"
 """The factor that varies the latency."""
+BUSY_PERCENT = 90.0
+"""Processors that are busier hold back what they measure: threads wait for them."""
+RATIOS = (Rule("batches", "times"), Rule("percent_more", "more"), Rule("packets", "packets"))
+RULES = (
+    *RATIOS,
+    Rule("jitter", "variations", under(1)),  # batches per second with more variation over that with less
+    Rule("queued", "no-queue", NEVER),
+)
 IN_FLIGHT = 5
 """Unanswered requests that a Kafka producer may have (max.in.flight.requests.per.connection)."""
 
@@ -43,6 +53,7 @@ def private_vs_internet(
     *,
     batches: Estimate | None = None,
     packets: Estimate | None = None,
+    machine: ProcessorEffect | None = None,
     traffic: Mapping[str, Estimate | float] | None = None,
     capacity: Capacity | None = None,
     factorial: Factorial | None = None,
@@ -50,8 +61,7 @@ def private_vs_internet(
     """
     Every claim of source 000.
 
-    Omit what was not measured, or pass None: its claims are then tested on the source's own numbers only, and may stay
-    open.
+    Omit what was not measured, or pass None: its claims are then tested on the source's own numbers only.
 
     Parameters
     ----------
@@ -59,12 +69,16 @@ def private_vs_internet(
         Batches per second over the private link over those over the VPN: "times".
     packets : Estimate
         The same of packets per second that the brokers receive.
+    machine : ProcessorEffect
+        How busy the processors were (`stats.trials.processors.processor_effect`). If they were full, they may have
+        changed both ratios, which then decide nothing.
     traffic : mapping
         Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
         (`studies.private_vs_internet.traffic`).
         Shown without a verdict: background and batches were set.
     capacity : Capacity
-        Capacity of the links of this comparison (`stats.lab.utilisation.capacity`).
+        Capacity of the links of this comparison (`stats.lab.utilisation.capacity`); that its load was set near their
+        rate is no verdict on whether the source's were full.
     factorial : Factorial
         Batches per second on delay, jitter, loss and rate.
 
@@ -76,7 +90,7 @@ def private_vs_internet(
     Examples
     --------
     >>> rows = private_vs_internet().table().set_index("claim")
-    >>> rows.verdict[["total", "more", "thesis"]].tolist()
+    >>> rows.own[["total", "more", "thesis"]].tolist()
     ['reproduced', 'not reproduced', 'undecided']
     """
     audit = read_claims(SOURCE)
@@ -85,20 +99,39 @@ def private_vs_internet(
         check_choice("claim of traffic", claim, TRAFFIC)
     _table_1(audit)
     _jitter(audit)
-    _ratio(audit, batches, packets)
-    _traffic(audit, traffic, capacity)
+    _ratio(audit)
+    _traffic(audit, traffic)
     _thesis(audit, factorial)
+    jitter = None if factorial is None else (factorial.doublings | factorial.effects).get(JITTER)
+    measured = {"batches": batches, "packets": packets, "jitter": jitter}
+    if batches is not None:
+        measured["percent_more"] = main_estimate("batches", batches).transformed(
+            lambda ratio: 100 * (ratio - 1),
+            quantity=batches.quantity,
+            claim="Batches per second over the private link are {} more",
+            unit="%",
+        )
+    if capacity is not None:
+        rows = capacity.links[(capacity.links.share_at_capacity == 0) & capacity.links.max_backlog_ms.notna()]
+        queued = (rows.max_backlog_ms > 0) | (rows.packets_queue_dropped > 0)
+        measured["queued"] = share_of(
+            int(queued.sum()), len(rows), unit_name="link", quantity="links that queued or dropped packets",
+            claim="Of the links that were never at capacity, counted once per test, {} had packets waiting or dropped",
+        )  # fmt: skip
+        audit.note("never-full", f"{NO_VERDICT} {capacity.sentence}")
+    if machine is not None and machine.trials.busy_percent.max() > BUSY_PERCENT:
+        busy = machine.trials.loc[machine.trials.busy_percent.idxmax()]
+        full = f"processors were full ({number(busy.busy_percent, 0)} % busy) with {busy.setting}, which changes it."
+        for rule in RATIOS:
+            if (ratio := measured.pop(rule.measured, None)) is not None:
+                audit.rerun(rule.claim, UNDECIDED, f"{full} {ratio.sentence}", ratio)
+    try_rules(audit, RULES, {}, measured)
     return audit
-
-
-def _claimed(audit: Audit, claim: str) -> float:
-    """The number that the source claims."""
-    return audit.claims[claim].number
 
 
 def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
     """Minimum, mean, maximum and deviation of a path's RTTs in ms, as claimed."""
-    return tuple(_claimed(audit, f"{path}-{statistic}") for statistic in TABLE_1)
+    return tuple(audit.number(f"{path}-{statistic}") for statistic in TABLE_1)
 
 
 def _harmonic(audit: Audit, path: str) -> float:
@@ -151,9 +184,9 @@ def _jitter(audit: Audit) -> None:
     )
 
 
-def _ratio(audit: Audit, batches: Estimate | None, packets: Estimate | None) -> None:
-    """ "225 % more" and "2.25 times" are two numbers: which one do Table 1, the packets and a re-run agree with?"""
-    more, as_times, of_packets = (_claimed(audit, name) for name in ("more", "times", "packets"))
+def _ratio(audit: Audit) -> None:
+    """ "225 % more" and "2.25 times" are two numbers: which one do Table 1 and the packets agree with?"""
+    more, as_times, of_packets = (audit.number(name) for name in ("more", "times", "packets"))
     literally = 1 + more / 100
     predicted = _harmonic(audit, "vpn") / _harmonic(audit, "private")
     step = audit.claims["packets"].half_step
@@ -166,40 +199,20 @@ def _ratio(audit: Audit, batches: Estimate | None, packets: Estimate | None) -> 
         f"in flight times batch, over RTT) goes with the mean of 1 / RTT: Table 1 alone predicts {times(predicted)}, "
         f"nearer to {times(nearer)}."
     )
-    if batches is None:
-        audit.judge("more", nearer == literally, f"Holds if this reading is the nearer one. {own}")
-        audit.judge("times", nearer == as_times, f"Holds if this reading is the nearer one. {own}")
-    else:
-        working = f"{own} Re-run: {_against_table_1(batches, predicted)}"
-        percent_more = batches.transformed(
-            lambda ratio: 100 * (ratio - 1),
-            quantity=batches.quantity,
-            claim="Batches per second over the private link are {} more",
-            unit="%",
-        )
-        audit.compare("more", percent_more, working)
-        audit.compare("times", batches, working)
-    proportional = (
+    audit.judge("more", nearer == literally, f"Holds if this reading is the nearer one. {own}")
+    audit.judge("times", nearer == as_times, f"Holds if this reading is the nearer one. {own}")
+    audit.compare(
+        "packets",
+        as_times,
         f"Own numbers: if packets go with batches, {times(as_times)} the batches "
         f"{'rounds' if as_times in agreeing else 'does not round'} to it, {times(literally)} "
-        f"{'rounds' if literally in agreeing else 'does not'}."
+        f"{'rounds' if literally in agreeing else 'does not'}.",
     )
-    if packets is None:
-        audit.compare("packets", as_times, proportional)
-    else:
-        audit.compare("packets", packets, f"{proportional} Re-run:")
 
 
-def _against_table_1(batches: Estimate, predicted: float) -> str:
-    if not isfinite(batches.low):
-        return "the ratio has no interval."
-    inside = batches.low <= predicted <= batches.high
-    return f"what Table 1 predicts lies {'inside' if inside else 'outside'} the interval."
-
-
-def _traffic(audit: Audit, traffic: Mapping, capacity: Capacity | None) -> None:
-    background, kafka, total = (_claimed(audit, name) for name in TRAFFIC)
-    private_mbps, vpn_mbps = (1000 * _claimed(audit, claim) for claim in ("same-rate", "vpn-rate"))
+def _traffic(audit: Audit, traffic: Mapping) -> None:
+    background, kafka, total = (audit.number(name) for name in TRAFFIC)
+    private_mbps, vpn_mbps = (1000 * audit.number(claim) for claim in ("same-rate", "vpn-rate"))
     private_ms, vpn_ms = (_harmonic(audit, path) for path in ("private", "vpn"))
     own = {
         "background": f"{number(background / private_mbps * 100)} % of the private link's rate.",
@@ -213,53 +226,38 @@ def _traffic(audit: Audit, traffic: Mapping, capacity: Capacity | None) -> None:
             working += f" Re-run, with background and batches that were set: {traffic[claim]}"
         if claim == "total":
             audit.compare(claim, background + kafka, working)
+        elif claim == "background":
+            audit.note(claim, working)
         else:
             audit.judge(claim, None, working)
     audit.judge(
-        "same-rate",
-        None,
-        "A setting, not a measurement: neither path was measured without other traffic. According to the source, the "
-        f"VPN can carry {number(vpn_mbps)} Mbit/s.",
+        "background-below",
+        background < min(private_mbps, vpn_mbps),
+        f"Holds if {number(background)} Mbit/s is below both rates, {number(private_mbps)} and {number(vpn_mbps)}.",
     )
-    audit.judge("vpn-rate", None, "A figure of the providers, not a measurement of this test.")
     lower_mbps = min(private_mbps, vpn_mbps)
     in_packets, on_wire = (total * size / MSS_BYTES for size in (PACKET_BYTES, FRAME_BYTES))
-    ratio = _claimed(audit, "times")
-    audit.judge(
-        "below-rate",
-        in_packets < lower_mbps,
+    ratio = audit.number("times")
+    below = (
         "Holds if the total, taken as payload of full packets, is in IP packets below the lower rate: own numbers: "
         f"{number(in_packets, 0)} Mbit/s, and {number(on_wire, 0)} Mbit/s on an Ethernet, of {number(lower_mbps)}. "
         f"Over the VPN the total was less: with {times(ratio)} the batches over the private link, "
-        f"{number(background + kafka / ratio, 0)} Mbit/s.",
+        f"{number(background + kafka / ratio, 0)} Mbit/s."
     )
-    _queues(audit, total / lower_mbps, capacity)
+    audit.judge("below-rate", in_packets < lower_mbps, below)
+    audit.judge("circuit-below", in_packets < private_mbps, below)
+    _queues(audit, total / lower_mbps)
 
 
-def _queues(audit: Audit, share: float, capacity: Capacity | None) -> None:
+def _queues(audit: Audit, share: float) -> None:
     waiting = share**2 / (2 * (1 - share)) if share < 1 else inf
-    own = f"Own numbers: a mean of {quantity(share, 'fraction')} of the rate; a mean says nothing of moments."
-    if capacity is None:
-        audit.judge("never-full", None, own)
-    else:
-        audit.judge(
-            "never-full", capacity.never_full, f"Holds if it was never so. {own} Re-run: {capacity.sentence}"
-        )
-    own = (
-        f"Own numbers: at {quantity(share, 'fraction')} of the rate, packets of one size that arrive at random find "
-        f"{number(waiting)} others waiting on average (the queue M/D/1, by the Pollaczek-Khinchine formula)."
-    )
-    if capacity is None:
-        audit.judge("no-queue", waiting < 1, f"Holds if fewer than 1 packet would wait. {own}")
-        return
-    rows = capacity.links[capacity.links.share_at_capacity == 0]
-    queued = (rows.max_backlog_ms > 0) | (rows.packets_queue_dropped > 0)
-    measured = rows.max_backlog_ms.notna().all() and len(rows)
+    mean = f"{quantity(share, 'fraction')} of the rate"
+    audit.judge("never-full", None, f"Own numbers: a mean of {mean}; a mean says nothing of moments.")
     audit.judge(
         "no-queue",
-        False if queued.any() else True if measured else None,
-        f"Holds if links that were never at capacity never had packets waiting or dropped. {own} Re-run: "
-        f"{number(queued.sum())} of {count(len(rows), 'such link')}, counted once per test, had.",
+        waiting < 1,
+        f"Holds if fewer than 1 packet would wait. Own numbers: at {mean}, packets of one size that arrive at random "
+        f"find {number(waiting)} others waiting on average (the queue M/D/1, by the Pollaczek-Khinchine formula).",
     )
 
 
@@ -271,37 +269,23 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
         f"while rates ({rates}) were never varied: one comparison of two paths cannot tell latency from bandwidth."
     )
     by_rtt = _harmonic(audit, "vpn") / _harmonic(audit, "private")
-    left = _claimed(audit, "times") / by_rtt
+    left = audit.number("times") / by_rtt
     mean_alone = (
         f"Own numbers: the RTTs of Table 1, by the mean of 1 / RTT, explain {times(by_rtt)}, which leaves a factor of "
         f"{number(left)}."
     )
-    if factorial is None:
-        audit.judge("thesis", None, own)
-        audit.judge("variations", None, mean_alone)
+    audit.judge("thesis", None, own)
+    audit.judge("variations", None, mean_alone)
+    if factorial is None or factorial.thesis is None:
         return
-    verdicts = set(factorial.combinations.verdict) if factorial.thesis is not None else set()
-    audit.judge(
+    verdict = over(1).verdict(factorial.thesis)
+    if "fails" in set(factorial.combinations.verdict):
+        verdict = NOT_REPRODUCED
+    elif verdict == REPRODUCED and "holds" not in set(factorial.combinations.verdict):
+        verdict = UNDECIDED
+    audit.rerun(
         "thesis",
-        False if "fails" in verdicts else True if "holds" in verdicts else None,
-        "Holds if halving the delay gains more than doubling the rate at some levels, and less at none: the source "
-        f"gives no bound. {own} Re-run: {factorial.verdict() or 'delay and rate were not both varied.'}"
-        + (
-            f" {factorial.shares_sentence()} {factorial.thesis.sentence}"
-            if factorial.thesis is not None
-            else ""
-        ),
-    )
-    varied = factorial.doublings | factorial.effects
-    doubled = varied.get(JITTER)
-    if doubled is None:
-        audit.judge("variations", None, f"{mean_alone} Re-run: {JITTER} was not varied.")
-        return
-    delay = varied.get(factorial.delay)
-    audit.judge(
-        "variations",
-        True if doubled.high < 1 else False if doubled.low > 1 else None,
-        "Holds if the interval of the factor by which more variation multiplies batches lies below 1. "
-        f"{mean_alone} Re-run: {doubled.sentence}"
-        + (f" Of the delay: {delay.sentence}" if delay is not None else ""),
+        verdict,
+        "Holds if halving the delay gains more than doubling the rate on average and at some levels, and less at none. "
+        f"{factorial.verdict()} {factorial.shares_sentence()} {factorial.thesis.sentence}",
     )

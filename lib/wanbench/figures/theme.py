@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
+from pandas.api.types import is_numeric_dtype
 
 from ..checks import refusal
 from ..formatting import quantity
@@ -58,10 +59,14 @@ SYMBOLS = {
 OTHER = "#6B7280"
 SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
 """Colours of arms, settings or distributions, in order of appearance."""
+ARMS = {"internet": (OUTSIDE, "diamond"), "private": (WITHIN, "circle")}
+"""Colour and symbol of arms that several figures of a page show, in whatever order."""
+ARM_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
 SUBTITLE_CHARACTERS = 112
 """Length of a line of the subtitle at which it fits the narrowest figure (`SIZES`)."""
 PANEL_TITLES_PX = 24
 """`headroom_px` of a figure whose panels have titles."""
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
 MAX_POINTS = 2_000
 """Points of a dense series that are drawn; more only make the page slower."""
 LEGEND_ON_TOP = {
@@ -113,6 +118,13 @@ def _template() -> go.layout.Template:
 
 
 pio.templates[NAME] = _template()
+
+
+def arm_marks(names) -> dict[str, tuple[str, str]]:
+    """The colour and the symbol of each arm or setting: those of `ARMS`, the others in order of appearance."""
+    rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in ARMS.values()]
+    others = [name for name in dict.fromkeys(map(str, names)) if name not in ARMS]
+    return ARMS | {name: rest[k % len(rest)] for k, name in enumerate(others)}
 
 
 def colour(name: str) -> str:
@@ -179,8 +191,16 @@ def finish(
 
 
 def numbers(table: pd.DataFrame) -> str:
-    """A table as CSV text: floats with six significant digits, missing values empty."""
-    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    """
+    A table as CSV text: floats with six significant digits, missing values empty. A text that a spreadsheet would
+    compute, such as "=1+1", gets an apostrophe in front.
+    """
+    texts = table.apply(lambda column: column if is_numeric_dtype(column) else column.map(_no_formula))
+    return texts.rename(columns=_no_formula).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+
+
+def _no_formula(value):
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def log_axis(values, unit: str, max_ticks: int = 10) -> dict:

@@ -44,11 +44,10 @@ from os import PathLike
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import yaml
-
 from ..checks import check_choice, refusal
 from ..errors import ParameterError
 from ..ingest.content import plain_name
+from ..plain_yaml import read_yaml
 from .corner import ANSWERS, LOOSE, SENDS
 from .provenance import check_about
 from .sheet import read_rows
@@ -176,10 +175,7 @@ def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
 def _yaml(path):
     if not isinstance(path, str | PathLike):
         raise refusal("mapping", path, "a dict, or the path of a file in YAML")
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ParameterError(f"{path}: not a mapping in YAML: {error}") from error
+    content = read_yaml(path, "mapping")
     if not isinstance(content, dict):
         raise refusal(f"content of {path}", content, f"a mapping with the keys {', '.join(KEYS)}")
     return content

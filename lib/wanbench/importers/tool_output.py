@@ -15,6 +15,7 @@ from ..checks import check_choice, refusal
 from ..errors import ParameterError, RawDataError
 from ..ingest import read_files
 from ..ingest.content import as_utf8, decompressed
+from ..ingest.iperf3_text import is_text
 from .assemble import finished
 from .provenance import check_about, file_sha256, source
 from .region_names import REGION, region_from
@@ -40,7 +41,7 @@ def read_folder(
     about=None,
 ) -> dict[str, pd.DataFrame]:
     """
-    Tables of a folder of ping's texts and iperf3's JSON: tests, echoes, transfers, intervals, sources, unread, flags.
+    Tables of a folder of outputs of ping and iperf3: tests, echoes, transfers, intervals, sources, unread, flags.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def read_folder(
         Names of regions in file names, mapped to names here. Other names must be "cloud:code", "cloud-code" or
         "cloud_code", or a form that `region_from` reads.
     kind : "ping" or "iperf3", optional
-        The tool that printed the files. Default: the pattern's kind, else iperf3 for files of JSON.
+        The tool that printed the files. Default: the pattern's kind, else what they begin like.
     about : mapping, optional
         title, address, version, licence of all files.
 
@@ -192,8 +193,8 @@ def _kind(path, stated):
             raise RawDataError(path, None, stated, f"a kind: {' or '.join(KINDS)}")
         return stated.lower()
     with decompressed(path) as (_, file):
-        start = as_utf8(file).read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
-    return "iperf3" if JSON.match(start) else "ping"
+        start = as_utf8(file).read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
+    return "iperf3" if JSON.match(start) or is_text(start.decode(errors="replace")) else "ping"
 
 
 def _region(path, text, cloud, regions):

@@ -3,8 +3,9 @@ Read scrapes by `wanbench.kafka.programs.scrape`, or an exporter's text: rows of
 
 - A metric that is a counter, or is named like one (_total, _count, _sum, _bucket), is cumulative; `stats.time.rates`
 turns these into rates. Metrics keep their names.
-- A sample has the time printed with it, else the middle between request and response of its scrape. Text that repeats a
-series without times is rejected: its scrapes could not be distinguished.
+- A sample has the time printed with it, else the middle between request and response of its scrape.
+- A series without times that occurs again is left out, and each repetition is a row of unread. Text that repeats many
+is rejected: it holds several answers, which could not be distinguished.
 - Each scrape also has the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, as a
   Prometheus server would write them.
 - Values that are not finite (a percentile of nothing is NaN) are left out: the broker has no value.
@@ -51,16 +52,17 @@ def read(path) -> dict[str, pd.DataFrame]:
             raise RawDataError(
                 path, None, found or "nothing", "the answer of an exporter, or of several scrapes"
             )
-    return {"metrics": fitting(path, "metrics", _columns(samples) | about)}
+    found = {"metrics": fitting(path, "metrics", _columns(samples) | about)}
+    return found | ({"unread": samples.repeated} if samples.repeated else {})
 
 
 def _columns(samples: Samples) -> dict:
-    columns = dict(samples.columns().to_pandas().items())
+    columns = samples.columns().to_pandas()
     times_us = np.frombuffer(samples.times_us, np.int64) if len(samples.values) else np.array([], np.int64)
     at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
     values = np.frombuffer(samples.values) if len(samples.values) else np.array([])
     at_utc = pd.Series(at).dt.tz_localize("UTC")
-    return columns | {"value": values, "at_utc": at_utc, "source": "prometheus"}
+    return dict(columns.assign(value=values, at_utc=at_utc, source="prometheus").drop(samples.ambiguous))
 
 
 def _scrapes(path, data: bytes, samples: Samples) -> dict:

@@ -40,6 +40,9 @@ FREE_SAMPLES = 500_000
 BYTES_PER_SAMPLE = 40
 """A larger file may have one sample per this many bytes; real exporters write one in 50 to 150."""
 
+MOST_REPEATED = 0.1
+"""An exporter's mistake repeats a few of its series, several answers in one text nearly all."""
+
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
 _QUOTED = r'"(?:[^"\\\n]++|\\.)*+"'
 _BRACES = rf"\{{(?:[^\"{{}}\n]++|{_QUOTED})*+\}}"
@@ -79,6 +82,9 @@ class Samples:
     """
     The samples of a file, in order: columns metric, subject, unit, cumulative, value and time.
 
+    `repeated` has a row of table unread for each time that a series without times occurs again; `ambiguous` are all
+    samples of such series, as nothing says which one counts.
+
     Parameters
     ----------
     path : path-like
@@ -97,6 +103,8 @@ class Samples:
         self._abouts: list[tuple[str, str, bool]] = []
         self._codes, self.values, self.times_us = array("i"), array("d"), array("q")
         self._timeless = array("q")
+        self.repeated: list[dict] = []
+        self.ambiguous = np.array([], np.int64)
         self._chunks: list[pa.RecordBatch] = []
 
     def feed(self, text: str, line_number: int = 1, at_us: int = NO_TIME, *, whole: bool = False) -> None:
@@ -129,7 +137,7 @@ class Samples:
                 if number - number == 0:  # finite
                     time_us = at_us if stamp is None else self._time(stamp, unit_us, text, at, line_number)
                     if time_us == NO_TIME:
-                        self._timeless += array("q", (hash(series), at))
+                        self._timeless += array("q", (hash(series), at, len(values)))
                     self._codes.append(code)
                     values.append(number)
                     times_us.append(time_us)
@@ -149,9 +157,7 @@ class Samples:
             self._refuse(
                 text, before, line_number, "a line's end after the last sample, which may be truncated"
             )
-        if again := _again(self._timeless):
-            expected = "a time with each sample of a series that occurs again"
-            self._refuse(text, again, line_number, expected)
+        self._find_repeated(text, line_number)
 
     def add(self, metric: str, value: float, at_us: int) -> None:
         """Add a sample of an unlabelled series that is not in the text."""
@@ -209,10 +215,22 @@ class Samples:
             self._refuse(text, at, line_number, "a time between the years 1 and 9999")
         return round(seconds * 1_000_000) if unit_us == 1_000_000 else int(stamp) * 1_000
 
+    def _find_repeated(self, text, line_number):
+        """Series without times that occur again; RawDataError if they are too many for an exporter's mistake."""
+        hashes, places, samples = np.frombuffer(self._timeless, np.int64).reshape(-1, 3).T
+        _, first, series, n = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+        self.ambiguous = samples[n[series] > 1]
+        again, before = np.sort(np.delete(places, first)).tolist(), 0
+        expected = "a time with each sample of a series that occurs again"
+        if len(again) > MOST_REPEATED * len(first):
+            self._refuse(text, again[0], line_number, expected)
+        for at in again:
+            line_number += text.count("\n", before, at)
+            self.repeated.append(RawDataError(self.path, line_number, _line(text, at), expected).row())
+            before = at
+
     def _refuse(self, text, at, line_number, expected):
-        end = text.find("\n", at)
-        line = text[at : len(text) if end < 0 else end].strip()
-        raise RawDataError(self.path, line_number + text.count("\n", 0, at), line, expected)
+        raise RawDataError(self.path, line_number + text.count("\n", 0, at), _line(text, at), expected)
 
 
 _SCHEMA = pa.schema(
@@ -225,11 +243,9 @@ _SCHEMA = pa.schema(
 )
 
 
-def _again(timeless: array) -> int | None:
-    """Place of the first repeated series without a time, from pairs of a series' hash and place."""
-    hashes, places = np.frombuffer(timeless, np.int64).reshape(-1, 2).T
-    _, first = np.unique(hashes, return_index=True)
-    return None if len(first) == len(hashes) else int(np.delete(places, first).min())
+def _line(text: str, at: int) -> str:
+    end = text.find("\n", at)
+    return text[at : len(text) if end < 0 else end].strip()
 
 
 def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:

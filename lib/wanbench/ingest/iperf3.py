@@ -1,5 +1,5 @@
 """
-Read the JSON of an iperf3 client, 3.0 to 3.21: a row per direction, and one per stream and interval.
+Read the JSON or the plain text of an iperf3 client, 3.0 to 3.21: a row per direction, and one per stream and interval.
 
 - The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), it is null, never 0;
 `error` has the reason, by iperf3 if it printed one.
@@ -10,15 +10,17 @@ error behind its JSON.
 and are dropped.
 - A file may hold several tests, one after the other: all are read, and stream numbers continue across them.
 - An interrupted `--json-stream` keeps its intervals; `error` says where it ends.
-- Bytes, seconds and bits per second of every summary and interval must agree within 1 %.
+- Bytes, seconds and bits per second of every summary and interval must agree within 1 %, in text within its rounding.
+- Text has no RTTs, and its figures have three digits: `iperf3_text` says what else it lacks.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from . import iperf3_text
 from .content import read_text
-from .iperf3_documents import LARGEST_BYTES, WANTED, documents
+from .iperf3_documents import LARGEST_BYTES, WANTED, documents, has_json
 from .json_values import Members
 
 TOLERANCE = 0.01
@@ -44,8 +46,10 @@ def read(source) -> dict[str, list[dict]]:
     transfers: list[dict] = []
     intervals: list[dict] = []
     first_stream = 0
-    for line_number, document in documents(path, text):
-        test = _Test(Members(path, line_number, document))
+    is_text = not has_json(text) and iperf3_text.is_text(text)
+    found = iperf3_text.documents(path, text) if is_text else documents(path, text)
+    for line_number, document in found:
+        test = _Test(Members(path, line_number, document), is_text)
         more = test.intervals(first_stream)
         transfers += test.transfers(more)
         intervals += more
@@ -54,9 +58,10 @@ def read(source) -> dict[str, list[dict]]:
 
 
 class _Test:
-    """One document: the whole test first, then its rows."""
+    """One document: the whole test first, then its rows. Numbers of text are rounded."""
 
-    def __init__(self, top: Members):
+    def __init__(self, top: Members, is_text: bool):
+        self.is_text = is_text
         self.top, self.start, self.end = top, top.members("start"), top.members("end")
         self.test, self.cpu = self.start.members("test_start"), self.end.members("cpu_utilization_percent")
         self.error = top.text("error")
@@ -98,7 +103,7 @@ class _Test:
         times = [time for time in (sent.number("seconds"), *self._sender_seconds()) if time]
         row = self._about() | {"direction": direction, "error": self.error}
         for summary in (sent, received, both):
-            _check_rate(summary, times)
+            _check_rate(summary, times, self.is_text)
         row |= _udp_counts(sent, received, both) if self.protocol == "UDP" else {}
         remote = self.cpu.number("remote_total")
         if not (sent.values or received.values) and both.values and self.protocol == "UDP":
@@ -106,6 +111,9 @@ class _Test:
             sent, received = both, Members.none(self.top) if unreported else self._received_of(both, row)
             row |= {"lost_packets": None, "jitter_ms": None} if unreported else {}
         sent_bytes, received_bytes = sent.count("bytes"), received.count("bytes")
+        remote = remote or (
+            self.is_text and received.count("packets")
+        )  # text has no CPU, but counts what was lost
         if received_bytes == 0 and (self.error or (sent_bytes and not remote)):
             received = Members.none(self.top)
             row["error"] = self.error or "no result from the server"
@@ -184,7 +192,7 @@ class _Test:
         }
 
     def _interval(self, stream):
-        _check_rate(stream, [])
+        _check_rate(stream, [], self.is_text)
         start, end, size = stream.number("start"), stream.number("end"), stream.count("bytes")
         if None in (start, end, size):
             stream.refuse(f"{stream.where} with {', '.join(map(str, stream.values))}", "start, end and bytes")
@@ -232,7 +240,7 @@ def _rate(summary):
     return size * 8 / seconds if size is not None and seconds else None
 
 
-def _check_rate(summary, times):
+def _check_rate(summary, times, is_text):
     """Reject a rate that does not match its bytes over any possible duration: old versions mix both ends' clocks."""
     size, rate = summary.count("bytes"), summary.number("bits_per_second")
     start, end = summary.number("start"), summary.number("end")
@@ -240,7 +248,7 @@ def _check_rate(summary, times):
     times = [seconds for seconds in times if seconds]
     if None in (size, rate) or not times:
         return
-    rounding = rate * 1e-6 + 8  # times have six decimals
+    rounding = 0.01 * rate + 0.12 * size if is_text else rate * 1e-6 + 8  # times have two decimals, or six
     if not any(abs(size * 8 - rate * seconds) <= TOLERANCE * size * 8 + rounding for seconds in times):
         found = f"{summary.where}: {size} bytes in {times[0]:g} s at {rate:g} bit/s"
         summary.refuse(found, "bytes x 8 / seconds within 1 % of bits_per_second")

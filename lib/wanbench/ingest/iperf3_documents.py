@@ -3,7 +3,8 @@ Find iperf3's JSON documents in a file.
 
 The file does not always hold JSON as Python reads it: old versions repeat members under `--bidir`, numbers may
 be a bare `-nan` or `inf`, a login banner may come before the JSON and a shell's messages after it, files put together
-may lack line ends between documents, and with `--json-stream` (from 3.17) every line is a separate event.
+may lack line ends between documents or lists, a script may put documents inside its own, and with `--json-stream` (from
+3.17) every line is a separate event.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ LARGEST_BYTES = 256 << 20
 BYTES_PER_VALUE = 12
 """iperf3 writes one value in 15 to 25 bytes."""
 
-WANTED = "JSON of an iperf3 client (its option -J)"
+WANTED = "JSON of an iperf3 client (its option -J), or its text"
 _OPENING = re.compile(r"^[ \t\ufeff\[]*+(?=\{)", re.MULTILINE)
-_ANOTHER = re.compile(r"[\s\ufeff,]*+(?=\{)")
+_ANOTHER = re.compile(r"[\s\ufeff,\[\]]*+(?=\{)")
 _ERROR_BEHIND = re.compile(r"\s*+iperf3: ((?:error|interrupt) - [^\r\n]+)")
 _START_EVENT = re.compile(r'\{\s*"event"\s*:\s*"start"')
 _NOT_A_NUMBER = r"-?\b(?:nan|inf)\b"
@@ -35,6 +36,11 @@ _UP_TO_NOT_A_NUMBER = re.compile(
 
 _REPEATED_UNCHANGED = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")
 _REVERSE = "_bidir_reverse"
+
+
+def has_json(text: str) -> bool:
+    """Whether a line begins like a document."""
+    return _OPENING.search(text) is not None
 
 
 def documents(path, text: str) -> Iterator[tuple[int, dict]]:
@@ -84,7 +90,8 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
             if stream and stream.torn_in is not None:
                 yield stream.whole()
                 stream = None
-            yield line_number, value
+            for document in _of_iperf3(value) or [value]:
+                yield line_number, document
     if stream:
         yield stream.whole()
     if not end:
@@ -93,6 +100,18 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
             raise RawDataError(path, None, "an empty file", WANTED)
         line = text[first.start() : _end_of_line(text, first.start())].strip()
         raise RawDataError(path, text.count("\n", 0, first.start()) + 1, line, WANTED)
+
+
+def _of_iperf3(value) -> list[dict]:
+    """The documents in a value, at any depth, in order."""
+    found, left = [], [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict) and isinstance(value.get("start"), dict) and "end" in value:
+            found.append(value)
+        elif isinstance(value, dict | list):
+            left += reversed(list(value.values()) if isinstance(value, dict) else value)
+    return found
 
 
 class _Stream:

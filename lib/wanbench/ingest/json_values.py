@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from ..errors import RawDataError
-from .content import read_bytes
+from .content import read_bytes, read_text
 
 LARGEST = 10**18
 """No count or number of any tool is larger; below it whole numbers fit into 64 bits."""
@@ -46,6 +46,23 @@ def read_json(path, kind: type, expected: str):
     if not isinstance(content, kind):
         raise RawDataError(path, None, str(content)[:200], expected)
     return content
+
+
+def read_objects(source, expected: str, *, bytes_per_value: int = 6) -> list[Members]:
+    """The objects in a file of another program: one, a list of them, or one per line; else a RawDataError."""
+    path, text = read_text(source, most_bytes=LARGEST_BYTES)
+    check_values(path, text, bytes_per_value)
+    try:
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError:
+            values = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, None, error, expected) from None
+    values = values if isinstance(values, list) else [values]
+    if not values or not all(isinstance(value, dict) for value in values):
+        raise RawDataError(path, None, text.strip()[:80] or "an empty file", expected)
+    return [Members(path, None, value) for value in values]
 
 
 class Members:

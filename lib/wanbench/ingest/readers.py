@@ -16,6 +16,7 @@ from . import (
     cut,
     detection,
     flent,
+    globalping,
     host_metrics,
     iperf3,
     kafka_fault,
@@ -24,10 +25,12 @@ from . import (
     kafka_rate_search,
     lab_counters,
     link_samples,
+    mtr,
     netperf,
     openmessaging,
     ping,
     processor_use,
+    ripe_atlas,
 )
 from .content import plain_name
 from .rows import Rows
@@ -45,7 +48,8 @@ class Reader(NamedTuple):
     experiment : str
         The experiment or tool that wrote the files, as run folders and `read_files` name it.
     read : callable
-        From a path to rows by name of table, without their context; RawDataError for a file that cannot be read.
+        From a path to rows by name of table, without their context; RawDataError for a file that cannot be read. If
+        only parts of it cannot be read, "unread" has a row for each.
     pattern : str, optional
         The names of these files in a run folder. None: they do not occur there.
     loose : bool
@@ -90,6 +94,9 @@ READERS = (
     Reader("openmessaging", openmessaging.read, "*.result.json", loose=True),
     Reader("netperf", netperf.read, loose=True),
     Reader("flent", flent.read, loose=True),
+    Reader("globalping", globalping.read, loose=True),
+    Reader("mtr", mtr.read, loose=True),
+    Reader("ripe_atlas", ripe_atlas.read, loose=True),
 )
 ALWAYS = tuple(name for reader in READERS for name in reader.tables)
 """The tables of every run, in order, apart from those of its journal."""

@@ -67,13 +67,13 @@ def _empty(name: str) -> pd.DataFrame:
 
 
 def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:
-    """One valid table of several files: (rows, context) of each."""
+    """One valid table of several files: (rows, context) of each. Rows may have their own regions."""
     if not files:
         return tables.from_rows(name, [])
     frame = _concatenated(name, [rows for rows, _ in files])
     file = pa.array(np.repeat(np.arange(len(files)), [len(rows) for rows, _ in files]))
     for column in tables.CONTEXT:
-        if column in tables.table(name).columns:
+        if column in tables.table(name).columns and column.name not in frame:
             values = pa.array([context[column.name] for _, context in files], column.arrow_field().type)
             frame[column.name] = values.take(file).to_pandas()
     return tables.validate(name, frame)

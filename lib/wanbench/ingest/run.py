@@ -116,7 +116,12 @@ class _Files:
 
     def tables(self, always: tuple[str, ...]) -> dict[str, pd.DataFrame]:
         """The validated tables: the standard ones, unread, and others."""
-        unread = tables.from_rows("unread", self._unread)
+        parts = [
+            {"run_id": self._run_id, "path": _plain(context["source_file"])} | row
+            for rows, context in self._rows.pop("unread", [])
+            for row in rows
+        ]
+        unread = tables.from_rows("unread", self._unread + parts)
         found = {name: joined(name, self._rows.get(name, [])) for name in always} | {"unread": unread}
         return found | {name: joined(name, rows) for name, rows in self._rows.items() if name not in found}
 

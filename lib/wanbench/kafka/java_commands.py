@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from ..checks import check_number, refusal
 from ..errors import ParameterError
 from ..folders import kafka_jars
 from ..labs.base import Host
+from ..runs.raw import sha256
 from .errors import ClusterError
 from .security.secret import names_secret
 
@@ -44,10 +46,15 @@ def pause_log(path: str) -> list[str]:
 
 
 class Jars:
-    """Kafka's jars on the lab's hosts: this machine's if the host sees them, else a copy; hosts get theirs at once."""
+    """
+    Kafka's jars on the lab's hosts: this machine's if the host sees them, else a copy; hosts get theirs at once.
+
+    ClusterError if a jar that jars.sha256 lists by name has other content.
+    """
 
     def __init__(self):
         self._here, self._folders, self._locks = kafka_jars(), {}, {}
+        _check(tuple((jar, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in self._here.glob("*.jar")))
 
     def on(self, host: Host) -> str:
         """The folder of jars on a host."""
@@ -92,6 +99,20 @@ class Jars:
         for jar in sorted(self._here.glob("*.jar")):
             host.put(jar, f"{folder}/{jar.name}")
         return folder
+
+
+@functools.cache
+def _check(jars):
+    """Check jars, with their sizes and times, once a process."""
+    pinned = {
+        name: digest for digest, name in map(str.split, package_file("jars.sha256").read_text().splitlines())
+    }
+    for jar, _, _ in jars:
+        if jar.name in pinned and sha256(jar) != pinned[jar.name]:
+            raise ClusterError(
+                f"{jar.name} in {jar.parent} is not the file that wanbench pins; remove that folder, and `make setup` "
+                "fetches all of it again."
+            )
 
 
 def java_command(

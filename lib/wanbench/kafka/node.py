@@ -94,10 +94,10 @@ class Node:
     def prepare(self, cluster_id: str) -> None:
         """Make the folder and format the storage; ClusterError if a port is taken or the tool fails."""
         check_free(self.placement, self._metrics)
-        if self.host.run(["mkdir", self.folder], timeout_s=30, ok=None).returncode:
-            raise ClusterError(
-                f"{self.folder} on {self.host.name} cannot be made, or belongs to another cluster."
-            )
+        done = self.host.run(["mkdir", self.folder], timeout_s=30, ok=None)
+        if done.returncode:
+            message = last_message(b"", done.stderr)
+            raise ClusterError(f"{self.folder} on {self.host.name} cannot be made: {message}")
         self._has_folder = True
         self.write_settings(self.settings)
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
@@ -150,8 +150,6 @@ class Node:
     def thaw(self) -> None:
         """Resume a frozen process."""
         self._signal("CONT")
-        if self._process is not None:
-            self._process.resume()
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
         """Replace `settings`; the process reads them at its next start."""

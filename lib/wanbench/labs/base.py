@@ -57,9 +57,6 @@ class Process(ABC):
     def is_running(self) -> bool:
         """Whether it has not ended yet."""
 
-    def resume(self) -> None:  # noqa: B027
-        """Resume the program in front of a suspended command, so that the end of the command is noticed."""
-
     @abstractmethod
     def printed(self, start: int = 0) -> bytes:
         """What it has printed on stdout so far, from this byte on."""

@@ -182,7 +182,10 @@ class LocalLab(Lab):
 
     def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
         """Start a command in a region's namespace; what `Host.start` does."""
-        process = EnteredProcess(command, [*self.entering(region), "setsid", "--"])
+        nsenter, *into = self.entering(region)
+        # If nsenter forked, it would stop itself when the command is stopped, and never see it end; unshare does not.
+        fork = ["unshare", "--fork", "--", "setsid", "--"]
+        process = EnteredProcess(command, [nsenter, "--no-fork", *into, *fork])
         with self._process_lock:
             self._processes = [other for other in self._processes if other.is_running()] + [process]
         return process

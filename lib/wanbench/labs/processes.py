@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import os
 import select
 import signal
@@ -18,11 +20,17 @@ from wanbench.labs.base import Completed, Process
 
 GRACE_S = 2.0
 """Time that a command has to end after it was asked to."""
+OUTPUT_BYTES = 256 * 2**20
+"""A command that prints more on stdout or stderr is killed; the largest raw file of all pages has 5 MB."""
+_CHECK_S = 0.25
+"""Interval of looking at how much a command printed."""
+_EX_IOERR = 74
+"""The status of a command whose output could not be written (sysexits.h)."""
 
 
 class EnteredProcess(Process):
     """
-    A command that another program, such as nsenter, runs for us as its only child.
+    A command that another program, such as unshare, runs for us as its only child.
 
     What it prints goes to files that have no name, so it never waits for a reader and leaves nothing behind.
 
@@ -95,17 +103,13 @@ class EnteredProcess(Process):
         self.ask_to_end()
         return self.end_by(time.monotonic() + GRACE_S)
 
-    def resume(self) -> None:
-        # nsenter stops itself when its command is stopped by a signal, and would not notice the end.
-        self._front.send_signal(signal.SIGCONT)
-
     def ask_to_end(self) -> None:
-        """Send SIGTERM to the command and what it started, if it still runs."""
+        """Send SIGTERM to the command and what it started, if it still runs; wake it if it is frozen."""
         deadline = time.monotonic() + GRACE_S
-        self.resume()
         # A command so young that the program in front has not started it yet cannot be asked.
         while not self._has_ended(0) and not self._signal(signal.SIGTERM) and time.monotonic() < deadline:
             time.sleep(0.001)
+        self._signal(signal.SIGCONT)
 
     def end_by(self, deadline: float) -> Completed:
         """Wait for the end until a time of the monotonic clock, then kill."""
@@ -138,22 +142,35 @@ class EnteredProcess(Process):
         return bool(children)
 
     def _has_ended(self, timeout_s):
-        if self._front.poll() is not None:
-            return True
-        if timeout_s <= 0:
-            return False
+        deadline = time.monotonic() + timeout_s
+        while self._front.poll() is None:
+            if self._prints_too_much():
+                self._signal(signal.SIGKILL)
+                self._front.kill()
+                return self._front.wait() is not None
+            if (left_s := deadline - time.monotonic()) <= 0:
+                return False
+            self._await_end(min(left_s, _CHECK_S))
+        return True
+
+    def _await_end(self, timeout_s):
         try:
             watched = os.pidfd_open(self._front.pid)
         except ProcessLookupError:
-            return self._front.wait() is not None
+            self._front.wait()
+            return
         try:
             poll = select.poll()
             poll.register(watched, select.POLLIN)
-            if not poll.poll(timeout_s * 1000):
-                return False
+            poll.poll(timeout_s * 1000)
         finally:
             os.close(watched)
-        return self._front.wait() is not None
+
+    def _prints_too_much(self):
+        with self._lock:
+            return self._completed is None and any(
+                os.fstat(file.fileno()).st_size > OUTPUT_BYTES for file in (self._stdout, self._stderr)
+            )
 
     def _read_at(self, position):
         with self._lock:
@@ -164,7 +181,8 @@ class EnteredProcess(Process):
     def _complete(self):
         with self._lock:
             if self._completed is None:
-                self._completed = self._so_far()
+                sizes = [os.fstat(file.fileno()).st_size for file in (self._stdout, self._stderr)]
+                self._completed = judged(self._so_far(), sizes, _is_full(self._stdout))
                 self._stdout.close()
                 self._stderr.close()
             return self._completed
@@ -207,8 +225,28 @@ def command_error(completed: Completed, what: str) -> CommandError:
     return error
 
 
+def judged(completed: Completed, sizes: Sequence[int], disk_is_full: bool) -> Completed:
+    """The command as one that failed, with a line of ours on stderr, if what it printed is not whole."""
+    if max(sizes) > OUTPUT_BYTES:
+        fault = f"killed, as it printed more than {OUTPUT_BYTES >> 20} MiB"
+    elif disk_is_full:
+        fault = f"{os.strerror(errno.ENOSPC)} where its output is kept; some of it may be missing"
+    else:
+        return completed
+    status = completed.returncode if completed.returncode < 0 else _EX_IOERR
+    stderr = completed.stderr + f"\nwanbench: {fault}\n".encode()
+    return dataclasses.replace(completed, returncode=status, stderr=stderr)
+
+
+def _is_full(file):
+    """Whether the disk of a file has less than 64 KiB left; root may use what is reserved for it."""
+    disk = os.fstatvfs(file.fileno())
+    free = disk.f_bavail if os.geteuid() else disk.f_bfree
+    return disk.f_blocks > 0 and free * disk.f_frsize < 2**16
+
+
 def _content(file):
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+    return os.pread(file.fileno(), OUTPUT_BYTES, 0)
 
 
 def _now():

@@ -4,12 +4,13 @@ The process that holds a local lab: `python -m wanbench.links.keeper <socket> <t
 It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has a name,
 and serves the links. When its lab ends, in whatever way, it sees the end of the socket and exits; the kernel then kills
 every process of the PID namespace and deletes the network namespaces. Only the folder of `scratch` remains, which it
-removes. Started by `launch`.
+removes; if the keeper is killed too, the next one does. Started by `launch`.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import gc
 import os
 import select
@@ -30,6 +31,9 @@ from wanbench.links.relay import Relay
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
+FOLDERS, _UNLOCKED = "wanbench-local-", "wanbench-new-"
+"""How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone."""
+
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _GROUP_S = 2.0
@@ -47,9 +51,13 @@ class Keeper:
         """Confirm that the keeper is up."""
 
     def scratch(self):
-        """A new folder that is removed when the keeper ends."""
+        """A new folder that is removed when the keeper ends; until then the keeper holds a lock on it."""
         if self.folder is None:
-            self.folder = tempfile.mkdtemp(prefix="wanbench-lab-")
+            new = tempfile.mkdtemp(prefix=_UNLOCKED)
+            with suppress(OSError):  # where there are no locks, nothing is swept
+                fcntl.flock(os.open(new, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)
+            self.folder = new.replace(_UNLOCKED, FOLDERS)
+            os.rename(new, self.folder)
         return self.folder
 
     def forget(self):
@@ -58,8 +66,7 @@ class Keeper:
             with suppress(OSError):
                 os.kill(-1, signal.SIGKILL)
         if self.folder is not None:
-            remove_processor_groups(self.folder)
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove(self.folder)
 
     def open(self, *, regions, hosts_per_region, sysctls, pairs, seed):
         """
@@ -81,6 +88,7 @@ class Keeper:
         """
         if self.relay is not None:
             raise LabError("the lab is open already.")
+        sweep()
         home, refused = namespaces.this_namespace(), {}
         relay = Relay()
         for number in range(1, regions + 1):
@@ -121,7 +129,26 @@ class Keeper:
         return self.relay.lateness()
 
 
-def remove_processor_groups(folder: str) -> None:
+def sweep() -> None:
+    """Remove the folders of keepers that were killed before they could: those that nobody holds a lock on."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*"):
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(descriptor).st_uid == os.geteuid():
+                    remove(folder)
+            finally:
+                os.close(descriptor)
+
+
+def remove(folder: str | Path) -> None:
+    """Delete a scratch folder, and the control groups noted in it."""
+    remove_processor_groups(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_processor_groups(folder: str | Path) -> None:
     """
     Delete the control groups that programs of the lab noted in files named "processor-groups" (as
     `wanbench.kafka.programs.processor_share` does): a group outlives its processes where these were killed.

@@ -11,6 +11,7 @@ from nbconvert.filters.ansi import ansi2html
 from nbconvert.filters.highlight import Highlight2HTML
 from nbformat import NotebookNode
 
+from ..formatting import count
 from . import colophon, figures
 from .cleaning import clean
 from .figures import Figure
@@ -74,7 +75,7 @@ def read_cells(notebook: NotebookNode) -> Parts:
     The parts of a page.
 
     Standard error is dropped: it shows progress, which differs between runs. Code cells without output are joined with
-    the next code.
+    the next code. Sections that are left out are listed at the end, with their reasons.
 
     Raises
     ------
@@ -85,16 +86,14 @@ def read_cells(notebook: NotebookNode) -> Parts:
     highlight = Highlight2HTML(pygments_lexer="ipython3")
     found = Parts(headings=renderer.headings)
     names: set[str] = set()
+    missing: list[str] = []
     for cell in notebook.cells:
-        left_out = cell.metadata.get(LEFT_OUT)
-        if left_out == "":
-            continue
-        if cell.cell_type == "markdown":
-            source = cell.source.strip().partition("\n")[0] if left_out else cell.source
-            found.parts.append(Part("text", Markup(renderer.html_of(source))))
-            if left_out:
-                note = Markup('<p class="note">This section is left out: {}</p>').format(left_out)
-                found.parts.append(Part("output", note))
+        if LEFT_OUT in cell.metadata:
+            if reason := cell.metadata[LEFT_OUT]:
+                heading = cell.source.strip().splitlines()[0].lstrip("# ")
+                missing.append(f"{heading}: {reason}")
+        elif cell.cell_type == "markdown":
+            found.parts.append(Part("text", Markup(renderer.html_of(cell.source))))
         elif cell.cell_type == "code" and cell.source.strip():
             outputs = [part for output in cell.outputs for part in _read_output(output, found, names)]
             if COVER in tags(cell):
@@ -107,6 +106,11 @@ def read_cells(notebook: NotebookNode) -> Parts:
             else:
                 found.parts.append(Part("code", code))
             found.parts += outputs
+    if missing:
+        listed = Markup().join(Markup("<li>{}</li>").format(text) for text in missing)
+        note = '<details class="note"><summary>{} left out</summary><ul>{}</ul></details>'
+        are = f"{count(len(missing), 'section')} {'is' if len(missing) == 1 else 'are'}"
+        found.parts.append(Part("output", Markup(note).format(are, listed)))
     return found
 
 

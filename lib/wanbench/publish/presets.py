@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import ParameterError
 from ..folders import ROOT_MARK
-from ..plain_yaml import parse_yaml
+from ..plain_yaml import read_yaml
 
 
 def read_parameters(path: Path) -> dict[str, object]:
@@ -19,13 +19,7 @@ def read_parameters(path: Path) -> dict[str, object]:
     ParameterError
         The file is missing, or holds something other than names with values.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(
-            f"{path}: the parameters cannot be read: {getattr(error, 'strerror', error)}."
-        ) from None
-    data = parse_yaml(text, str(path))
+    data = read_yaml(path, "parameters")
     if data is None:
         return {}
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):

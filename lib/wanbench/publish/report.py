@@ -80,6 +80,7 @@ def publish(
                 continue
             reason = _publish(job, site, renderer, stream)
             if reason:
+                reason += f" Nothing was measured: {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
                 print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
         site.write_front_page()
@@ -91,7 +92,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
     try:
         executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
         page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)
-    except WanbenchError as error:
+    except (WanbenchError, OSError) as error:
         return str(error)
     except Exception as error:  # a fault of code must not keep the other pages from being made
         traceback.print_exc(file=stream)

@@ -41,7 +41,7 @@ def optional_section(notebook: NotebookNode, index: int) -> range | None:
 
 
 def leave_out(notebook: NotebookNode, section: range, reason: str) -> None:
-    """Mark a section as left out: only its heading, with the reason, reaches the page."""
+    """Mark a section as left out: the page lists its heading, with the reason, at its end."""
     notebook.cells[section[0]].metadata[LEFT_OUT] = reason.strip() or "its data are missing."
     for k in section[1:]:
         notebook.cells[k].metadata[LEFT_OUT] = ""

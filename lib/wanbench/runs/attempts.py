@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +12,15 @@ from pathlib import Path
 from ..errors import RawDataError
 from . import journal
 from .raw import inside
+
+_OF_MACHINE = re.compile(
+    "|".join(
+        re.escape(os.strerror(getattr(errno, name)))
+        for name in ("EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EROFS")
+    )
+    + r"|\bstatus 12[67]\b"
+)
+"""A machine's faults, as a program reports them; a shell's status 126 or 127: the program does not start."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,11 @@ class Attempt:
     ended_at_utc: str | None
     last_sign_at_utc: str
     files: tuple[dict, ...]
+
+    @property
+    def by_machine(self) -> bool:
+        """Whether it failed because a disk was full, or a program could not be started: the path is not to blame."""
+        return self.reason is not None and _OF_MACHINE.search(self.reason) is not None
 
 
 def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import ParameterError, RawDataError
+from ..files import naming
 
 NAME = "journal.jsonl"
 
@@ -113,15 +114,18 @@ class Journal:
     """
     A journal open for appending.
 
-    `append` returns when the lines are on the disk; several threads may call it.
+    `append` returns when the lines are on the disk; several threads may call it. RawDataError if the file was
+    removed or moved: what follows would be lost.
     """
 
     def __init__(self, path: Path):
-        self._lock = threading.Lock()
+        self._path, self._lock = path, threading.Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def append(self, *events: Mapping) -> None:
         """Write events, one line each, with the time they were handed over; they reach the disk together."""
+        if not (self._path.exists() and os.path.samestat(os.fstat(self._file), self._path.stat())):
+            raise RawDataError(self._path, None, "no journal", "the one that was opened; it was removed")
         at_utc = now_utc()
         lines = []
         for event in events:
@@ -131,7 +135,7 @@ class Journal:
                 json.dumps({"event": event["event"], "at_utc": at_utc, **event}, allow_nan=False) + "\n"
             )
         data = "".join(lines).encode()
-        with self._lock:
+        with self._lock, naming(self._path):
             before = os.fstat(self._file).st_size
             try:
                 while data:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..errors import ParameterError, RawDataError
+from ..files import naming
 
 _CHECKOUT = str(Path(__file__).resolve().parents[3])
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -66,7 +67,7 @@ def write_raw(
         raise ParameterError(f"{target} is there already; raw files are never written over.")
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{name}.unfinished")
-    with unfinished.open("wb") as file:
+    with naming(target), unfinished.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

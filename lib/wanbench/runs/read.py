@@ -48,11 +48,13 @@ class Run:
         ParameterError
             If the folder has no journal: it is not a run folder.
         RawDataError
-            If journal or manifest are damaged or of another schema version.
+            If journal or manifest are damaged, of another schema version, or not as they were when the run finished.
         """
         folder = Path(folder)
         path = folder / journal.NAME
         if not path.is_file():
+            if (folder / MANIFEST).exists():
+                raise RawDataError(path, None, "no file", "the journal of a finished run")
             raise ParameterError(f"{folder} is not a run folder: it has no {journal.NAME}.")
         lines = journal.read(path)
         if lines.events:
@@ -60,7 +62,42 @@ class Run:
             if first["event"] != "run-started":
                 raise RawDataError(path, 1, first["event"], "'run-started' first")
             _check_version(path, 1, first["schema_version"])
-        return cls(folder, _manifest(folder), lines)
+        run = cls(folder, _manifest(folder), lines)
+        if run.finished:
+            run._check_manifest()
+        return run
+
+    def _check_manifest(self):
+        """RawDataError unless the journal is the one that the manifest lists, and the manifest repeats it."""
+        path, recorded = self.folder / journal.NAME, self.manifest["files"].get(journal.NAME)
+        if (found := sha256(path)) != recorded:
+            raise RawDataError(
+                path, None, f"SHA-256 {found}", f"SHA-256 {recorded}, as when the run finished"
+            )
+        expected = {**self.facts(), "files": self.manifest["files"]}
+        keys = {**expected, **self.manifest}
+        if wrong := ", ".join(key for key in keys if self.manifest.get(key) != expected.get(key)):
+            path = self.folder / MANIFEST
+            raise RawDataError(path, None, f"another {wrong}", "what the journal says")
+
+    def facts(self) -> dict:
+        """What the manifest repeats from the journal of a finished run: everything but the hashes of its files."""
+        first, last = self._events[0], self._events[-1]
+        origin = first.get("origin")
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "campaign": self.campaign,
+            "run_id": self.run_id,
+            "identity_sha256": first.get("identity_sha256"),
+            **(origin if isinstance(origin, dict) else {}),
+            "started_at_utc": first["at_utc"],
+            "ended_at_utc": last["at_utc"],
+            "sessions": 1 + sum(event["event"] == "resumed" for event in self._events),
+            "parameters": self.parameters,
+            "plan": self.plan,
+            "lab": self.lab,
+            "tools": self.lab.get("tools", {}),
+        }
 
     @property
     def finished(self) -> bool:
@@ -121,6 +158,11 @@ class Run:
                 return view.RawOutput(tuple(file["command"]), text)
         raise MissingDataError(f"run {self.run_id} has no raw file of {experiment}.")
 
+    def failures(self) -> dict[str, Attempt]:
+        """The last failed attempt at each test that was never done, by the test's id."""
+        done = {a.test_id for a in self._attempts if a.outcome == "done"}
+        return {a.test_id: a for a in self._attempts if a.outcome == "failed" and a.test_id not in done}
+
     def tests(self) -> pd.DataFrame:
         """
         Table `tests`: one row per attempt, failed and interrupted ones included.
@@ -170,12 +212,12 @@ class Run:
 
     def verify(self) -> None:
         """
-        Check size and SHA-256 of every raw file, and of all that the manifest lists.
+        Check the SHA-256 of every raw file, and of all that the manifest lists; a finished run has no other files.
 
         Raises
         ------
         RawDataError
-            Naming the first file that is missing or not what was recorded.
+            Naming the first file that is missing, not what was recorded, or not listed.
         """
         known = {file["path"]: file["sha256"] for file in self.raw_files()}
         if self.manifest is not None:
@@ -186,6 +228,9 @@ class Run:
                         self.folder / MANIFEST, None, listed.get(path), f"{path} with SHA-256 {recorded}"
                     )
             known = listed
+            for file in sorted(self.folder.rglob("[!.]*")):
+                if file.is_file() and file.relative_to(self.folder).as_posix() not in {*listed, MANIFEST}:
+                    raise RawDataError(file, None, "a file", "no file that the manifest does not list")
         for path, recorded in known.items():
             file = self.folder / inside(self.folder, path, self.folder / MANIFEST, None)
             if not file.is_file():
@@ -218,7 +263,6 @@ def _manifest(folder):
     if not isinstance(content, dict):
         raise RawDataError(path, None, type(content).__name__, "a JSON object")
     _check_version(path, None, content.get("schema_version"))
-    for key, kind in (("files", dict), ("ended_at_utc", str), ("started_at_utc", str)):
-        if not isinstance(content.get(key), kind):
-            raise RawDataError(path, None, content.get(key), f"{key!r} of type {kind.__name__}")
+    if not isinstance(content.get("files"), dict):
+        raise RawDataError(path, None, content.get("files"), "'files' of type dict")
     return content

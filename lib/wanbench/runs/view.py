@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pandas as pd
 
@@ -54,7 +55,7 @@ def _facts(run):
         ("campaign", run.campaign),
         ("started", f"{started}, {state}"),
         ("tests", _tests(run)),
-        ("time", _time(run)),
+        ("time", _time(run) + _stepped_back(events)),
         ("lab", _lab(run)),
         ("folder", "/".join(run.folder.resolve().parts[-3:])),
     ]
@@ -62,10 +63,9 @@ def _facts(run):
 
 def _tests(run):
     done = {a.test_id for a in run.attempts() if a.outcome == "done"}
-    failed = {a.test_id for a in run.attempts() if a.outcome == "failed"} - done
     planned = run.plan.get("tests")
     n_planned = len(planned) if isinstance(planned, list) else 0
-    return f"{len(done)} of {n_planned} done, {len(failed)} failed"
+    return f"{len(done)} of {n_planned} done, {len(run.failures())} failed"
 
 
 def _time(run):
@@ -73,6 +73,13 @@ def _time(run):
     expected = f"; the plan expected {expected_s:.0f} s" if isinstance(expected_s, int | float) else ""
     measured = "in several sessions" if run.measured_s is None else f"{run.measured_s:.0f} s of measuring"
     return measured + expected
+
+
+def _stepped_back(events):
+    """A remark if the clock was set back between two lines of the journal: "finished" may stand before "started"."""
+    times = [pd.Timestamp(event["at_utc"]) for event in events]
+    back_s = max(((a - b).total_seconds() for a, b in pairwise(times)), default=0.0)
+    return f"; the clock was set back by {back_s:,.1f} s meanwhile: times are wrong" if back_s > 0 else ""
 
 
 def _lab(run):

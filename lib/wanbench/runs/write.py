@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +32,7 @@ def claim(
     plan: dict,
     lab_settings: dict,
     fresh: bool = False,
+    retry_failed: bool = False,
 ) -> Run | RunWriter:
     """
     The run in which to measure a plan: the newest of the campaign with the same parameters, plan and lab
@@ -47,6 +48,8 @@ def claim(
         In JSON types. Of the plan, only tests, experiments and seed are compared.
     fresh : bool
         Make a new run whatever there is.
+    retry_failed : bool
+        Reopen a finished run in which tests failed.
 
     Returns
     -------
@@ -59,6 +62,8 @@ def claim(
     ------
     RunHeldError
         If the run to be resumed is being measured right now.
+    RawDataError
+        If that run is damaged.
     """
     if not isinstance(campaign, str) or not _CAMPAIGN.fullmatch(campaign):
         raise ParameterError(f"Campaign {campaign!r} must be 1 to 64 letters, digits, '.', '_' or '-'.")
@@ -88,12 +93,20 @@ def claim(
         "plan": plan,
     }
     with _locked(parent):
-        folder = None if fresh else _newest(parent, full_hash)
-        if folder is not None:
-            if (folder / MANIFEST).exists():
-                return Run.open(folder)
-            return RunWriter(folder, start)
-        return RunWriter(_new_folder(parent, full_hash), start)
+        try:
+            if fresh or (folder := _newest(parent, full_hash)) is None:
+                return RunWriter(_new_folder(parent, full_hash), start)
+            if not (folder / MANIFEST).exists():
+                return RunWriter(folder, start)
+            run = Run.open(folder)
+            if not (retry_failed and run.failures()):
+                return run
+            writer = RunWriter(folder, start)
+            (folder / MANIFEST).unlink()
+            return writer
+        except RawDataError as error:
+            error.args = (f"{error} Restore the run from a copy, or measure anew with --fresh.",)
+            raise
 
 
 class RunWriter:
@@ -182,10 +195,9 @@ class RunWriter:
         """
         self._open_journal()
         run = Run.open(self.folder)
-        if not any(event["event"] == "run-finished" for event in run.events()):
+        if run.events()[-1]["event"] != "run-finished":
             self.record({"event": "run-finished"})
             run = Run.open(self.folder)
-        events = run.events()
         files = {
             path.relative_to(self.folder).as_posix(): sha256(path)
             for path in sorted(self.folder.rglob("*"))
@@ -195,22 +207,7 @@ class RunWriter:
             if files.get(file["path"]) != file["sha256"]:
                 found = files.get(file["path"], "no file")
                 raise RawDataError(self.folder / file["path"], None, found, f"SHA-256 {file['sha256']}")
-        first = events[0]
-        manifest = {
-            "schema_version": SCHEMA_VERSION,
-            "campaign": run.campaign,
-            "run_id": run.run_id,
-            "identity_sha256": first.get("identity_sha256"),
-            **first.get("origin", {}),
-            "started_at_utc": first["at_utc"],
-            "ended_at_utc": events[-1]["at_utc"],
-            "sessions": 1 + sum(event["event"] == "resumed" for event in events),
-            "parameters": run.parameters,
-            "plan": run.plan,
-            "lab": run.lab,
-            "tools": run.lab.get("tools", {}),
-            "files": files,
-        }
+        manifest = {**run.facts(), "files": files}
         unfinished = self.folder / f".{MANIFEST}.unfinished"
         with unfinished.open("w") as file:
             json.dump(manifest, file, indent=1, allow_nan=False)
@@ -227,7 +224,7 @@ class RunWriter:
             self._journal.close()
             self._journal = None
         if self._lock >= 0:
-            with _locked(self.folder.parent):
+            with suppress(FileNotFoundError), _locked(self.folder.parent):  # somebody may have removed it
                 if not any(self.folder.iterdir()):
                     self.folder.rmdir()
             os.close(self._lock)

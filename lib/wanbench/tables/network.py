@@ -64,7 +64,7 @@ declare(
     column("ping", "count?", "", "the ping's number in its file, from 0; null: not known"),
     column("target", "text?", "", "the host that was pinged, as ping's header calls it; null: not known"),
     column("sequence", "count", "", "as ping prints it, unwrapped past 65,535; else counted"),
-    column("received_at_s", "number?", "s", "Unix time of ping's line on the echo, from ping -D"),
+    column("received_at_s", "number?", "s", "Unix time of ping's line on the echo, from ping -D or a script"),
     column("rtt_ms", "number?", "ms", "round-trip time; null if lost or not printed exactly (see error)"),
     column("lost", "flag", "", "no reply is known"),
     column("duplicate", "flag", "", "one more reply to an echo that was answered before"),

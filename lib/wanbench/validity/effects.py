@@ -23,16 +23,16 @@ KINDS = {
     "effects on the slope shared by city": {"tilt": 1.0, "alike": simulated_surveys.CORRELATION_IN_CITY},
     "slow regions, 1 in 10": {"region": 1.0, "law": "rare"},
     "detouring regions, 1 in 10": {"tilt": 1.0, "law": "rare"},
-    "effects shared over 1,500 km": {
-        "region": 1.0,
+    "very slow regions, 1 in 10": {"region": 2.0, "law": "rare"},
+    "long detours, 1 in 10": {"tilt": 2.0, "law": "rare"},
+} | {
+    f"{kind} shared over {km:,} km": {
+        effect: 1.0,
         "alike": simulated_surveys.CORRELATION_IN_CITY,
-        "reach_km": 1500.0,
-    },
-    "effects on the slope shared over 1,500 km": {
-        "tilt": 1.0,
-        "alike": simulated_surveys.CORRELATION_IN_CITY,
-        "reach_km": 1500.0,
-    },
+        "reach_km": float(km),
+    }
+    for km in (1500, 5000)
+    for kind, effect in (("effects", "region"), ("effects on the slope", "tilt"))
 }
 """
 Draws are normal unless a law is named. `region` and `tilt` scale the effects of regions on height and slope; `alike` is
@@ -46,19 +46,24 @@ BREAKING_KINDS = (
     "skewed effects on the slope",
     "slow regions, 1 in 10",
     "detouring regions, 1 in 10",
+    "very slow regions, 1 in 10",
+    "long detours, 1 in 10",
 )
 """Kinds for which intervals are not meant to hold; they show a reader what breaks one."""
 BY_CITY = tuple(name for name, kind in KINDS.items() if "alike" in kind and "reach_km" not in kind)
 NEIGHBOURS = tuple(name for name, kind in KINDS.items() if "reach_km" in kind)
-"""Effects shared beyond the city. The interval given does not hold, which Moran's I should report; the interval by
-groups of neighbours should hold."""
-FEW_BEYOND_KNEE = "effects of regions; few pairs beyond the knee"
+"""Effects shared beyond the city. The interval given does not hold, which Moran's I should report; that by groups of
+neighbours holds if effects are shared over 1,500 km."""
+FEW_BEYOND_KNEE = {
+    "effects of regions; few pairs beyond the knee": 10e6,
+    "effects of regions; no pair beyond the knee": 16e6,
+}
+"""W in bytes: 5 to 10 of 100 pairs then lie beyond the knee, or none."""
 COUNTED_ON_FEWER = (
     *BY_CITY,
     *NEIGHBOURS,
-    "slow regions, 1 in 10",
-    "detouring regions, 1 in 10",
-    FEW_BEYOND_KNEE,
+    *BREAKING_KINDS[-4:],
+    *FEW_BEYOND_KNEE,
 )
 
 

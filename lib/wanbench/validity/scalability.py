@@ -20,15 +20,26 @@ SETTINGS = [
     {"alpha": 0.02, "beta": 0.0002, "replicates": 3, "spread": 0.05},
     {"alpha": 0.1, "beta": 0.0, "replicates": 3, "spread": 0.05},
     {"alpha": 0.0, "beta": 0.0, "replicates": 3, "spread": 0.05},
+    {"alpha": 0.05, "beta": 0.002, "replicates": 3, "spread": 0.05, "between_blocks": 0.1},
+    {"alpha": 0.05, "beta": 0.002, "replicates": 6, "spread": 0.05, "between_blocks": 0.1},
 ]
 
 
-def trial(seed: int, alpha: float, beta: float, replicates: int, spread: float) -> list[Outcome]:
-    """Trials with log-normal scatter about the law, at one to 32 producers."""
+def trial(
+    seed: int, alpha: float, beta: float, replicates: int, spread: float, between_blocks: float = 0.0
+) -> list[Outcome]:
+    """
+    Trials with log-normal scatter about the law, at one to 32 producers.
+
+    With scatter between blocks, every replicate is a block, fitted as such.
+    """
     rng = np.random.default_rng(seed)
     n = np.tile(PRODUCERS, replicates)
     rate = usl(n, GAMMA, alpha, beta) * np.exp(rng.normal(0, spread, len(n)))
-    found = fit_scalability(pd.DataFrame({"producers": n, "rate": rate}), "rate")
+    own = np.repeat(np.arange(replicates), len(PRODUCERS))
+    rate = rate * np.exp(rng.normal(0, between_blocks, replicates))[own]
+    frame = pd.DataFrame({"producers": n, "rate": rate, "block": own})
+    found = fit_scalability(frame, "rate", block="block" if between_blocks else None)
     most = PRODUCERS[-1]
     at = np.sqrt((1 - alpha) / beta) if beta else np.inf
     level = usl(at, GAMMA, alpha, beta) if beta else GAMMA / alpha if alpha else np.inf

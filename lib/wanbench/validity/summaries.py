@@ -92,7 +92,7 @@ def harder(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_harder(table: pd.DataFrame) -> pd.Series:
-    kinds = (*effects.BREAKING_KINDS, *effects.NEIGHBOURS, effects.FEW_BEYOND_KNEE)
+    kinds = (*effects.BREAKING_KINDS, *effects.NEIGHBOURS, *effects.FEW_BEYOND_KNEE)
     return table.setting.map(lambda text: json.loads(text).get("effects") in kinds).astype(bool)
 
 

@@ -24,21 +24,30 @@ SETTINGS = [
     {"best": 0.4, "spread": 0.2, "runs": 24},
     {"best": 1.5, "spread": 0.05, "runs": 24},
     {"best": 0.4, "spread": 0.05, "runs": 24, "noisy": 4.0},
+    {"best": 0.4, "spread": 0.05, "runs": 24, "between_blocks": 0.1},
 ]
 CENTRES = 4
+BLOCKS = 4
 
 
-def trial(seed: int, best: float, spread: float, runs: int, noisy: float = 1.0) -> list[Outcome]:
+def trial(
+    seed: int, best: float, spread: float, runs: int, noisy: float = 1.0, between_blocks: float = 0.0
+) -> list[Outcome]:
     """
     Runs of a quadratic surface whose maximum along the first factor has the code `best`, with log-normal scatter.
 
-    `noisy`: factor of the scatter of runs with the second choice.
+    `noisy`: factor of the scatter of runs with the second choice. With scatter between blocks, there are four.
     """
     plan = space_filling(SPACE, runs, seed=seed, centres=CENTRES)
     rng = np.random.default_rng(seed)
     own = spread * np.where(plan.compression == "lz4", noisy, 1.0)
+    block = rng.permutation(np.arange(len(plan)) % BLOCKS)
+    shared = rng.normal(0, between_blocks, BLOCKS)[block]
     found = fit_surface(
-        plan.assign(rate=_truth(plan, best) * np.exp(rng.normal(0, own))), "rate", list(SPACE)
+        plan.assign(rate=_truth(plan, best) * np.exp(rng.normal(0, own) + shared), block=block),
+        "rate",
+        list(SPACE),
+        block="block" if between_blocks else None,
     )
     chosen = pd.DataFrame([found.best_setting])
     reached = float(_truth(chosen, best).iloc[0])

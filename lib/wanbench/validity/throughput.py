@@ -19,7 +19,7 @@ HALF_DISTANCE_KM = 4_000.0
 """The truth where throughput falls exponentially with distance."""
 BY_WINDOW = "effects of regions; falls by the window"
 SETTINGS = [
-    *kinds.settings(*kinds.BREAKING_KINDS, *kinds.NEIGHBOURS),
+    *kinds.settings(*kinds.BREAKING_KINDS),
     *({"n_regions": n, "effects": BY_WINDOW} for n in kinds.REGIONS),
 ]
 RESAMPLES, DATASETS = 400, kinds.datasets
@@ -36,9 +36,9 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
         pairs, column="throughput_bps", frame=pairs.frame.assign(value=pairs.frame.throughput_bps)
     )
     fit = straight_lines.throughput_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
+    if effects in kinds.BY_CITY + kinds.NEIGHBOURS:
+        return outcomes("half-distance", fit.half_distance, HALF_DISTANCE_KM)
     population = simulated_surveys.population(**model)
     half = -1000 * log10(2) / population["log10_throughput_slope"] if by_window else HALF_DISTANCE_KM
     results = outcomes("half-distance", fit.half_distance, half)
-    if effects in kinds.BY_CITY:
-        return results
     return results + outcomes("Pearson r", fit.pearson, population["log10_throughput_r"])

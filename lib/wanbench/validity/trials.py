@@ -47,7 +47,7 @@ SETTINGS = [
     {"kind": "factorial, half", "replicates": 2, "spread": 0.1, "noisy": 10.0},
     {"kind": "factorial, full", "replicates": 1, "spread": 0.1, "bent": True},
 ]
-ROBUST = "HC2, Satterthwaite"
+ROBUST = "HC2 or pooled, the wider"
 
 
 def trial(seed: int, kind: str, spread: float, **setting) -> list[Outcome]:

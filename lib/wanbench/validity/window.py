@@ -17,14 +17,12 @@ from . import effects as kinds
 from .simulation import MAIN, NAIVE, Outcome, outcomes
 
 SETTINGS = [
-    *kinds.settings(*(name for name, kind in kinds.KINDS.items() if "tilt" in kind or "reach_km" in kind)),
-    *({"n_regions": n, "effects": kinds.FEW_BEYOND_KNEE} for n in kinds.REGIONS),
+    *kinds.settings(*(name for name, kind in kinds.KINDS.items() if "tilt" in kind)),
+    *({"n_regions": n, "effects": few} for few in kinds.FEW_BEYOND_KNEE for n in kinds.REGIONS),
 ]
 DATASETS = kinds.datasets
 WINDOW_BYTES = 3e6
 CAPACITY_BPS = 300e6
-FEW_WINDOW_BYTES = 10e6
-"""With this window 5 to 10 of 100 pairs lie beyond the knee."""
 RESAMPLES = {8: 200, 16: 50, 46: 40}
 """Bootstrap resamples by number of regions. They give C and the knee; W needs them only with few regions, where no
 region can be left out."""
@@ -42,12 +40,9 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
 
 
 def _model(effects: str) -> dict:
-    few = effects == kinds.FEW_BEYOND_KNEE
+    few = kinds.FEW_BEYOND_KNEE.get(effects)
     model = kinds.on_throughput("effects of regions" if few else effects)
-    return model | {
-        "window_bytes": FEW_WINDOW_BYTES if few else WINDOW_BYTES,
-        "capacity_bps": CAPACITY_BPS,
-    }
+    return model | {"window_bytes": few or WINDOW_BYTES, "capacity_bps": CAPACITY_BPS}
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,8 @@
 """
-Output of Kafka's tools other than figures: errors, warnings, stack traces, and irrelevant lines.
+Output of Kafka's tools other than figures: errors, warnings, stack traces, and lines of scripts.
 
-Every line without figures that is not known to be harmless counts as an error or warning.
+A line without figures counts as an error or warning if it has a log level, is an exception, speaks of a failure, or
+looks like the tools' own figures, which could not be read. Any other line may be a script's: it does not count.
 """
 
 from __future__ import annotations
@@ -51,8 +52,20 @@ _SPOKEN = re.compile(
     r"log4j:ERROR |WARNING: Exiting before |Exiting before consuming the |usage: (?:kafka-)?\w+-\w+|"
     r"Error: (?:Could not find or load|Unable to initialize) main class |Error occurred during initialization of VM"
 )
+_COUNTS = re.compile(
+    r"\b(?:error|exception|fail|fatal|killed|tim(?:ed|e) ?out|refused|denied|abort|terminated|unable|cannot|could not|"
+    r"not found|no such|segmentation)|records? sent|records/sec|MB/sec|Avg latency|Percentiles|(?:-?[\d.]+, ){4}",
+    re.IGNORECASE,
+)
+"""A line of no known kind that counts: it speaks of a failure, or looks like figures."""
+_OF_A_SCRIPT = re.compile(
+    r"(?:\[[^\]]{1,80}\]|[\w.~:@/\\-]{1,80})?(?<!\d)[$#%>] |\++ |[=*#]{2,}|-{3,}|"
+    r"(?:real|user|sys)\s+[\dm.,]+s?\s*$|[\d.]+user [\d.]+system "
+)
+"""A prompt or a traced command, a heading, or what `time` prints."""
+NO_SUMMARY = "no summary"
 NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", "unknown"
-"""Kinds of lines: without meaning; continuing the line before; and three that count."""
+"""Kinds of lines: without meaning; continuing the line before; and three that may count."""
 
 
 def kind(text: str, after: str | None) -> str:
@@ -109,36 +122,45 @@ class Complaints:
     """
     Errors and warnings of one output: the number of lines, the first, and the last of the gravest.
 
-    `torn` is a truncated last line, `stopped` whether the tool was stopped on purpose, `silent` whether it printed
-    nothing.
+    `other` is the last line after the figures that may be a script's, `torn` a truncated last line, `stopped` whether
+    the tool was stopped on purpose, `silent` whether it printed nothing.
     """
 
     def __init__(self):
         self.n = 0
         self.first: str | None = None
         self.last: str | None = None
+        self.other: str | None = None
         self.torn: str | None = None
         self.stopped = self.silent = False
         self._grave = False
 
-    def add(self, text: str, grave: bool) -> None:
+    def add(self, text: str, kind: str) -> None:
         """Add a line."""
+        if kind == UNKNOWN and _OF_A_SCRIPT.match(text):
+            return
+        if kind == UNKNOWN and not (_COUNTS.search(text) or is_spoken(text)):
+            self.other = shown(text)
+            return
         self.n += 1
         self.first = self.first or shown(text)
+        grave = kind == ERROR
         if grave or not self._grave:
             self.last, self._grave = shown(text), grave
 
     def cell(self, missing: str | None) -> str | None:
         """
         The text of column `error`: the first line; for missing figures, which, and the likely reason: the tool was
-        stopped, the output is truncated, or the last error.
+        stopped, the output is truncated, the last error, or the last line.
         """
         if missing is None:
             return self.first
         why = ["the tool was stopped at its scheduled end"] if self.stopped else []
         why += ["the tool printed nothing"] if self.silent else []
         why += [f"the output breaks off in {self.torn!r}"] if self.torn else []
-        why += [self.last] if self.last else []
+        why += [self.last or self.other] if self.last or self.other else []
+        if not why and missing == NO_SUMMARY:
+            why = ["the output ends before it"]
         return ": ".join([missing, *why])
 
 

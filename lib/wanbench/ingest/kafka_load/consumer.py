@@ -21,7 +21,7 @@ import re
 from datetime import datetime
 from functools import cache
 
-from .complaints import Complaints
+from .complaints import NO_SUMMARY, Complaints
 from .lines import Line, must_search
 from .numbers import WHOLE, real, real_with, whole
 
@@ -194,7 +194,7 @@ class ConsumerOutput:
             row, contradiction = _summary(self.summary)
             error = self.complaints.cell(None) or contradiction
             return {"consumers": [row | self._about(number, error)], "consumer_windows": []}
-        missing = "no summary"
+        missing = NO_SUMMARY
         if self.windows or self.consumed is not None:
             missing = "no summary with --show-detailed-stats; at least these were consumed"
         error = self.complaints.cell(missing)

@@ -1,9 +1,9 @@
 """
 Tables of a log of Kafka's perf tools: producers, consumers, round trips, their intervals and metrics.
 
-Nothing is dropped silently: a line without figures that is not known to be harmless counts in `n_errors`, and the first
-is `error`; a file without output of these tools is rejected. Percentiles stay as printed, one per process, and are
-never averaged.
+A line without figures that is an error, a warning, or an unreadable figure counts in `n_errors`, and the first is
+`error`; other lines may be a script's. A file without output of these tools is rejected. Percentiles stay as printed,
+one per process, and are never averaged.
 
 Next to `<stem>.producer-0.txt` there may be `<stem>.producer-0.lines.json` (time of each line),
 `<stem>.producer-0.stderr.txt` (its errors and warnings count with those of the output) and `<stem>.times.json` (when

@@ -164,6 +164,7 @@ class OutputReader:
             self._header = event["names"]
         self._count(1, line)
         output.add(event, line)
+        output.complaints.other = None  # a line before figures does not say why later ones are missing
         self._latest = output
 
     def _count(self, n: int, line: Line) -> None:
@@ -207,4 +208,4 @@ class OutputReader:
         return self._of_tool.get(complaints.tool(text)) or self._latest
 
     def _note(self, text, kind):
-        self._whose(text).complaints.add(text, kind == complaints.ERROR)
+        self._whose(text).complaints.add(text, kind)

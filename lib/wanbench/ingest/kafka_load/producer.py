@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from .complaints import Complaints
+from .complaints import NO_SUMMARY, Complaints
 from .lines import Line
 from .numbers import REAL, WHOLE, real, whole
 
@@ -150,7 +150,7 @@ class ProducerOutput:
         figures = self.steady if with_warmup else self.summary
         missing = None
         if figures is None:
-            missing = "no summary of the steady state" if rows else "no summary"
+            missing = "no summary of the steady state" if rows else NO_SUMMARY
         rows.append((figures or {}) | same | {"warmup": False, "error": self._error(missing)})
         return {"producers": rows, "producer_windows": self.windows}
 

@@ -2,15 +2,15 @@
 Read Kafka's EndToEndLatency: tables round_trips and quantiles.
 
 The tool sends one record, reads it back, and only then sends the next: a round trip of two network paths and no load.
-Its quantiles are truncated to whole milliseconds. It does not print the number of records; its progress, the latency of
-every thousandth record, is dropped.
+Its quantiles are truncated to whole milliseconds; forks print four decimals. It does not print the number of records;
+its progress, the latency of every thousandth record, is dropped.
 """
 
 from __future__ import annotations
 
 import re
 
-from .complaints import Complaints
+from .complaints import NO_SUMMARY, Complaints
 from .lines import Line
 from .numbers import REAL, real
 
@@ -23,8 +23,9 @@ _DECIMALS = 4
 """The tool's number of decimals of the mean."""
 
 _MEAN = re.compile(rf"Avg latency: (?P<mean>{REAL}) ms")
+_LATENCY = r"\d{1,18}(?:[.,]\d{4})?"
 _QUANTILES = re.compile(
-    r"Percentiles: 50th = (?P<p50>\d{1,18}), 99th = (?P<p99>\d{1,18}), 99\.9th = (?P<p999>\d{1,18})"
+    rf"Percentiles: 50th = (?P<p50>{_LATENCY}), 99th = (?P<p99>{_LATENCY}), 99\.9th = (?P<p999>{_LATENCY})(?![\d.,])"
 )
 _PROGRESS = re.compile(r"(?<![\d.])(?P<record>\d{1,19})\t\d{1,30}\.\d{1,30}(?:E-?\d{1,3})?")
 
@@ -41,7 +42,7 @@ def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
             pass
     line = _QUANTILES.search(text, at) if "Percentiles" in text else None
     if line and (whole_line or line.end() < len(text)):  # else the last number may be cut
-        values = {name: float(line[name]) for name in QUANTILES}
+        values = {name: float(line[name].replace(",", ".")) for name in QUANTILES}
         if list(values.values()) == sorted(values.values()):
             matches.append((line.start(), line.end(), {"kind": "quantiles", "values": values}))
     if "\t" in text and (line := _PROGRESS.search(text, at)) and int(line["record"]) % PROGRESS_RECORDS == 0:
@@ -79,7 +80,7 @@ class RoundTripOutput:
 
     def rows(self, number: int) -> dict[str, list[dict]]:
         """Rows of the tables, without context."""
-        missing = "no summary" if self.mean is None or self.quantiles is None else None
+        missing = NO_SUMMARY if self.mean is None or self.quantiles is None else None
         values = self.quantiles or {}
         row = {f"{name}_latency_ms": value for name, value in values.items()}
         row |= {"mean_latency_ms": self.mean and self.mean["value"], "error": self.complaints.cell(missing)}

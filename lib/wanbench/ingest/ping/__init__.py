@@ -3,7 +3,8 @@ Read ping: one row per echo.
 
 Reads iputils, busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host (`-C`,
 `-c` or `-l`); IPv4 and IPv6; with or without `-D` and `-O`. A file may hold several pings, and other lines
-before, between and after them.
+before, between and after them. A ping may be indented, and each line may follow a time that a script or `ts` printed:
+it is `received_at_s` if it has a date and a zone or is in Unix seconds, and else is dropped.
 
 - A reply is a row. A later reply to the same echo is one more row, with `duplicate`, marked by ping or not.
 - "no answer yet" (or "Request timeout") is a row that is lost, unless the reply comes later: then it is that

@@ -12,6 +12,9 @@ understood. So is an unknown line within a ping, as it may be an unknown form of
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+import pandas as pd
 
 from ...errors import RawDataError
 from . import fping
@@ -75,7 +78,11 @@ HEADERS = tuple(
             1,
             r"PING (?P<target>.*) \([^ ]+\) (?:from [^ ]+ [^ ]*: )?[0-9]+\([0-9]+\) bytes of data\.",
         ),
-        ("bsd", 0, r"PING (?P<target>.*) \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id .*)?"),
+        (
+            "bsd",
+            0,
+            r"PING (?P<target>.*) \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id 0x[0-9a-f]+ = [0-9]+)?",
+        ),
         (
             "iputils",
             1,
@@ -115,6 +122,33 @@ LIKE_A_HEADER = re.compile(r"ping\w*[ (]", re.IGNORECASE)
 MOST_OTHER_LINES = 10_000
 """After so many lines without a ping the file is refused as not ping's: each costs microseconds in Python."""
 
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?: [AP]M)?"
+_ZONE = r"(?: ?(?P<zone{}>Z|UTC|GMT|[+-][0-9]{{2}}:?[0-9]{{2}})| [A-Z]{{3,5}})?"
+_DAY = r"(?:[A-Z][a-z]{2},? )?"
+PREFIX = re.compile(
+    r"(?P<indent>[ \t]*)(?:\[?(?P<time>"
+    rf"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T _]{_CLOCK}{_ZONE.format(1)}"
+    rf"|{_DAY}[A-Z][a-z]{{2}} {{1,2}}[0-9]{{1,2}} {_CLOCK}(?:{_ZONE.format(2)} [0-9]{{4}})?"
+    rf"|{_DAY}[0-9]{{1,2}} [A-Z][a-z]{{2}} [0-9]{{4}} {_CLOCK}{_ZONE.format(3)}"
+    rf"|(?P<unix>[0-9]{{9,10}}(?:\.[0-9]{{1,9}})?)|{_CLOCK})\]?(?:[:,|]? |[:,|]|$))?"
+)
+"""Indentation, or the time that a script, `date` or `ts` put before a line. Only with a zone is it known when."""
+MAY_BE_PREFIXED = ("PING", "Ping", " avg, ")
+
+JOINED = re.compile(
+    r"(?:bytes of data[.:]|data bytes(?:, id [^ ]+ = [0-9]+)?|[0-9] ms|TTL=[0-9]{1,3})"
+    r" (?:[0-9]{1,6} bytes from |Reply from )"
+    r"|--- [^ ]{1,255} ping6? statistics --- [0-9]"
+)
+SPLIT = (
+    r"s/ ([0-9]+ bytes from |Reply from |Request timed out|no answer yet|From [^ ]+ icmp_seq|--- [^ ]+ ping|"
+    r"[0-9]+ packets transmitted|rtt |round-trip |Ping statistics|Packets: |Approximate |Minimum = )/\n\1/g"
+)
+LINE_BREAKS = (
+    'lines of ping with their line breaks, which `echo $OUT` loses and `echo "$OUT"` keeps; '
+    f"`sed -E '{SPLIT}'` puts them back"
+)
+
 HEADER = (
     "a header of ping in English, such as 'PING host (192.0.2.1) 56(84) bytes of data.' or "
     "'Pinging 192.0.2.1 with 32 bytes of data:', or lines of fping -C, -c or -l"
@@ -140,6 +174,7 @@ class LineReader:
         self._n_other = 0
         self._unfinished: tuple[int, str] | None = None
         self._dump_follows = False
+        self._indent, self._is_timed = "", False
 
     def feed(self, line_number: int, text: str, *, whole: bool = True) -> Event | None:
         """
@@ -149,6 +184,23 @@ class LineReader:
         nothing essential can be missing.
         """
         text = text.removesuffix("\r").strip("\a")  # the bell of ping -a
+        text, at_s = self._without_prefix(text)
+        event = self._read(line_number, text, whole)
+        return event._replace(received_at_s=at_s) if event and event.received_at_s is None else event
+
+    def _without_prefix(self, text):
+        """The line without its ping's indentation, or without the time before it; and that time where it is known."""
+        may_begin = any(word in text for word in MAY_BE_PREFIXED)
+        if not (may_begin or self._indent or self._is_timed):
+            return text, None
+        before = PREFIX.match(text)
+        if may_begin and not fping.ECHO.fullmatch(text):
+            self._indent, self._is_timed = before["indent"], before["time"] is not None
+        if not (self._is_timed and before["time"]):
+            return text.removeprefix(self._indent), None
+        return text[before.end() :], _unix_s(before)
+
+    def _read(self, line_number, text, whole):
         if len(text) > LONGEST_LINE and not (self._is_of_fping() and fping.SUMMARY.match(text)):
             self.refuse(line_number, text, f"lines of at most {LONGEST_LINE} characters")
         if not text.strip():
@@ -172,7 +224,8 @@ class LineReader:
 
     def refuse(self, line_number: int | None, found: str, expected: str):
         """Raise the RawDataError for this file."""
-        raise RawDataError(self.path, line_number, found, expected)
+        is_joined = JOINED.search(found[:LONGEST_LINE])
+        raise RawDataError(self.path, line_number, found, LINE_BREAKS if is_joined else expected)
 
     def _begins(self, line_number, text):
         """Whether a ping begins here."""
@@ -351,6 +404,21 @@ class LineReader:
         if int(digits) > most:
             self.refuse(line_number, text, f"a sequence up to 65535 and a ttl up to 255 (here {digits})")
         return int(digits)
+
+
+def _unix_s(before: re.Match) -> float | None:
+    """The time of a prefix; None if its zone is not known."""
+    if before["unix"]:
+        return float(before["unix"])
+    return _parsed_s(before["time"]) if any(before[f"zone{n}"] for n in (1, 2, 3)) else None
+
+
+@lru_cache
+def _parsed_s(time: str) -> float | None:
+    try:
+        return pd.Timestamp(time.replace(",", ".").replace("_", " ")).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _is_echo(text):

@@ -102,7 +102,7 @@ def _events(chunk, plain, lines_before, reader, texts):
             place = int(places[places.searchsorted(place)])
             if place == n:
                 break
-            if chunk.startswith(b"wrong", plain.starts[place]):
+            if b"wrong" in chunk[plain.starts[place] : plain.starts[place + 1]]:
                 _tell_last_reply(reader, plain, place, lines_before)
             events.append(_feed(reader, chunk, plain.starts, place, lines_before))
             if reader.ping is not pings[-1]:

@@ -11,7 +11,9 @@ from ...errors import ParameterError
 HIDDEN = "(hidden)"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARN = re.compile(r"\barn:aws")
-_SECRET_NAME = re.compile(r"password|passwd|secret|jaas|credential|token|private|\.key$|keystore\.key$", re.I)
+_SECRET_NAME = re.compile(
+    r"passw|passphrase|secret|jaas|credential|token|private|user\.info|api[._-]?key|key\.pem$|\.key$", re.I
+)
 
 
 class Secret:

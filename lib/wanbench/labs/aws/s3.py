@@ -27,7 +27,8 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
     """
     Put a folder's files under an address such as "s3://bucket/runs/<run id>"; returns how many.
 
-    Objects of the same names are written over. The bucket's own settings say who may read them.
+    Hidden files and folders are left out. Objects of the same names are written over. The bucket's own settings say who
+    may read them.
 
     Raises ParameterError if the address is none, or the folder is neither a finished run nor a site, or holds a key;
     RawDataError if a file of the run is not what its manifest says; AwsError if S3 refuses.
@@ -39,7 +40,7 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
         run.verify()
     elif not (folder / "index.html").is_file():
         raise refusal("folder", str(folder), "the folder of a finished run, or of the site")
-    paths = sorted(each for each in folder.rglob("*") if each.is_file() and not each.name.startswith("."))
+    paths = sorted(each for each in folder.rglob("*") if each.is_file() and not _is_hidden(each, folder))
     for path in paths:
         if path.is_symlink() or path.stat().st_size > LARGEST_BYTES or _SECRET.search(path.read_bytes()):
             raise ParameterError(f"{path} is a link, larger than {LARGEST_BYTES:,} bytes, or holds a key.")
@@ -99,6 +100,11 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
             Run.open(whole).verify()
         whole.rename(folder)
     return len(listed)
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    """Whether a path in a folder has a hidden part, such as `.git`, whose files may hold passwords."""
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _parts(address: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import LabError
 from .estate import SETTLE_S, Estate, Resource, everywhere, take_down
 from .leases import FREE, HELD, UNKNOWN, forget, free_leases, is_of, lease_state
-from .tags import CAMPAIGN, EXPIRES, OWNER, is_expired
+from .tags import CAMPAIGN, EXPIRES, OWNER, expiry, is_expired
 
 CLOUDS = ("aws", "gcp", "azure")
 """Clouds that rent out hosts. Each is a package of `wanbench.labs`, with functions `sweep` and `unusable`."""
@@ -33,8 +33,9 @@ def sweep(
     List what runs of wanbench left in the account, and delete it once that is confirmed.
 
     This deletes expired resources, and orphaned ones: those of runs whose driver on this machine has ended.
-    Resources that another machine may still be using stay until they expire, unless `everything` is set;
-    those that a driver on this machine holds always stay. Records of runs of another account are kept.
+    Resources that another machine may still be using stay until they expire, unless `everything` is set; without a
+    readable expiry they stay, too, and the status is 1. Those that a driver on this machine holds always stay. Records
+    of runs of another account are kept.
 
     Parameters
     ----------
@@ -68,9 +69,17 @@ def sweep(
         # Not resources of runs that began during the sweep: nobody was shown these.
         return "asked for" if everything and each.run in seen else None
 
+    unclear = [
+        each for each in there if not why(each) and lease_state(each.run) == UNKNOWN and not expiry(each.tags)
+    ]
+    if unclear:
+        others.append(
+            f"{len(unclear)} resources have no readable expiry; `wanbench sweep --all` deletes them."
+        )
     for each in sorted(there, key=lambda each: (each.run, each.region, each.kind, each.id)):
         tags = [each.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES)]
-        print(f"{why(each) or 'in use':<9} {each}, campaign {tags[0]}, owner {tags[1]}, expires {tags[2]}")
+        state = why(each) or ("unclear" if each in unclear else "in use")
+        print(f"{state:<9} {each}, campaign {tags[0]}, owner {tags[1]}, expires {tags[2]}")
     for text in (*unknown, *others):
         print(text)
     to_go = [each for each in there if why(each)]

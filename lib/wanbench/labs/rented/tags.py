@@ -25,10 +25,15 @@ class Tags:
         return {RUN: self.run, CAMPAIGN: self.campaign[:256], OWNER: self.owner[:256], EXPIRES: expires}
 
 
-def is_expired(tags: Mapping[str, str], now: datetime) -> bool:
-    """Whether the expiry tag lies in the past; one that is missing or unreadable does."""
+def expiry(tags: Mapping[str, str]) -> datetime | None:
+    """The time in the expiry tag; None if it is missing or unreadable."""
     try:
-        expires = datetime.strptime(tags[EXPIRES], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return datetime.strptime(tags[EXPIRES], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except (KeyError, ValueError):
-        return True
-    return expires <= now
+        return None
+
+
+def is_expired(tags: Mapping[str, str], now: datetime) -> bool:
+    """Whether the expiry tag lies in the past; one that is missing or unreadable does not."""
+    expires = expiry(tags)
+    return expires is not None and expires <= now

@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from wanbench.errors import LabError
+from wanbench.labs.processes import OUTPUT_BYTES
 from wanbench.labs.ssh.login import CONNECT_S, Login
 from wanbench.labs.ssh.programs import supervisor
 
@@ -92,7 +93,7 @@ class Connection:
         self._read = self._ssh.stdout
         try:
             self._begin(program)
-            self.hello, _ = self.ask("hello", patience_s=patience_s)
+            self.hello, _ = self.ask("hello", patience_s=patience_s, output_bytes=OUTPUT_BYTES)
         except BaseException:
             self.close()
             raise

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from wanbench.errors import LabError, ParameterError
 from wanbench.labs.base import Completed, Host, Process
-from wanbench.labs.processes import GRACE_S, command_error, result_of
+from wanbench.labs.processes import GRACE_S, OUTPUT_BYTES, command_error, judged, result_of
 from wanbench.labs.ssh.connection import CHUNK, Connection, ConnectionLost
 from wanbench.labs.ssh.login import Login
 
@@ -288,12 +288,15 @@ class SshProcess(Process):
                     outputs = tuple(self._fetched(stream) for stream in ("stdout", "stderr"))
                     self._connection.ask("forget", name=self._name)
                 times = self._started_at_utc, told.get("ended_at_utc") or self._started_at_utc
-                self._completed = Completed(self.command, told["status"], *outputs, *times)
+                done = Completed(self.command, told["status"], *outputs, *times)
+                self._completed = judged(done, told["sizes"], told.get("disk_is_full", False))
             return self._completed
 
     def _fetched(self, stream):
         parts, start = [], 0
-        while data := self._connection.ask("read", name=self._name, stream=stream, start=start)[1]:
+        while start < OUTPUT_BYTES and (
+            data := self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
+        ):
             parts.append(data)
             start += len(data)
         return b"".join(parts)

@@ -11,7 +11,7 @@ from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.labs.ssh.host import PATIENCE_S, SshHost
 from wanbench.labs.ssh.login import Login
-from wanbench.plain_yaml import parse_yaml
+from wanbench.plain_yaml import read_yaml
 from wanbench.regions import catalogue
 
 _LOGIN = ("user", "key_file", "known_hosts_file", "port")
@@ -80,12 +80,7 @@ def read_inventory(path: str | Path) -> Inventory:
         allowed.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ParameterError(f"{path}: the inventory cannot be read: {why}.") from None
-    data = _fields(parse_yaml(text, str(path)), f"{path}", ("hosts", "defaults", "jumps"))
+    data = _fields(read_yaml(path, "inventory"), f"{path}", ("hosts", "defaults", "jumps"))
     defaults = _fields(data.get("defaults") or {}, f"{path}, defaults", (*_LOGIN, *_OTHER))
     reader = _Reader(path, {**_DEFAULTS, **defaults})
     given = data.get("jumps") or {}

@@ -49,7 +49,7 @@ class ClusterCost(Result):
 
     @property
     def sentence(self) -> str:
-        """Total and parts at the rate, and the break-even rate of fixed and variable cost."""
+        """Total and parts at the rate."""
         rate = self.deployment.messages_per_s.value
         hour = {part: self.by[part, "hour"] for part in PARTS}
         million, worst = self.by[TOTAL, PER[1]], self.by[TOTAL, PER[1]].others[0]
@@ -58,8 +58,7 @@ class ClusterCost(Result):
         return (
             f"At {number(rate)} messages/s the cluster costs {hour[TOTAL].written} per hour, of which "
             f"{quantity(share, 'fraction')} is variable, and {million.written} per million messages "
-            f"({percent(million.level)} interval {million.written_interval or 'none'}{ranges}; {million.counted}). "
-            f"Fixed and variable cost are equal at {number(self.even_messages_per_s)} messages/s."
+            f"({percent(million.level)} interval {million.written_interval or 'none'}{ranges}; {million.counted})."
         )
 
     def shown(self) -> pd.DataFrame:

@@ -41,8 +41,8 @@ from .terms import (
 )
 
 METHOD = (
-    "least squares of log throughput on centred log factors and contrasts, one value per run; interval from the "
-    f"{robust_variance.NAME}, here {{}}"
+    "least squares of log throughput on centred log factors and contrasts, one value per run; the wider of two "
+    f"intervals: from pooled scatter, and from the {robust_variance.NAME}, here {{}}"
 )
 ASSUMPTION = (
     "Runs are independent and in random order, the link delivered what was requested, and the response "
@@ -117,7 +117,8 @@ def fit_factorial(
     if against != REPLICATES:
         basis += ", each measured once"
     cautions = _cautions(left_out, lack_p, against, freedom, dropped, aliases)
-    sums = _Combinations(fit.params, robust, level, basis, len(runs), cautions)
+    pooled = np.asarray(fit.cov_params())
+    sums = _Combinations(fit.params, robust, pooled, freedom, level, basis, len(runs), cautions)
     elasticities, doublings, effects = _main_effects(sums, factors, response)
     thesis = measured = grid = None
     if {delay, rate} <= {*elasticities}:
@@ -129,7 +130,7 @@ def fit_factorial(
             _doubled,
             "times",
         )
-        covers = (robust.cover, np.asarray(fit.cov_params()))
+        covers = (robust.cover, pooled)
         gain_map = GainMap(factors, terms, delay, rate, fit.params, covers, freedom, level)
         measured, grid = runs[names].drop_duplicates().sort_values(names), gain_map.grid(runs)
         gain_map.hold_together_at(pd.concat([measured, grid], ignore_index=True))
@@ -158,10 +159,17 @@ def fit_factorial(
 
 @dataclass(frozen=True)
 class _Combinations:
-    """Linear combinations of the coefficients, and what their estimates share."""
+    """
+    Linear combinations of the coefficients, and what their estimates share.
+
+    From few runs, each measured once, the robust variance may be small by chance, so no interval is narrower than that
+    of the scatter pooled over all runs.
+    """
 
     params: np.ndarray
     robust: robust_variance.RobustVariance
+    pooled: np.ndarray
+    pooled_freedom: int
     level: float
     basis: str
     n: int
@@ -182,8 +190,11 @@ class _Combinations:
         """The estimate of a combination, with `change` applied to it and to both ends of its interval."""
         freedom = self.robust.freedom(combination)
         value = float(combination @ self.params)
-        error = sqrt(max(float(combination @ self.robust.cover @ combination), 0.0))
-        half = error * stats.t.ppf((1 + self.level) / 2, freedom)
+        half = max(
+            sqrt(max(float(combination @ cover @ combination), 0.0))
+            * stats.t.ppf((1 + self.level) / 2, degrees)
+            for cover, degrees in ((self.robust.cover, freedom), (self.pooled, self.pooled_freedom))
+        )
         return Estimate(
             quantity=quantity,
             claim=claim,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite, nan, sqrt
+from math import isfinite, isnan, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ from .robust_variance import NAME
 from .runs import reasons, split_rows
 from .surface_fit import SurfaceFit
 from .surface_terms import Axis, axes_of, surface_columns
-from .terms import with_blocks, word
+from .terms import IN_OTHER_BLOCKS, ONE_BLOCK, with_blocks, word
 
 PLACES = 256
 """
@@ -181,7 +181,8 @@ def fit_surface(
     linear : sequence of str
         Ranges that are not coded in logarithms, such as those that contain 0.
     block : str, optional
-        The column of blocks; each block has a separate factor on the response.
+        The column of blocks; each block has a separate factor on the response. The interval of the response at the best
+        setting is that in other blocks.
     unit : str
         Unit of the response, for texts.
 
@@ -208,7 +209,7 @@ def fit_surface(
         )
     log = np.log(runs[response].to_numpy(dtype=float))
     cells = runs.groupby(factors, sort=False).ngroup().to_numpy()
-    fit = SurfaceFit(design, log, cells, level, own.shape[1])
+    fit = SurfaceFit(design, log, cells, level, own.shape[1], blocks)
     places = _places(axes, runs[factors])
     best = _best(axes, fit, places)
     around = [_around(axes, best, distance, NEAR_PLACES) for distance in NEAR]
@@ -232,8 +233,9 @@ def fit_surface(
         unit=unit,
         quantity=f"{word(response)} at the best setting",
         claim="The best setting reaches {}",
-        method=TOGETHER,
+        method=TOGETHER + ("" if block is None else IN_OTHER_BLOCKS),
         others=(Interval(SINGLE, *fit.alone(columns[-1])),),
+        warnings=(ONE_BLOCK,) if isnan(fit.block_half) else (),
         **about,
     )
     effects = {axis.name: _effect(axes, axis, fit, response, about) for axis in axes}

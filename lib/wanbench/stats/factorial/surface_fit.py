@@ -10,6 +10,7 @@ from scipy import stats
 
 from .gain_map import critical
 from .robust_variance import robust_variance
+from .terms import block_half_width
 
 DRAWS = 500
 """Draws of coefficients: enough for the critical values of the best set to about 4 %."""
@@ -18,9 +19,14 @@ NOTHING = 1e-12
 
 
 class SurfaceFit:
-    """Coefficients with robust and pooled covariance; block columns are 0 for the average block."""
+    """
+    Coefficients with robust and pooled covariance; block columns are 0 for the average block.
 
-    def __init__(self, design: np.ndarray, log: np.ndarray, cells, level: float, n_own: int):
+    The level of the response is known from as many values as there are blocks: its error is added to that of the
+    difference from the mean run.
+    """
+
+    def __init__(self, design: np.ndarray, log: np.ndarray, cells, level: float, n_own: int, blocks=None):
         self.design, self.level, self.n_own = design, level, n_own
         self.params = np.linalg.lstsq(design, log, rcond=None)[0]
         self.residual = log - design @ self.params
@@ -28,6 +34,8 @@ class SurfaceFit:
         self.robust = robust_variance(design, self.residual, cells)
         self.variance = float(self.residual @ self.residual) / self.freedom
         self.covers = (self.robust.cover, self.variance * self.robust.inverse)
+        self.block_half = block_half_width(log - design[:, :n_own] @ self.params[:n_own], blocks, level)
+        self.origin = np.zeros(design.shape[1]) if blocks is None else design.mean(axis=0)
         self.critical_value = nan
 
     def columns(self, own: np.ndarray) -> np.ndarray:
@@ -41,15 +49,17 @@ class SurfaceFit:
 
     def hold_together_at(self, columns: np.ndarray) -> None:
         """Set the critical value that makes the intervals at all these places simultaneous."""
-        self.critical_value = max(critical(columns, cover, self.freedom, self.level) for cover in self.covers)
+        apart = columns - self.origin
+        self.critical_value = max(critical(apart, cover, self.freedom, self.level) for cover in self.covers)
 
     def half(self, columns: np.ndarray) -> np.ndarray:
         """Half the width of the intervals."""
-        return self.critical_value * self.error(columns)
+        return np.hypot(self.critical_value * self.error(columns - self.origin), self.block_half)
 
     def alone(self, column: np.ndarray) -> tuple[float, float]:
         """Both ends of the individual interval of the response at one place."""
-        half = float(stats.t.ppf((1 + self.level) / 2, self.freedom) * self.error(column[None])[0])
+        single = stats.t.ppf((1 + self.level) / 2, self.freedom)
+        half = np.hypot(single * self.error(column[None] - self.origin)[0], self.block_half)
         value = float(column @ self.params)
         return float(np.exp(value - half)), float(np.exp(value + half))
 

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import nan
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from ...checks import refusal
 from ...formatting import quantity
@@ -23,6 +25,8 @@ WORDS = {
     "throughput_bps": "throughput",
 }
 """Readable names of columns, for sentences and figures; other columns keep their names."""
+IN_OTHER_BLOCKS = "; for a level in other blocks the error of the blocks' mean (t) is added as squares"
+ONE_BLOCK = "no interval: a single block shows no difference between blocks"
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,21 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
         return design
     levels = pd.get_dummies(blocks, dtype=float).to_numpy()
     return np.column_stack([design, (levels - levels.mean(axis=0))[:, 1:]])
+
+
+def block_half_width(rest, blocks, level: float) -> float:
+    """
+    Half the width of the interval of a level in other blocks: t on the blocks' mean residuals.
+
+    0 without blocks, NaN for a single one. Residuals include the blocks' effects.
+    """
+    if blocks is None:
+        return 0.0
+    own = pd.Series(np.asarray(rest)).groupby(np.asarray(blocks)).agg(["mean", "size"])
+    if len(own) < 2:
+        return nan
+    error = float(own["mean"].std() * np.sqrt((own["size"] ** 2).sum()) / len(rest))
+    return float(stats.t.ppf((1 + level) / 2, len(own) - 1)) * error
 
 
 def slopes(

@@ -15,7 +15,6 @@ from ...figures import theme
 from ...formatting import count, number, quantity
 from .utilisation import KEY
 
-SHADES = (theme.WITHIN, theme.OUTSIDE)
 PALETTE = tuple(dict.fromkeys(theme.COLOURS.values()))
 SINCE = "seconds since the test began"
 FILL = "rgba(107, 114, 128, 0.25)"
@@ -95,7 +94,8 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
     panels = {"rx_packets_per_s": "received", "tx_packets_per_s": "sent"}
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=list(panels.values()))
     means_of, counts = [], "counts" in packets
-    for arm, shade in zip(arms, SHADES, strict=True):
+    for arm in arms:
+        shade = theme.arm_marks(arms)[arm][0]
         rows = packets[packets.arm == arm]
         if rows.empty:
             check_choice("arms", arm, sorted(set(packets.arm)))

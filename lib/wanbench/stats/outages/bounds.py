@@ -1,4 +1,4 @@
-"""Statistics for few episodes and rare losses: distribution-free medians, and upper bounds of shares."""
+"""Statistics for few episodes: distribution-free medians, and shares with upper bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import inf, nan
 import numpy as np
 
 from ...checks import check_level, check_number, refusal
-from ...formatting import count, number, percent
+from ...formatting import count, percent
 from ..result import Estimate, Interval, exact_binomial
 from ..sizes import numbers
 from ..tails.quantile_intervals import ranks
@@ -18,7 +18,6 @@ from ..trials.means import half_width
 MEDIAN = "order statistics of the episodes (Hahn & Meeker 1991, section 5.2)"
 LOG_T = "Student's t on logarithms"
 ALIKE = "Episodes are independent and alike"
-DEPENDENT = "records of one episode share its fault, so they are not independent and the bound is too narrow"
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,18 +114,17 @@ def upper_bound(n: int, level: float = 0.95) -> float:
     """
     The one-sided upper bound of a share after zero hits in n: about 3/n at 95 % (the "rule of three").
 
-    >>> round(upper_bound(1000) * 1000, 2)
-    2.99
+    >>> round(upper_bound(3), 2), round(upper_bound(1000) * 1000, 2)
+    (0.63, 2.99)
     """
     return 1 - (1 - level) ** (1 / n) if n else nan
 
 
-def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "record", **about) -> Estimate:
+def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
     """The share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
-    notes = (DEPENDENT,) if unit_name == "record" else ()
     return Estimate(
         estimate=hits / n if n else nan,
         low=low if n else nan,
@@ -137,19 +135,5 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "record
         method="one-sided exact bound, about 3/n" if not hits else "Clopper & Pearson 1934",
         assumption=f"{unit_name.capitalize()}s are independent",
         level=level,
-        warnings=notes,
         **about,
     )
-
-
-def bounded(hits: int, n: int, level: float = 0.95) -> str:
-    """
-    Hits of n as text; for zero hits, with the upper bound of the share.
-
-    >>> bounded(0, 16739), bounded(913, 16735)
-    ('0 of 16,739 (95 %: under 1 in 5,588)', '913 of 16,735')
-    """
-    if not n:
-        return "0 of 0"
-    excluded = f" ({percent(level)}: under 1 in {number(1 / upper_bound(n, level), 0)})" if not hits else ""
-    return f"{hits:,} of {n:,}{excluded}"

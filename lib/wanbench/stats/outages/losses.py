@@ -1,4 +1,9 @@
-"""Losses of acknowledged records (RPO) with bounds, and all other faults of records."""
+"""
+Losses of acknowledged records (RPO), and all other faults of records.
+
+Records of one episode share its fault and are lost together, so a bound counts episodes. One from records would treat
+them as independent: of losses that come in bursts it covers a quarter with three episodes.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...checks import check_kind, check_level
+from ...formatting import count, percent
 from ..result import Estimate, Result
-from .bounds import DEPENDENT, bounded, share_of
+from .bounds import share_of
 from .episodes import Episodes, is_planted
 from .records import MORE, NAMES, account
 
@@ -41,47 +47,45 @@ class Losses(Result):
         own = self.rows[self.rows.setting == setting]
         return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
-    def lost(self, setting: str) -> Estimate:
-        """The share of acknowledged records that are missing from the log, or in the log but never delivered."""
-        sums, about = self.sums(setting), f"acknowledged records lost, {setting}"
-        claim = f"Of the records acknowledged under “{setting}”, {{}} were lost or undelivered"
-        return share_of(int(sums.gone), int(sums.acknowledged), level=self.level, quantity=about, claim=claim)
-
-    def episodes_with_loss(self, setting: str) -> Estimate:
-        """The share of episodes that lost any acknowledged record; does not assume independent records."""
-        own = self.rows[self.rows.setting == setting]
+    def episodes_with(self, setting: str, kind: str = "gone", what: str = "a loss") -> Estimate:
+        """The share of episodes with a count above 0, such as a loss of acknowledged records."""
+        own = self.rows[(self.rows.setting == setting) & (self.rows.acknowledged > 0)]
         about = {
-            "quantity": f"episodes with a loss, {setting}",
-            "claim": f"Under “{setting}”, {{}} of episodes lost records",
+            "quantity": f"episodes with {what}, {setting}",
+            "claim": f"Under “{setting}”, {{}} of the episodes had {what}",
         }
-        return share_of(int((own.gone > 0).sum()), len(own), level=self.level, unit_name="episode", **about)
+        return share_of(int((own[kind] > 0).sum()), len(own), level=self.level, **about)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Per setting: the share of records, the share of episodes."""
-        return tuple(
-            each for name in self.settings for each in (self.lost(name), self.episodes_with_loss(name))
-        )
+        """The share of episodes with a loss, per setting."""
+        return tuple(self.episodes_with(name) for name in self.settings)
+
+    def counted(self, setting: str, noun: str = "") -> str:
+        """Records lost or undelivered, and in how many episodes; for none the bound of the share of episodes."""
+        sums, share = self.sums(setting), self.episodes_with(setting)
+        text = f"{int(sums.gone):,} of {int(sums.acknowledged):,}{noun}"
+        if sums.gone:
+            return f"{text} in {share.basis}"
+        if not share.n:
+            return f"{text}: nothing was acknowledged"
+        bound = f"{percent(self.level)}: under {percent(round(share.high, 3))} of episodes lose any"
+        return f"{text} in {count(share.n, 'episode')} ({bound})"
 
     @property
     def sentence(self) -> str:
         """Losses of each setting, with their bounds."""
-        parts = []
+        parts = ["Acknowledged records lost or undelivered:"]
         for name, own in self.rows.groupby("setting", sort=False):
-            n, gone = int(own.acknowledged.sum()), int(own.gone.sum())
-            losing = int((own.gone > 0).sum())
-            parts.append(
-                f"“{name}”: {bounded(gone, n, self.level)} acknowledged records were lost or undelivered, "
-                f"in {losing} of {len(own)} episodes."
-            )
+            parts.append(f"“{name}” {self.counted(name)}.")
             if seen := int(own.lost_after_delivery.sum()):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
+            log, deliveries = (
+                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,} in"
+                for place in ("log", "delivery")
+            )
+            parts.append(f"Further copies and records out of order: {log} the log, {deliveries} deliveries.")
         return " ".join(parts)
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """A caution that records of one episode are dependent."""
-        return (DEPENDENT[0].upper() + DEPENDENT[1:] + "; the share of episodes does not assume it",)
 
     def table(self) -> pd.DataFrame:
         """One row per setting: counts over its episodes."""
@@ -93,11 +97,10 @@ class Losses(Result):
         heads = ["lost or undelivered", "episodes with a loss", *named.values()]
         columns = {}
         for name in self.settings:
-            sums, episodes = self.sums(name), self.episodes_with_loss(name)
-            with_loss = f"{(self.rows.gone[self.rows.setting == name] > 0).sum()} of {episodes.n}"
+            sums, episodes = self.sums(name), self.episodes_with(name)
             columns[name] = [
-                bounded(int(sums.gone), int(sums.acknowledged), self.level),
-                f"{with_loss} ({episodes.written_interval} %)",
+                f"{int(sums.gone):,} of {int(sums.acknowledged):,}",
+                f"{episodes.basis.rpartition(' ')[0]} ({episodes.written_interval} %)",
                 *(f"{int(sums[key]):,}" for key in named),
             ]
         return pd.DataFrame({"": heads} | columns)

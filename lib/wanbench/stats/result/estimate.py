@@ -134,8 +134,6 @@ class Estimate:
             basis = f"it is {ends} {self._scale()[1]}; {self.counted}" if ends else self.counted
             return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated ({basis})."
         details = [f"{self.kind_of_interval} {ends}" if ends else "no interval", self.counted]
-        if ends and self.written_naive:
-            details.append(f"{self.naive.method} would say {self.written_naive}")
         return f"{self.claim.replace('{}', self.written)} ({'; '.join(details)})."
 
     @property
@@ -176,8 +174,15 @@ class Estimate:
     def spell(self, other: Interval) -> str:
         """Format another interval of the same number in the unit of `written`; "" if there is none."""
         factor = self._scale()[0]
-        low, high = other.low / factor, other.high / factor
-        return span(low, high, places_of(self.estimate / factor, low, high))
+        value, low, high = (end / factor for end in (self.estimate, other.low, other.high))
+        places = places_of(value, low, high)
+        if (
+            places is not None
+            and low <= value <= high
+            and not round(low, places) <= value <= round(high, places)
+        ):
+            places = None  # each end has its own, as rounding alike would leave the estimate outside
+        return span(low, high, places)
 
     def _scale(self) -> tuple[float, str]:
         return scale(self.unit, first_finite(self.estimate, self.low, self.high))

@@ -51,7 +51,7 @@ class BestRate(RowsResult):
     Attributes
     ----------
     rate : Estimate
-        In records/s; NaN if no step meets the objective, or all do.
+        In records/s; NaN if no step is shown to meet the objective, or all do.
     rows : DataFrame
         Per step: `rate_records_per_s`, `n`, `met` (trials that met the objective), `share_met` with `low`, `high`
         (Clopper & Pearson 1934), `latency_ms` (geometric mean). Of searches, per search: `search`, `met_records_per_s`,
@@ -96,10 +96,19 @@ def best_rate_of(
         shares = pd.DataFrame({RATE: curve.rates, "n": r, "met": met})
     limits = np.array([exact_binomial(row.met, row.n, level) for row in shares.itertuples()])
     rows = shares.assign(
-        share_met=shares.met / shares.n, low=limits[:, 0], high=limits[:, 1], latency_ms=np.exp(curve.mean)
+        share_met=shares.met / shares.n,
+        low=limits[:, 0],
+        high=limits[:, 1],
+        latency_ms=curve.table().latency_ms,
     )
     value, error = curve.jackknife(lambda logs: crossing(x, logs, goal))
     notes = curve.notes
+    if curve.lost:
+        at = ", ".join(number(rate, 0) for rate in curve.lost)
+        notes += (
+            f"{order.name(curve.q)} of a trial at {at} records/s is that of a lost record, which counts as the slowest "
+            "that arrived in any trial",
+        )
     low, high = ends(value, student(level, r) * error) if isfinite(value) else (nan, nan)
     if isfinite(low):
         # between two steps the curve is known only to rise
@@ -116,6 +125,7 @@ def best_rate_of(
         else:
             why = f"{'every' if curve.mean[-1] <= goal else 'no'} step meets the objective"
         notes += (f"{why}: by the intervals of single steps the rate {bound}",)
+        value = value if low else nan  # no step is shown to meet the objective
     about = {
         "of": "a typical trial",
         "basis": f"{count(r, 'block')} of {count(len(x), 'step')}",

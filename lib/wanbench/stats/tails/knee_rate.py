@@ -15,7 +15,7 @@ the same steps and as many blocks, falls.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log, nan, sqrt
 
 import numpy as np
@@ -23,10 +23,10 @@ import pandas as pd
 from scipy.interpolate import PchipInterpolator
 
 from ...checks import check_level
-from ...formatting import count, quantity
+from ...formatting import count, number, quantity
 from ..result import Estimate, Result
 from . import quantile_intervals as order
-from .step_curves import StepCurve, ends, rising, step_curve, student
+from .step_curves import MIN_STEPS, StepCurve, ends, rising, step_curve, student
 
 POINTS = 2_000
 """
@@ -37,6 +37,12 @@ RISE = 2.0
 Minimum ratio of the quantile at the last step to that at the first: a curve that rises less cannot be distinguished
 from an even rise, or from scatter.
 """
+WITHOUT = {
+    "unknown": f"it needs {MIN_STEPS} steps at which it is known",
+    "none": "it does not rise",
+    "before the first step": "it rises from the first step on",
+}
+"""Where there is no knee, and why."""
 METHOD = (
     "level line and rising line on logarithmic axes, least squares (Hudson 1966); t on the jackknife over blocks "
     "(Shao & Tu 1995)"
@@ -52,12 +58,14 @@ class Knee(Result):
     Attributes
     ----------
     curve : StepCurve
+        The steps below the first at which the quantile of a trial is that of a lost record, and so unknown.
     knee : Estimate
         The rate of the knee in records/s, with its confidence interval; NaN if there is none in the range.
     second_run : Estimate
         The same rate, with the interval into which the knee of a second run falls.
-    where : "inside", "none", "before the first step", "between the last two steps"
-        The last also applies if the last step but one cannot be distinguished from the level.
+    where : "inside", "none", "before the first step", "between the last two steps", "unknown"
+        "between the last two steps" also applies if the last step but one cannot be distinguished from the level;
+        "unknown" if fewer than `MIN_STEPS` steps are left.
     kneedle : float
         The rate that Kneedle gives on the same curve; NaN if there is no knee.
     level_ms, exponent : float
@@ -79,6 +87,11 @@ class Knee(Result):
     def sentence(self) -> str:
         """The place of the knee, and the interval for that of a second run."""
         name = order.name(self.curve.q)
+        if self.where == "unknown":
+            known = ", ".join(f"{rate:,.0f}" for rate in self.curve.rates) or "none"
+            return (
+                f"{name} is known at too few steps to have a knee: {known} records/s; it takes {MIN_STEPS}."
+            )
         span = f"{self.curve.rates[0]:,.0f} to {self.curve.rates[-1]:,.0f} records/s"
         if self.where == "none":
             rise = exp(self.curve.mean[-1] - self.curve.mean[0])
@@ -111,9 +124,14 @@ def knee(trials: pd.DataFrame, q: float = 0.99, *, level: float = 0.95) -> Knee:
 
 
 def knee_of(curve: StepCurve, *, level: float = 0.95) -> Knee:
-    """The knee of a curve."""
+    """The knee of a curve, from the steps below the first at which the quantile of a trial is that of a lost record."""
     level = check_level(level)
-    name, r, x = order.name(curve.q), len(curve.blocks), np.log(curve.rates)
+    name, r = order.name(curve.q), len(curve.blocks)
+    if curve.lost:
+        first = curve.lost[0]
+        note = f"steps from {number(first, 0)} records/s on are left out: {name} of a trial is that of a lost record"
+        curve = replace(curve.below(first), notes=(*curve.notes, note))
+    x = np.log(curve.rates)
     about = {
         "unit": "records/s",
         "n": r,
@@ -123,8 +141,8 @@ def knee_of(curve: StepCurve, *, level: float = 0.95) -> Knee:
     about |= {"method": METHOD, "assumption": ASSUMPTION}
     claim = f"{name} of latency begins to rise at {{}}"
     where = _where(x, curve, level)
-    if where in ("none", "before the first step"):
-        warning = f"no knee of {name}: {'it does not rise' if where == 'none' else 'it rises from the first step on'}"
+    if where in WITHOUT:
+        warning = f"no knee of {name}: {WITHOUT[where]}"
         estimates = [
             Estimate(
                 quantity=what,
@@ -225,6 +243,8 @@ def _where(x: np.ndarray, curve: StepCurve, level: float) -> str:
     scatter of the step before can push the fitted one below it: that step counts as level unless it lies above the mean
     of those before by more than its scatter over blocks.
     """
+    if len(x) < MIN_STEPS:
+        return "unknown"
     y = curve.mean
     at = broken_line(x, y)[0]
     if y[-1] - y[0] < log(RISE) or not np.isfinite(at):

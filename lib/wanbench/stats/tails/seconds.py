@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ...checks import check_columns
-from ...errors import ParameterError
+from ...errors import MissingDataError
 from . import histograms
 from . import quantile_intervals as order
 
@@ -37,12 +37,14 @@ def per_second(frame: pd.DataFrame, *, what: str = "end to end", group: int = 0)
     Raises
     ------
     ParameterError
-        If the frame is no such table, or has no such latency.
+        If the frame is no such table.
+    MissingDataError
+        If it has no such latency.
     """
     check_columns("open_loop_histograms", frame, ("what", "group", "warm_up", "n_lost", "histogram"))
     rows = _of_histograms(frame, what, group)
     if rows.empty:
-        raise ParameterError(f"no second has a latency of {what!r}, group {group}.")
+        raise MissingDataError(f"no second has a latency of {what!r}, group {group}.")
     keys = trial_keys(rows)
     return rows.sort_values([*keys, "start_s"], ignore_index=True)[[*keys, *COLUMNS]]
 

@@ -9,7 +9,7 @@ not bend the mean curve where it lacks a step.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, nan
 
 import numpy as np
@@ -49,6 +49,8 @@ class StepCurve:
         Number of trials.
     notes : tuple of str
         What a reader must know about the curve.
+    lost : tuple of float
+        Rates at which the quantile of a trial is that of a lost record, so that `logs` holds a lower limit.
     """
 
     q: float
@@ -57,6 +59,13 @@ class StepCurve:
     logs: np.ndarray
     n: int
     notes: tuple[str, ...] = ()
+    lost: tuple[float, ...] = ()
+
+    def below(self, rate: float) -> StepCurve:
+        """The steps below a rate."""
+        steps = self.rates < rate
+        lost = tuple(each for each in self.lost if each < rate)
+        return replace(self, rates=self.rates[steps], logs=self.logs[:, steps], lost=lost)
 
     @property
     def mean(self) -> np.ndarray:
@@ -64,16 +73,20 @@ class StepCurve:
         return self.logs.mean(axis=0)
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """A row per step: `rate_records_per_s`, `latency_ms` (geometric mean over blocks), `low_ms`, `high_ms`."""
+        """
+        A row per step: `rate_records_per_s`, `latency_ms` (geometric mean over blocks; NaN at `lost` rates), `low_ms`,
+        `high_ms`.
+        """
         r = len(self.blocks)
         half = (
             student(level, r) * self.logs.std(axis=0, ddof=1) / r**0.5
             if r > 1
             else np.full(len(self.rates), nan)
         )
+        mean = np.where(np.isin(self.rates, self.lost), nan, self.mean)
         with np.errstate(over="ignore"):
-            ends = {"low_ms": np.exp(self.mean - half), "high_ms": np.exp(self.mean + half)}
-        return pd.DataFrame({RATE: self.rates, "latency_ms": np.exp(self.mean)} | ends)
+            ends = {"low_ms": np.exp(mean - half), "high_ms": np.exp(mean + half)}
+        return pd.DataFrame({RATE: self.rates, "latency_ms": np.exp(mean)} | ends)
 
     def jackknife(self, statistic: Callable[[np.ndarray], float]) -> tuple[float, float]:
         """
@@ -108,17 +121,11 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     check_columns("trials", trials, COLUMNS)
     order.check_quantile(q)
     values = np.array([tail.quantile(q) for tail in trials["tail"]], dtype=float)
-    notes = ()
     lost = ~np.isfinite(values)
     if lost.any():
         if lost.all():
             raise ParameterError(f"{order.name(q)} of every trial is that of a lost record.")
-        slowest = max(float(tail.values_ms[-1]) for tail in trials["tail"] if len(tail.values_ms))
-        values[lost] = slowest
-        notes = (
-            f"{order.name(q)} of {count(int(lost.sum()), 'trial')} is that of a lost record, which counts as the "
-            f"slowest that arrived in any trial ({slowest:,.0f} ms)",
-        )
+        values[lost] = max(float(tail.values_ms[-1]) for tail in trials["tail"] if len(tail.values_ms))
     if not (values > 0).all():
         nothing = count(int((values <= 0).sum()), "trial")
         raise ParameterError(f"{order.name(q)} of {nothing} is not above 0 ms; allowed: latencies above 0.")
@@ -130,12 +137,12 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
             f"{MIN_STEPS} steps and {MIN_BLOCKS} blocks."
         )
     missing = int(wide.isna().sum().sum())
-    if missing:
-        notes += (
-            f"{count(missing, 'trial')} missing, filled in from the other trials of its block and step",
-        )
+    note = f"{count(missing, 'trial')} missing, filled in from the other trials of its block and step"
     logs = filled(wide.to_numpy(dtype=float))
-    return StepCurve(q, wide.columns.to_numpy(dtype=float), tuple(wide.index), logs, len(trials), notes)
+    return StepCurve(
+        q, wide.columns.to_numpy(dtype=float), tuple(wide.index), logs, len(trials), (note,) if missing else (),
+        tuple(sorted(set(trials[RATE][lost].astype(float)))),
+    )  # fmt: skip
 
 
 def filled(logs: np.ndarray) -> np.ndarray:

@@ -123,11 +123,13 @@ class ModelComparison(Result):
         if (~worse & ~same).any():
             parts.append(f"{_listed(rest.model[~worse & ~same])} do not differ significantly from it")
         if worse.any():
-            factors = [
-                f"{name} {estimate.written}"
-                for name, estimate, bad in zip(rest.model, others, worse, strict=True)
-                if bad
-            ]
+            factors, named = [], set()
+            for model, alike, bad, each in zip(rest.model, rest.same_curve_as, worse, others, strict=True):
+                if bad and model not in named:
+                    named |= set(alike.split(", "))
+                    factors.append(
+                        f"{model} {each.written}" + (f" (the same curve: {alike})" if alike else "")
+                    )
             parts.append(f"worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
         n = len(self.unexplained)
         are = "is" if n == 1 else "are"

@@ -46,9 +46,14 @@ class Knee:
         return self.x > self.falling - self.level
 
     @property
+    def residual(self) -> np.ndarray:
+        """Residuals of all points."""
+        return self.y - np.minimum(self.level, self.falling - self.x)
+
+    @property
     def beyond_knee(self) -> np.ndarray:
         """Residuals of the points beyond the knee."""
-        return (self.y + self.x - self.falling)[self.is_falling]
+        return self.residual[self.is_falling]
 
     def clipped(self, residual: np.ndarray) -> np.ndarray:
         """Residuals clipped at the bend of Huber's loss."""

@@ -18,7 +18,7 @@ from ...errors import ParameterError
 from ...formatting import count, quantity
 from ..regions import coverage, dyadic, mean_freedom, skew
 from ..regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
-from ..regions.places import PLACE, units
+from ..regions.places import PLACE, moran, units
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from . import knee
@@ -38,6 +38,8 @@ all pairs.
 """
 FEW_BEYOND = 0.15
 """If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)."""
+SHARED_P = 0.05
+"""Residuals of the knee repel each other less than those of a line, so this is wrong in 5 of 100 surveys."""
 UNEVEN_SD = 0.15
 """
 Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3 %
@@ -178,10 +180,13 @@ def window_of(
         limit=np.where(x > fit.falling - fit.level, "window", "capacity"),
     )
     uneven, skewed = _effects(fit, places)
+    alike = moran(fit.clipped(fit.residual), frame.distance_km.to_numpy()[order], places)
     warnings = sample.warnings() + places.warnings() + _too_few(sides) + _misfit(frame)
     of_window, assumption = (), ""
     if 0 < ends["window"][0].low < inf:
         of_window = coverage.caution("window W", places.n, skewed) + _few_beyond(sides, places.n)
+        if alike and alike.p <= SHARED_P:
+            of_window += (*alike.warnings, *coverage.alike("window W", sample.n_regions))
         assumption = coverage.harder("window W", places.n)
     more = {"window": of_window, "capacity": uneven, "knee": ()}
     estimates = [

@@ -28,6 +28,9 @@ from .series import fit_series
 GAP = 3.0
 """A step of time this many times the median step is a gap; jitter of a sampling tool stays below it."""
 NAIVE = "Welch's interval over single values"
+ONE_RUN = (
+    "an arm has a single run: runs may differ by more than this interval, and only further runs can show it"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,7 +141,8 @@ def compare_arms(
     0.97, some skewed, some with white noise added. The 95 % interval of the ratio of means covers in 93.4 to 96.3 of
     100, that of medians in 93.3 to 97.1; Welch's falls to 17.5 (`make validity`, data/validity/compare.csv). Under slow
     regimes, drift or long memory the interval is far too narrow; a caution then advises to compare runs (slow.csv),
-    but often not under weak long memory.
+    but often not under weak long memory. If levels differ from run to run, one series an arm cannot show it: where they
+    scatter by half as much as values do, the interval covers in one of eight.
 
     Parameters
     ----------
@@ -271,8 +275,7 @@ def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list
     runs = groups(run) if run else []
     if run and min(map(len, runs)) >= methods.MIN_UNITS:
         return "runs", runs, []
-    single = ["an arm has a single run: differences from run to run are not in the interval"] if run else []
-    return "series", [{"": side[value].to_numpy()} for side in sides], single
+    return "series", [{"": side[value].to_numpy()} for side in sides], [ONE_RUN]
 
 
 def _arm(name: str, values: np.ndarray, units: dict[object, np.ndarray]) -> Arm:

@@ -7,7 +7,7 @@ Replaying the stored latencies checks the online alarms, and can try another det
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import nan
 
 import numpy as np
@@ -25,18 +25,11 @@ EPISODES = ("slow", "link", "kill")
 """Actions that a detector should notice: no others slow a broker unannounced."""
 RECOVERY_S = 15.0
 """Time after a cluster is healthy again until followers have caught up and clients have reconnected."""
+LEAST_H = 1.0
+"""An hourly rate of false alarms is not given for less time: without any alarm, its interval reaches 3.7 and more."""
 AGREE_S = 0.01
 """Alarms closer than this count as equal: times are stored to microseconds, and windows are a hundred times longer."""
-SETTINGS = (
-    "method",
-    "learn_s",
-    "window_s",
-    "shift",
-    "false_alarms_per_h",
-    "weight",
-    "limit_ms",
-    "least_windows",
-)
+SETTINGS = tuple(each.name for each in fields(DetectorSettings))
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,11 +151,11 @@ def detection(
     return Detected(
         median_of(rows.delay_s.astype(float), rows.censored.astype(bool), level=level, **about),
         share_of(
-            int((~rows.censored.astype(bool)).sum()), len(rows), level=level, unit_name="episode",
+            int((~rows.censored.astype(bool)).sum()), len(rows), level=level,
             quantity="share of episodes detected", claim="{} of the episodes were detected before they ended",
         ),
         share_of(
-            int((rows.others > 0).sum()), len(rows), level=level, unit_name="episode",
+            int((rows.others > 0).sum()), len(rows), level=level,
             quantity="share of episodes with an alarm on another broker",
             claim="In {} of the episodes a broker that was not slow was named as well",
         ),
@@ -259,7 +252,7 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
         low=low if hours else nan,
         high=float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if hours else nan,
         unit="per hour",
-        n=1 if hours else 0,
+        n=1 if hours >= LEAST_H else 0,
         basis=f"{count(events, 'alarm')} in {watched}",
         method="exact Poisson (Garwood 1936)",
         assumption="False alarms come independently, at one rate",

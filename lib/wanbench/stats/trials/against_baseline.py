@@ -54,9 +54,9 @@ class AgainstBaseline(RowsResult):
     ----------
     rows : DataFrame
         One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
-        the response, at the average block), `mean_low`, `mean_high` (individual interval of the mean), `ratio` to the
-        baseline, `low`, `high` (simultaneous over all settings), `single_low`, `single_high` (individual), `verdict`
-        ("higher", "lower", "not shown", by `low` and `high`; "baseline").
+        the response, at the average block), `ratio` to the baseline, `low`, `high` (simultaneous over all settings),
+        `single_low`, `single_high` (individual), `verdict` ("higher", "lower", "not shown", by `low` and `high`;
+        "baseline").
     ratios : dict
         Setting to Estimate of its ratio. Its interval is simultaneous over all settings; `others` has the individual
         one, and one without pooling: Welch's, or with blocks that of pairs.
@@ -224,8 +224,7 @@ def against_baseline(
                 *((RESTARTED,) if apart and started[name] != started[baseline] else ()),
             ),
         )
-    errors = spread * np.sqrt(np.diag(inverse)[: len(settings)])
-    rows = _rows(settings, own, params, single * errors, estimates)
+    rows = _rows(settings, own, params, estimates)
     notes = _notes(rows, left_out, frame, equal_p, extremes)
     return AgainstBaseline(
         rows, estimates, spread, freedom, equal_p, trials, left_out, response, baseline, by, level, notes
@@ -288,12 +287,10 @@ def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
     return p, tuple((names[k], float(spreads[k])) for k in (spreads.argmax(), spreads.argmin()))
 
 
-def _rows(settings, own, params, half, estimates: dict) -> pd.DataFrame:
+def _rows(settings, own, params, estimates: dict) -> pd.DataFrame:
     rows = []
     for k, name in enumerate(settings):
-        with np.errstate(over="ignore"):
-            mean, low, high = np.exp([params[k], params[k] - half[k], params[k] + half[k]]).tolist()
-        row = {"setting": name, "n": len(own[k]), "mean": mean, "mean_low": low, "mean_high": high}
+        row = {"setting": name, "n": len(own[k]), "mean": float(np.exp(params[k]))}
         one = estimates.get(name)
         if one is None:
             ends = {"ratio": 1.0} | dict.fromkeys(("low", "high", "single_low", "single_high"), nan)

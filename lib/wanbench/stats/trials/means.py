@@ -92,8 +92,8 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     """
     (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
 
-    The three share one residual variance. The ends are NaN without repeats, and infinite if b does not differ
-    significantly from the base; the ratio is NaN if b equals the base.
+    Each of the three has its own variance (Welch 1947). The ends are NaN if one was measured once, and infinite if b
+    does not differ significantly from the base; the ratio is NaN if b equals the base.
 
     >>> value, low, high = ratio_of_differences([3.0, 3.1], [5.0, 5.1], [1.0, 1.1], 0.95)
     >>> round(value, 2), low < 0.5 < high
@@ -101,16 +101,18 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     """
     sides = [np.asarray(side, dtype=float) for side in (a, b, base)]
     (above, below, zero), sizes = (side.mean() for side in sides), [len(side) for side in sides]
-    above, below, freedom = above - zero, below - zero, sum(sizes) - 3
+    above, below = above - zero, below - zero
     value = float(above / below) if below else nan
-    if freedom <= 0:
+    if min(sizes) < 2:
         return value, nan, nan
-    variance = sum(((side - side.mean()) ** 2).sum() for side in sides) / freedom
-    scale = stats.t.ppf((1 + level) / 2, freedom) ** 2 * variance
+    variances = [side.var(ddof=1) / len(side) for side in sides]
+    ratio = value if isfinite(value) else 1.0
+    weighted = np.array([1.0, ratio**2, (1 - ratio) ** 2]) * variances
+    scale = stats.t.ppf((1 + level) / 2, welch_freedom(weighted, sizes)) ** 2 * np.array(variances)
     # The roots of (above - r below)^2 = t^2 Var(above - r below); the base's mean is in both differences.
-    square = below**2 - scale * (1 / sizes[1] + 1 / sizes[2])
-    middle = above * below - scale / sizes[2]
-    last = above**2 - scale * (1 / sizes[0] + 1 / sizes[2])
+    square = below**2 - scale[1] - scale[2]
+    middle = above * below - scale[2]
+    last = above**2 - scale[0] - scale[2]
     if square <= 0:
         return value, -inf, inf
     low, high = ((middle + sign * sqrt(max(middle**2 - square * last, 0.0))) / square for sign in (-1, 1))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import nan, sqrt
+from dataclasses import dataclass, replace
+from math import inf, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ from ..result import Estimate, Result
 from .limits import Limits
 from .means import ratio_estimate
 
+FULL_PERCENT = 90.0
+"""Processors that are busy for this share of the counted seconds on average are full in some of them."""
 STEP_PERCENT = 10.0
 """The effect is stated per this many percentage points of utilisation: a typical difference between trials."""
 NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
@@ -52,13 +54,51 @@ class ProcessorEffect(Result):
 
     @property
     def sentence(self) -> str:
-        """The slope, and the shares reached by the trials with the least and the most busy processors."""
-        busy = self.trials.busy_percent
-        calm, full = self.trials.loc[busy.idxmin()], self.trials.loc[busy.idxmax()]
-        return (
-            f"{self.slope.sentence} The trial with the least busy processors ({number(calm.busy_percent, 0)} % of "
-            f"their time) reached {number(calm.reached, 2)} of what its limit allows, the one with the busiest "
-            f"({number(full.busy_percent, 0)} %) {number(full.reached, 2)}."
+        """The slope, and per setting how busy processors were and what share of its limit it reached."""
+        means = self._means()
+        listed = "; ".join(
+            f"{row.Index} reached {number(row.reached, 2)} of its limit with processors "
+            f"{number(row.busy_percent, 0)} % busy"
+            for row in means.itertuples()
+        )
+        return f"{self.slope.sentence} On average {listed}."
+
+    def _means(self) -> pd.DataFrame:
+        """Per setting, at the highest rate of the link: mean busy_percent and reached."""
+        rates = self.trials.rate_bps.astype("float64")
+        rows = self.trials[rates.isna() | (rates == rates.max())]
+        return rows.groupby("setting", sort=False)[["busy_percent", "reached"]].mean()
+
+    @property
+    def full(self) -> tuple[str, ...]:
+        """The settings that kept the processors full, at the highest rate of the link."""
+        busy = self._means().busy_percent
+        return tuple(busy.index[busy >= FULL_PERCENT])
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Those of the slope, and the settings that the machine slowed down."""
+        means = self._means()
+        notes = tuple(
+            f"processors were full ({number(means.busy_percent[name], 0)} % busy) with {name}, which reached "
+            f"{number(means.reached[name], 2)} of its limit: on a larger machine it may reach more"
+            for name in self.full
+        )
+        return (*notes, *super().cautions)
+
+    def bounding(self, ratio: Estimate | None, of: str, over: str) -> Estimate | None:
+        """
+        The ratio of setting `of` to setting `over`, with an open end where processors were full: on a larger machine
+        such a setting may reach more, so the ratio has no upper end if it is `of`, and no lower one if it is `over`.
+        """
+        if ratio is None or not {of, over} & {*self.full}:
+            return ratio
+        return replace(
+            ratio,
+            low=-inf if over in self.full else ratio.low,
+            high=inf if of in self.full else ratio.high,
+            ends=None,
+            warnings=(*self.cautions, *ratio.warnings),
         )
 
 

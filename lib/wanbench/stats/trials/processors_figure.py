@@ -7,24 +7,20 @@ import plotly.graph_objects as go
 from ...figures import primitives, theme
 from ...formatting import count
 from .processors import ProcessorEffect
-from .rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 
 
 def processor_effect(result: ProcessorEffect, *, note: str = "") -> go.Figure:
     """A point per trial; dashed: the limit."""
     figure = go.Figure()
-    for k, (name, part) in enumerate(result.trials.groupby("setting", sort=False)):
+    marks = theme.arm_marks(result.trials.setting)
+    for name, part in result.trials.groupby("setting", sort=False):
+        shade, symbol = marks[str(name)]
         figure.add_scatter(
             x=part.busy_percent,
             y=part.reached,
             mode="markers",
             name=f"{theme.plain(name)} ({count(len(part), 'trial')})",
-            marker={
-                "size": 10,
-                "color": SHADES[k % MAX_SETTINGS],
-                "symbol": SYMBOLS[k % MAX_SETTINGS],
-                "opacity": 0.8,
-            },
+            marker={"size": 10, "color": shade, "symbol": symbol, "opacity": 0.8},
             hovertemplate="processors %{x:.0f} % busy<br>reached %{y:.3g}<extra></extra>",
         )
     primitives.reference_line(figure, y=1)

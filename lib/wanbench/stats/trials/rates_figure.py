@@ -10,10 +10,8 @@ from ...formatting import count, percent
 from .means import half_width
 from .rates import MEASURED, TrialRates
 
-SHADES = (theme.OUTSIDE, theme.WITHIN, "#009E73", "#882288", "#D9A300", "#62B9EA")
-SYMBOLS = ("diamond", "circle", "square", "triangle-up", "x", "star")
 LEVEL = 0.95
-MAX_SETTINGS = len(SHADES)
+MAX_SETTINGS = len(theme.SERIES_COLOURS)
 VALUE = "batches_per_s"
 LABEL, UNIT = MEASURED[VALUE]
 
@@ -21,12 +19,13 @@ LABEL, UNIT = MEASURED[VALUE]
 def trials_in_order(rates: TrialRates, *, note: str = "") -> go.Figure:
     """Every trial as a point, in the order of measuring, with the mean of each setting and its interval."""
     rows = rates.rates
+    marks = theme.arm_marks(rows.setting)
     names = list(dict.fromkeys(rows.setting.astype(str)))
     figure = go.Figure()
     _shade_blocks(figure, rows)
-    for k, name in enumerate(names):
+    for name in names:
         part = rows[rows.setting.astype(str) == name]
-        shade, symbol = SHADES[k % MAX_SETTINGS], SYMBOLS[k % MAX_SETTINGS]
+        shade, symbol = marks[name]
         figure.add_scatter(**points(part, VALUE, name, shade, symbol))
         if len(names) <= MAX_SETTINGS:
             add_mean(figure, part[VALUE], rows.order, shade)

@@ -16,7 +16,7 @@ three trials per number of producers underestimate the scatter, and it fails if 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, isinf
+from math import isfinite, isinf, isnan
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from ...checks import check_columns, check_level
 from ...errors import ParameterError
 from ...formatting import count, number, p_value, percent
 from ..factorial.runs import reasons, usable_runs
+from ..factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK
 from ..result import Estimate, Result
 from .scalability_fit import MIN_LEVELS, Fit
 
@@ -32,7 +33,7 @@ UNFIT_BELOW = 0.05
 """There is a caution if the p-value of lack of fit is below this: one false alarm in twenty."""
 ASSUMPTION = (
     "Throughput follows the law up to log-normal scatter, alike in per cent at every number of producers; trials are "
-    "independent; all else is the same in them"
+    "independent, apart from a factor that those of a block share; all else is the same in them"
 )
 
 
@@ -138,7 +139,8 @@ def fit_scalability(
     throughput, producers : str
         Columns of positive numbers; three or more different numbers of producers.
     block : str, optional
-        The column of blocks; each block has a separate factor on throughput.
+        The column of blocks; each block has a separate factor on throughput. The intervals of the peak and of gamma are
+        those in other blocks.
     unit : str
         Unit of the throughput, for texts.
     level : float
@@ -178,6 +180,8 @@ def fit_scalability(
         "method": f"least squares of logarithms on the Universal Scalability Law{f' and {block}' if block else ''}, "
         f"profile likelihood with F(1, {fit.freedom})",
     }
+    levels = {"method": about["method"] + ("" if block is None else IN_OTHER_BLOCKS)}
+    levels["warnings"] = (ONE_BLOCK,) if isnan(fit.block_half) else ()
     most = n.max()
     texts = {
         "efficiency": (
@@ -192,7 +196,13 @@ def fit_scalability(
         "beta": ("beta (consistency)", "Consistency beta is {}", ""),
     }
     estimates = {
-        name: Estimate(quantity=quantity, claim=claim, unit=its_unit, **ends[name], **about)
+        name: Estimate(
+            quantity=quantity,
+            claim=claim,
+            unit=its_unit,
+            **ends[name],
+            **(about | levels if name in ("peak", "gamma") else about),
+        )
         for name, (quantity, claim, its_unit) in texts.items()
     }
     p = fit.lack_of_fit()

@@ -3,12 +3,13 @@ Fit the Universal Scalability Law, with profile-likelihood intervals.
 
 An interval by profile likelihood is the range of a quantity over all parameters whose sum of squares is at most 1 +
 F(1, residuals)/residuals times the minimum. So one set of alpha and beta, found on a grid, gives the ends of every
-quantity; gamma and the blocks are linear in logarithms and are solved for.
+quantity; gamma and the blocks are linear in logarithms and are solved for. Blocks differ in their level, so gamma and
+the peak also get the t interval of the mean of the blocks' levels, the distances of both added as squares.
 """
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import inf, isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from scipy import optimize, stats
 
 from ...errors import ParameterError
 from ...formatting import count
-from ..factorial.terms import with_blocks
+from ..factorial.terms import block_half_width, with_blocks
 
 MIN_LEVELS = 3
 """Minimum number of different producer counts: the law's parameters."""
@@ -56,6 +57,9 @@ class Fit:
         self.alpha, self.beta, self.least = self._best()
         critical = stats.f.ppf(level, 1, self.freedom)
         self.threshold = max(self.least, 1e-20) * (1 + critical / self.freedom)
+        self.block_half = block_half_width(self._without_law(self.alpha, self.beta), block, level)
+        # The error of the mean log is that of gamma; with blocks it is in `block_half`.
+        self.mean_error = sqrt(1 / len(n)) if block is None else 0.0
 
     def squares(self, alpha, beta) -> np.ndarray:
         """The sum of squared residuals at each alpha and beta."""
@@ -136,7 +140,6 @@ class Fit:
     def ends(self, alphas, betas, slack) -> dict[str, dict[str, float]]:
         """Estimate and both ends of every quantity."""
         best = np.array([self.alpha]), np.array([self.beta])
-        play = np.sqrt(slack * self.inverse[0, 0])
         most = self.n.max()
         out = {}
         for name, of in (
@@ -148,21 +151,31 @@ class Fit:
             values = of(alphas, betas)
             out[name] = {"estimate": float(of(*best)[0]), "low": values.min(), "high": values.max()}
         for name, of in (("peak", _peak), ("gamma", lambda a, b: np.ones_like(a))):
-            middle = np.exp(self.log_gamma(alphas, betas)) * of(alphas, betas)
-            estimate = float(np.exp(self.log_gamma(*best))[0] * of(*best)[0])
-            low, high = (middle * np.exp(-play)).min(), (middle * np.exp(play)).max()
-            out[name] = {"estimate": estimate, "low": low, "high": high}
+            estimate = self.log_gamma(*best)[0] + np.log(of(*best)[0])
+            low, high = self._level_ends(alphas, betas, slack, of(alphas, betas), estimate)
+            out[name] = {"estimate": np.exp(estimate), "low": low, "high": high}
         return {name: {key: float(value) for key, value in one.items()} for name, one in out.items()}
+
+    def _level_ends(self, alphas, betas, slack, of, estimate: float) -> tuple[float, float]:
+        """Both ends of gamma times a function of alpha and beta, the error of the blocks' mean level included."""
+        middle, play = self.log_gamma(alphas, betas) + np.log(of), np.sqrt(slack) * self.mean_error
+        ends = []
+        for side, end in ((-1, (middle - play).min()), (1, (middle + play).max())):
+            distance = abs(end - estimate)
+            distance = distance if isfinite(distance) else 0.0
+            ends.append(float(np.exp(end + side * (np.hypot(distance, self.block_half) - distance))))
+        return ends[0], ends[1]
 
     def curve(self, alphas, betas, slack) -> pd.DataFrame:
         """The fitted curve, with an individual interval at each number of producers."""
         n = np.geomspace(self.n.min(), self.n.max(), CURVE_STEPS)
-        middle, play = self.log_gamma(alphas, betas), np.sqrt(slack * self.inverse[0, 0])
         gamma = float(np.exp(self.log_gamma(self.alpha, self.beta)))
-        factor = [usl(at, 1.0, alphas, betas) for at in n]
-        low = [(np.exp(middle - play) * one).min() for one in factor]
-        high = [(np.exp(middle + play) * one).max() for one in factor]
         fitted = usl(n, gamma, self.alpha, self.beta)
+        ends = [
+            self._level_ends(alphas, betas, slack, usl(at, 1.0, alphas, betas), np.log(one))
+            for at, one in zip(n, fitted, strict=True)
+        ]
+        low, high = np.transpose(ends)
         return pd.DataFrame({"producers": n, "fitted": fitted, "low": low, "high": high, "linear": gamma * n})
 
     def lack_of_fit(self) -> float:

@@ -15,6 +15,8 @@ from ..result import RowsResult
 from .means import half_width
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
+TOO_WIDE = np.log(2)
+"""An interval that contains both a half and a doubling shows nothing about the warm-up."""
 MAX_LISTED = 6
 """Maximum number of settings in a sentence; further ones are only in the table."""
 
@@ -27,26 +29,34 @@ class Steadiness(RowsResult):
     ----------
     rows : DataFrame
         Per setting: setting, n_trials, later_over_earlier (geometric mean over trials), low, high, level. The intervals
-        (t on the logarithms) are simultaneous over all settings (Bonferroni); they are null for a single trial.
+        (t on the logarithms) are simultaneous over all settings (Bonferroni); they are null for too few trials.
     """
 
     @property
     def sentence(self) -> str:
-        """The ratio of each setting."""
+        """The ratio of each setting, and the settings whose trials are too few."""
         if self.rows.empty:
             return "No trial has seconds to compare."
-        listed = [f"{_ratio(row)} over {row.setting}" for row in self.rows.head(MAX_LISTED).itertuples()]
-        more = f"; and {len(self.rows) - MAX_LISTED} more settings" if len(self.rows) > MAX_LISTED else ""
-        return f"Batches in the later half of the counted seconds over the earlier half: {'; '.join(listed)}{more}."
+        few, shown = self.rows[self.rows.low.isna()], self.rows[self.rows.low.notna()]
+        listed = [f"{_ratio(row)} over {row.setting}" for row in shown.head(MAX_LISTED).itertuples()]
+        more = f"; and {len(shown) - MAX_LISTED} more settings" if len(shown) > MAX_LISTED else ""
+        start = "Batches in the later half of the counted seconds over the earlier half"
+        texts = [f"{start}: {'; '.join(listed)}{more}."] if listed else []
+        if len(few):
+            trials = count(int(few.n_trials.max()), "trial")
+            texts.append(
+                f"Whether the warm-up was long enough is not shown for {count(len(few), 'setting')}: {trials} of a "
+                "setting cannot show it."
+            )
+        return " ".join(texts)
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """The settings whose trials drift."""
         unsteady = self.rows[(self.rows.low > 1) | (self.rows.high < 1)]
         return tuple(
-            f"over {row.setting} rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the later "
-            f"half of "
-            f"the seconds has {_ratio(row)} the batches of the earlier half"
+            f"in trials of {row.setting} rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the "
+            f"later half has {_ratio(row)} the batches of the earlier half"
             for row in unsteady.itertuples()
         )
 
@@ -55,15 +65,14 @@ class Steadiness(RowsResult):
         rows = []
         for row in self.rows.itertuples():
             ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")
-            rows.append((row.setting, f"{row.n_trials:,}", ratio, ends))
+            rows.append((row.setting, f"{row.n_trials:,}", ratio, ends or "too few trials"))
         level = percent(self.rows.level.max()) if len(rows) else "no"
         return pd.DataFrame(rows, columns=["setting", "trials", "later over earlier", f"{level} interval"])
 
 
 def _ratio(row) -> str:
     ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")
-    between = f"{percent(row.level)} interval {ends}; " if ends else ""
-    return f"{ratio} ({between}{count(row.n_trials, 'trial')})"
+    return f"{ratio} ({percent(row.level)} interval {ends}; {count(row.n_trials, 'trial')})"
 
 
 def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
@@ -97,5 +106,7 @@ def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
     rows = []
     for setting, own in logs.items():
         middle, half = np.mean(own), half_width(own, 1 - (1 - level) / several)
+        if middle - half < -TOO_WIDE and middle + half > TOO_WIDE:
+            half = np.nan
         rows.append((setting, len(own), *np.exp([middle, middle - half, middle + half]), level))
     return Steadiness(pd.DataFrame(rows, columns=COLUMNS))

@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 from ...figures import primitives, theme
 from ...formatting import percent, quantity
 from .rates import MEASURED
-from .rates_figure import SHADES, SYMBOLS, add_mean, points
+from .rates_figure import add_mean, points
 from .two_links import TwoLinks
 
 SECONDS = "seconds"
@@ -32,7 +32,9 @@ def two_links(result: TwoLinks, *, note: str = "") -> go.Figure:
             showlegend=False,
             **left,
         )
-    for name, shade, symbol in zip(result.names, SHADES, SYMBOLS, strict=False):
+    marks = theme.arm_marks(result.names)
+    for name in result.names:
+        shade, symbol = marks[name]
         part = result.trials[result.trials.link == name]
         figure.add_scatter(**points(part, result.value, name, shade, symbol), **left)
         add_mean(figure, part[result.value], result.trials.order, shade, **left)

@@ -34,9 +34,8 @@ The two bounds are named together if the lowest is at least this share of the ot
 EXPLAINED = 0.5
 """Below this share of the lowest bound something else limits the trial: it waits more than it works."""
 MACHINE = NAMES[-1]
-METHOD = "geometric mean over {0}s; Student's t on logarithms, with the {0} as the unit"
+METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
 ASSUMPTION = "Records are spread evenly over partitions; links keep the requested rate and delay"
-BY_CHANCE = "errors of the bounds vary by chance from setting to setting"
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,41 +51,20 @@ class Bounds(Result):
         those of bounds close above it), reached (measured over allowed; NaN if limit is the machine), reached_link;
         busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link), in the
         counted seconds.
-    reached : Estimate
-        Measured over allowed: mean over the settings whose lowest bound is not the machine. The trials of a setting
-        share the errors of their bounds, so the setting is the unit.
     """
 
     trials: pd.DataFrame
-    reached: Estimate
     level: float
 
     TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, utilisation of machine and links"
     DRAWN_BY = "bounds_figure.bounds"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """The share reached, over all settings."""
-        return (self.reached,)
-
-    @property
     def sentence(self) -> str:
-        """The shares reached, and how many trials each limit bounds."""
+        """How many trials each limit bounds."""
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
-        near = f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
-        n, machine = len(self.trials), int((self.trials.limit == MACHINE).sum())
-        if machine == n:
-            return (
-                f"{near} The machine's bound is the lowest in every trial; the share reached of it is "
-                "just its utilisation."
-            )
-        left = (
-            f"Left out: {count(machine, 'trial')} of {n} whose lowest bound is the machine."
-            if machine
-            else ""
-        )
-        return f"{self.reached.sentence} {left} {near}".replace("  ", " ")
+        return f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -106,7 +84,7 @@ class Bounds(Result):
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting} has bounds.")
-        about = {"unit": "fraction", "method": METHOD.format("trial"), "assumption": ASSUMPTION}
+        about = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}
         link = geometric_mean(
             part.reached_link,
             self.level,
@@ -229,16 +207,4 @@ def bounds(
     frame["limits"] = [" and ".join(np.array(NAMES)[row]) for row in near]
     frame["reached"] = (frame.measured / frame.allowed).where(frame.limit != MACHINE, nan)
     frame["reached_link"] = frame.measured / frame.link
-    bound = frame[frame.reached.notna()]
-    reached = geometric_mean(
-        bound.reached,
-        level,
-        units=bound.cell,
-        unit_name="setting",
-        unit="fraction",
-        quantity="measured over the lowest bound",
-        claim="Settings reach {} of what their lowest bound allows",
-        method=METHOD.format("setting"),
-        assumption=f"{ASSUMPTION}; {BY_CHANCE}",
-    )
-    return Bounds(frame, reached, level)
+    return Bounds(frame, level)

@@ -17,8 +17,15 @@ import pandas as pd
 from ...checks import check_level, refusal
 from ...errors import MissingDataError, ParameterError
 from ...formatting import count, number, percent, quantity
-from ...stats.result import Estimate, Result
-from ...stats.trials.against_baseline import RESTARTED, SINGLE, AgainstBaseline, against_baseline
+from ...stats.result import Estimate, Interval, Result
+from ...stats.trials.against_baseline import (
+    PAIRS,
+    RESTARTED,
+    SINGLE,
+    WELCH,
+    AgainstBaseline,
+    against_baseline,
+)
 from ...stats.trials.rates import TrialRates
 from ...stats.trials.scalability import Scalability, fit_scalability
 from . import factor_columns
@@ -191,7 +198,9 @@ class Curves(Result):
             f"{text} Trials of one setting scatter by {spread} ({self.compared.freedom} degrees of freedom)."
         )
 
-    def ratio(self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str) -> Estimate:
+    def ratio(
+        self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str, pooled: bool = True
+    ) -> Estimate:
         """
         Throughput of one setting over that of another; its interval is not simultaneous with others.
 
@@ -199,6 +208,9 @@ class Curves(Result):
         ----------
         of, over : str or mapping
             The name of a setting, or how it differs from the baseline: {"consumer_groups": 0}.
+        pooled : bool
+            Whether the interval takes the scatter of all settings, as one; otherwise that of these two settings, which
+            is the one to take if they hardly resemble the others.
 
         Raises
         ------
@@ -208,7 +220,7 @@ class Curves(Result):
         a, b = self._cell(of), self._cell(over)
         if a == b:
             raise MissingDataError(f"{of} and {over} are the same setting.")
-        return self._between(a, b, quantity, claim)
+        return self._between(a, b, quantity, claim, pooled=pooled)
 
     def scalability(self) -> Scalability:
         """
@@ -225,7 +237,8 @@ class Curves(Result):
         if own.producers.nunique() < 3 or len(own) < 4:
             raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
         own = own.assign(throughput=own[VALUE] / 1e6)
-        return fit_scalability(own, "throughput", unit="Mbit/s", level=self.level)
+        block = "block" if own.block.nunique() > 1 else None
+        return fit_scalability(own, "throughput", block=block, unit="Mbit/s", level=self.level)
 
     def _cell(self, wanted: str | Mapping) -> str:
         if isinstance(wanted, str):
@@ -243,21 +256,22 @@ class Curves(Result):
             )
         return str(cells[0])
 
-    def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str) -> Estimate:
+    def _between(
+        self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True
+    ) -> Estimate:
         """The ratio of cell a to cell b, with the interval of this comparison alone."""
         one = self.against(b).ratios[a]
-        alone = next((other for other in one.others if other.method == SINGLE), None)
-        ends = {} if alone is None else {"low": alone.low, "high": alone.high}
-        method = one.method.partition("; largest |t|")[0] + "; Student's t, for this comparison alone"
-        return replace(
-            one,
-            quantity=quantity,
-            claim=claim,
-            method=method,
-            others=(),
-            warnings=(*one.warnings, *notes),
-            **ends,
-        )
+        about = {"quantity": quantity, "claim": claim, "others": ()}
+        methods = (SINGLE,) if pooled else (PAIRS, WELCH)
+        alone = next((other for other in one.others if other.method in methods), Interval(""))
+        if pooled:
+            method = one.method.partition("; largest |t|")[0] + "; Student's t, for this comparison alone"
+        else:
+            method = f"least squares of the logarithm; {alone.method or 'no interval'}"
+            about["assumption"] = "Trials are independent, apart from what those of a block have in common"
+            notes += () if alone.method else ("no interval: a setting has fewer than two trials to compare",)
+        ends = {"low": alone.low, "high": alone.high}
+        return replace(one, **about, **ends, method=method, warnings=(*one.warnings, *notes))
 
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:

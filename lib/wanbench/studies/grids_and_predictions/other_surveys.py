@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
-from ...formatting import percent
+from ...formatting import number, percent
 from ...stats.distance.prediction import fit_predictor
 from ...stats.distance.prediction_coverage import share_interval
 from ...stats.regions import dyadic
@@ -25,16 +25,16 @@ class CheckedPredictions(Result):
     """
     Attributes
     ----------
-    coverage : Estimate
-        The share of the other survey's RTTs that lie in the prediction intervals.
     ratio : Estimate
         RTT measured by the other survey over the predicted RTT: the median over pairs.
+    coverage : Estimate
+        The share of the other survey's RTTs that lie in the prediction intervals.
     pairs : DataFrame
         Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
     """
 
-    coverage: Estimate
     ratio: Estimate
+    coverage: Estimate
     pairs: pd.DataFrame
 
     TITLE = "Predictions against others' measurements of these pairs"
@@ -42,7 +42,13 @@ class CheckedPredictions(Result):
 
     @property
     def sentence(self) -> str:
-        return f"{self.coverage.sentence} {self.ratio.sentence}"
+        rows = self.pairs
+        below, above = (rows.measured_ms < rows.low_ms).sum(), (rows.measured_ms > rows.high_ms).sum()
+        too_high = (rows.predicted_ms > rows.measured_ms).mean()
+        return (
+            f"{self.ratio.sentence} {self.coverage.sentence} Of the others {below} lie below and {above} above; "
+            f"{number(100 * too_high, 0)} % of the predictions are too high."
+        )
 
 
 def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float = 0.9) -> CheckedPredictions:
@@ -97,6 +103,16 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
         "assumption": "Both measure the same quantity, although tools, hosts and dates differ",
     }
     return CheckedPredictions(
+        ratio=Estimate(
+            quantity="measured by others over predicted",
+            claim="The RTT measured by others is {} times the predicted one in the median",
+            estimate=float(np.exp(log.median())),
+            low=float(np.exp(log_ends[0])),
+            high=float(np.exp(log_ends[1])),
+            unit="",
+            method="median over pairs; percentile interval of a bootstrap over regions",
+            **common,
+        ),
         coverage=Estimate(
             quantity=f"coverage of {percent(level)} intervals in another survey",
             claim="For pairs that the first survey did not measure, {} of the RTTs in the other survey lie inside "
@@ -106,16 +122,6 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
             high=high,
             unit="fraction",
             method="share of pairs; interval from the dyadic jackknife over regions",
-            **common,
-        ),
-        ratio=Estimate(
-            quantity="measured by others over predicted",
-            claim="The RTT measured by others is {} times the predicted one in the median",
-            estimate=float(np.exp(log.median())),
-            low=float(np.exp(log_ends[0])),
-            high=float(np.exp(log_ends[1])),
-            unit="",
-            method="median over pairs; percentile interval of a bootstrap over regions",
             **common,
         ),
         pairs=checked,

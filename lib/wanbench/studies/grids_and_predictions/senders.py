@@ -8,15 +8,15 @@ import pandas as pd
 
 from ...checks import check_columns
 from ...errors import ParameterError
-from ...stats.distance.straight_lines import ThroughputFit, fit_throughput
+from ...stats.distance.ceiling import CeilingFit, fit_with_ceiling
 from ...stats.result import Estimate, Result
 
 
 @dataclass(frozen=True, repr=False)
 class HalfDistances(Result):
-    """`fits` maps each sending cloud to throughput against distance over the pairs that it sent."""
+    """`fits` maps each sending cloud to throughput against distance, with values at its ceiling as "at least"."""
 
-    fits: dict[str, ThroughputFit]
+    fits: dict[str, CeilingFit]
 
     TITLE = "Half-distance by sending cloud"
 
@@ -41,4 +41,4 @@ def half_distances(pairs: pd.DataFrame) -> HalfDistances:
     check_columns("pairs", pairs, ["from_cloud"])
     if pairs.empty:
         raise ParameterError("no pair is given, so no cloud sends.")
-    return HalfDistances({cloud: fit_throughput(part) for cloud, part in pairs.groupby("from_cloud")})
+    return HalfDistances({cloud: fit_with_ceiling(part) for cloud, part in pairs.groupby("from_cloud")})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
-from math import isfinite, nan, sqrt
+from math import floor, isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,10 @@ from scipy import stats
 from ...checks import check_columns, check_level
 from ...errors import ParameterError
 from ...formatting import count
-from ...stats.factorial.gain_map import critical
+from ...stats.factorial.robust_variance import robust_variance
 from ...stats.factorial.terms import with_blocks
 from ...stats.result import Estimate
-from ...stats.trials.means import ratio_estimate
+from ...stats.trials.means import half_width, ratio_estimate
 
 NAMES = {
     "messages_per_s": "rate of messages",
@@ -25,8 +26,13 @@ NAMES = {
 }
 """Readable names of columns; others keep their own."""
 ASSUMPTION = (
-    "All settings have the same relative, log-normal scatter; trials are independent, apart from what those of a block "
-    "have in common"
+    "The relative scatter of a setting is log-normal; trials are independent, apart from what those of a block have in "
+    "common. Trials of one setting after the same restart, counted as different blocks, would break it"
+)
+METHOD = (
+    "least squares of the logarithm on setting and block; studentized range over all pairs, with the wider of the "
+    "intervals from each setting's own scatter (Games & Howell 1976) and from the pooled one (Tukey), as three trials "
+    "can look alike by chance"
 )
 
 
@@ -40,8 +46,8 @@ class Comparisons:
     settings : tuple of str
         In order of the response, the smallest first.
     means : dict
-        Setting to Estimate of its geometric mean, with a t interval from the pooled scatter within settings. The
-        scatter includes differences between blocks, so the interval is that of a mean in other blocks.
+        Setting to Estimate of its geometric mean, with a t interval from its own trials. Their scatter includes
+        differences between blocks, so the interval is that of a mean in other blocks.
     ratios : dict
         (setting, other) to Estimate of setting over other, for both orders. Differences between blocks are removed, and
         the intervals are simultaneous over all pairs.
@@ -98,79 +104,82 @@ def compare_all(
     level = check_level(level)
     check_columns("frame", frame, ["setting", "block", response])
     trials = frame[np.isfinite(frame[response].astype(float)) & (frame[response] > 0)].reset_index(drop=True)
-    logs = np.log(trials[response].to_numpy(dtype=float))
-    by_setting = trials.assign(log=logs).groupby("setting").log
-    names = tuple(by_setting.mean().sort_values(kind="stable").index)
+    trials = trials.assign(log=np.log(trials[response].to_numpy(dtype=float)))
+    unit_name = "trial"
+    if trials.block.notna().all() and trials.duplicated(["setting", "block"]).any():
+        # Trials of one setting within a block share its restart: they count as one.
+        unit_name = "block"
+        trials = trials.groupby(["setting", "block"], as_index=False).log.mean()
+    names = tuple(trials.groupby("setting").log.mean().sort_values(kind="stable").index)
     if len(names) < 2:
         raise ParameterError(
             f"{response} is known for {', '.join(names) or 'no setting'}; allowed: two settings or more."
         )
-    indicators = (trials.setting.to_numpy()[:, None] == np.array(names)).astype(float)
-    pooled, freedom = _spread(indicators, logs)
-    reach = stats.t.ppf((1 + level) / 2, freedom) if freedom > 0 else nan
-    means, no_repeat = {}, () if freedom > 0 else ("no interval: no setting was measured twice",)
+    means = {}
     for name in names:
-        own = by_setting.get_group(name)
+        logs = trials.log[trials.setting == name]
+        half = float(half_width(logs.to_numpy(), level))
         means[name] = ratio_estimate(
-            float(own.mean()),
-            float(reach * pooled / sqrt(len(own))),
+            float(logs.mean()),
+            half,
             unit=unit,
             quantity=f"{NAMES.get(response, response)}, {name}",
             claim=claim.format(name=name),
-            n=len(own),
-            basis=count(len(own), "trial"),
-            method="geometric mean; t, variance of the logarithm pooled within settings "
-            f"({freedom} degrees of freedom)",
+            n=len(logs),
+            basis=count(len(logs), unit_name),
+            method="geometric mean; t on the logarithms of its own trials, differences between blocks included",
             assumption=ASSUMPTION,
             level=level,
-            warnings=no_repeat,
+            warnings=() if isfinite(half) else (f"no interval: a single {unit_name}",),
         )
-    return Comparisons(
-        response, names, means, _ratios(trials, names, indicators, logs, response, level), level
-    )
+    return Comparisons(response, names, means, _ratios(trials, names, unit_name, response, level), level)
 
 
-def _spread(design: np.ndarray, logs: np.ndarray) -> tuple[float, int]:
-    """Residual standard deviation of a least-squares fit, and its degrees of freedom."""
-    rest = logs - design @ np.linalg.lstsq(design, logs, rcond=None)[0]
-    freedom = len(logs) - int(np.linalg.matrix_rank(design))
-    return (sqrt(float(rest @ rest) / freedom) if freedom > 0 else nan), freedom
+@cache
+def _critical(level: float, k: int, freedom: float) -> float:
+    """Critical value, in standard errors, for all pairs of k means."""
+    return float(stats.studentized_range.ppf(level, k, freedom)) / sqrt(2)
 
 
-def _ratios(trials, names, indicators, logs, response, level) -> dict:
+def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str, level: float) -> dict:
+    logs, sizes = trials.log.to_numpy(), trials.setting.value_counts()
+    indicators = (trials.setting.to_numpy()[:, None] == np.array(names)).astype(float)
     design = with_blocks(indicators, trials.block if trials.block.notna().all() else None)
-    if np.linalg.matrix_rank(design) < design.shape[1]:
-        design = indicators
-    spread, freedom = _spread(design, logs)
-    inverse = np.linalg.inv(design.T @ design)
-    params = inverse @ design.T @ logs
-    pairs = list(combinations(range(len(names)), 2))
-    contrasts = np.zeros((len(pairs), design.shape[1]))
-    for row, (a, b) in enumerate(pairs):
-        contrasts[row, a], contrasts[row, b] = 1.0, -1.0
-    single = stats.t.ppf((1 + level) / 2, freedom) if freedom > 0 else nan
-    # one comparison needs no draws; with several, draws may fall a little short of the exact value of one
-    together = (
-        max(critical(contrasts, inverse, freedom, level), single)
-        if len(pairs) > 1 and freedom > 0
-        else single
-    )
+    apart = np.linalg.matrix_rank(design) == design.shape[1]
+    design = design if apart else indicators
+    freedom = len(logs) - design.shape[1]
+    params = np.linalg.lstsq(design, logs, rcond=None)[0]
+    rest = logs - design @ params
+    robust = robust_variance(design, rest, trials.setting) if freedom > 0 else None
     found, what = {}, NAMES.get(response, response)
-    for (a, b), contrast in zip(pairs, contrasts, strict=True):
-        half = float(together * spread * sqrt(contrast @ inverse @ contrast)) if freedom > 0 else nan
+    for a, b in combinations(range(len(names)), 2):
+        notes, half = (), nan
+        if min(sizes[names[a]], sizes[names[b]]) < 2:
+            notes = (f"no interval: a single {unit_name}",)
+        elif not apart or freedom < 1:
+            notes = (
+                "no interval: some settings share no block with the others, so blocks may differ instead",
+            )
+        else:
+            contrast = np.zeros(design.shape[1])
+            contrast[[a, b]] = 1.0, -1.0
+            own, pooled = robust.cover, rest @ rest / freedom * robust.inverse
+            half = max(
+                _critical(level, len(names), floor(10 * degrees) / 10)
+                * sqrt(max(contrast @ cover @ contrast, 0.0))
+                for degrees, cover in ((robust.freedom(contrast), own), (freedom, pooled))
+            )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
-            sizes = [int((trials.setting == name).sum()) for name in (of, over)]
             found[of, over] = ratio_estimate(
-                sign * float(contrast @ params),
+                sign * float(params[a] - params[b]),
                 half,
                 quantity=f"{what}, {of} over {over}",
                 claim=f"With {of}, the {what} is {{}} that with {over}",
-                n=sum(sizes),
-                basis=f"{count(sizes[0], 'trial')} against {sizes[1]}",
-                method="least squares of the logarithm on setting and block, variance pooled; largest |t| of "
-                f"{count(len(pairs), 'pair')} by draws (as Tukey's), {freedom} degrees of freedom",
+                n=int(sizes[of] + sizes[over]),
+                basis=f"{count(sizes[of], unit_name)} against {sizes[over]}",
+                method=METHOD,
                 assumption=ASSUMPTION,
                 level=level,
-                warnings=() if isfinite(half) else ("no interval: no setting was measured twice",),
+                warnings=notes,
             )
     return found

@@ -22,18 +22,14 @@ class SizeCosts(Result):
 
     Attributes
     ----------
-    trials : DataFrame
-        The trials of a `SizeTrials`.
+    measured : SizeTrials
     rates, costs : Comparisons
         Messages per second; USD per billion messages.
-    failed : dict
-        Setting to the number of its failed attempts.
     """
 
-    trials: pd.DataFrame
+    measured: SizeTrials
     rates: Comparisons
     costs: Comparisons
-    failed: dict[str, int]
 
     TITLE = "Cost per billion messages"
     DRAWN_BY = "costs_figure.costs"
@@ -62,12 +58,23 @@ class SizeCosts(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions of the estimates, and failures: a setting that fails costs more than its successful trials show."""
-        lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items() if n)
+        """Failures are among them: a setting that fails costs more than its successful trials show."""
+        lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items())
         return (
             *super().cautions,
+            *self.measured.cautions,
             *([f"failed trials are not included in any cost ({lost})"] if lost else []),
         )
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        """The trials of `measured`."""
+        return self.measured.trials
+
+    @property
+    def failed(self) -> pd.Series:
+        """The number of failed attempts by setting."""
+        return self.measured.failed.setting.value_counts()
 
     @property
     def lead(self) -> Estimate:
@@ -106,7 +113,7 @@ class SizeCosts(Result):
                 {
                     "setting": name,
                     "trials": cost.n,
-                    "failed": self.failed.get(name, 0),
+                    "failed": int(self.failed.get(name, 0)),
                     "usd_per_hour": float(self.trials.usd_per_hour[self.trials.setting == name].iloc[0]),
                     "messages_per_s": rate.estimate,
                     "messages_per_s_low": rate.low,
@@ -154,5 +161,4 @@ def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     costs = compare_all(
         trials.trials, COST, "USD", level=level, claim="With {name} a billion messages cost {{}}"
     )
-    failed = trials.failed.setting.value_counts().to_dict()
-    return SizeCosts(trials.trials, rates, costs, {str(name): int(n) for name, n in failed.items()})
+    return SizeCosts(trials, rates, costs)

@@ -71,12 +71,10 @@ def recount(
         factor = price_factor[setting] if isinstance(price_factor, Mapping) else price_factor
         usd[setting] = factor * sum(size["price_usd_per_hour"] for size in sizes)
     means = {name: sum(values) / len(values) for name, values in logs.items()}
-    squares = sum((value - means[name]) ** 2 for name, values in logs.items() for value in values)
-    freedom = sum(map(len, logs.values())) - len(logs)
-    reach = t.ppf((1 + level) / 2, freedom) * math.sqrt(squares / freedom) if freedom > 0 else math.nan
     table = {}
     for name, mean in means.items():
-        half = reach / math.sqrt(len(logs[name]))
+        n, squares = len(logs[name]), sum((value - mean) ** 2 for value in logs[name])
+        half = t.ppf((1 + level) / 2, n - 1) * math.sqrt(squares / (n - 1) / n) if n > 1 else math.nan
         rates = [math.exp(log) for log in (mean, mean - half, mean + half)]
         costs = [usd[name] / 3600 / rates[k] * 1e9 for k in (0, 2, 1)]
         rate, rate_ends = interval(*rates, "messages/s")

@@ -39,10 +39,13 @@ class SizeTrials(Result):
         `machine_busy`, `iowait`; and `brokers_sent_bps`, the rate that left their regions, headers included.
     failed : DataFrame
         Failed attempts, with setting and `reason`: a broker that crashed, for example.
+    cautions : tuple of str
+        The settings whose rate drifted within the counted seconds.
     """
 
     trials: pd.DataFrame
     failed: pd.DataFrame
+    cautions: tuple[str, ...] = ()
 
     TITLE = "Trials by setting"
 
@@ -126,7 +129,8 @@ def size_trials(
     out = rates.left_out[["setting", "reason"]] if len(rates.left_out) else pd.DataFrame()
     rows = [failed[["setting", "reason"]], out[~out.setting.isin(failed.setting)] if len(out) else out]
     failures = pd.concat(rows, ignore_index=True)
-    return SizeTrials(frame, failures if len(failures) else pd.DataFrame(columns=["setting", "reason"]))
+    failures = failures if len(failures) else pd.DataFrame(columns=["setting", "reason"])
+    return SizeTrials(frame, failures, rates.settled().cautions)
 
 
 def _sent(rates: TrialRates, tables) -> pd.DataFrame:

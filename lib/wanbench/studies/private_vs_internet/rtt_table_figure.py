@@ -6,7 +6,6 @@ import plotly.graph_objects as go
 
 from ...figures import primitives, theme
 from ...formatting import percent
-from ...stats.trials.rates_figure import SHADES, SYMBOLS
 from .rtt_table import PUBLISHED, STATISTICS, RttTable
 
 OFFSET = 0.13
@@ -16,8 +15,9 @@ OFFSET = 0.13
 def rtt_table(result: RttTable, *, note: str = "") -> go.Figure:
     """Per statistic and setting every run, their mean with its interval, and the published number as a line."""
     figure = go.Figure()
+    marks = theme.arm_marks(result.settings)
     for k, setting in enumerate(result.settings):
-        shade, symbol = SHADES[k], SYMBOLS[k]
+        shade, symbol = marks[setting]
         runs = result.runs[result.runs.setting == setting]
         side = OFFSET * (2 * k - len(result.settings) + 1)
         for at, (statistic, (column, _)) in enumerate(STATISTICS.items()):

@@ -7,7 +7,6 @@ from plotly.subplots import make_subplots
 
 from ...figures import primitives, theme
 from ...formatting import percent
-from ...stats.trials.rates_figure import SHADES, SYMBOLS
 from .scales import Scales, label
 
 
@@ -32,7 +31,9 @@ def scales(result: Scales, *, note: str = "") -> go.Figure:
     primitives.estimate_points(
         figure, columns, ratios, marker=marker, vertical=True, showlegend=False, **left
     )
+    marks = theme.arm_marks(result.utilisation.link)
     for k, (name, part) in enumerate(result.utilisation.groupby("link", sort=False)):
+        shade, symbol = marks[str(name)]
         mean = part.mean_utilisation
         primitives.interval_points(
             figure,
@@ -40,7 +41,7 @@ def scales(result: Scales, *, note: str = "") -> go.Figure:
             mean,
             mean,
             part.max_utilisation,
-            marker={"size": 11, "color": SHADES[k], "symbol": SYMBOLS[k]},
+            marker={"size": 11, "color": shade, "symbol": symbol},
             vertical=True,
             name=theme.plain(name),
             **right,

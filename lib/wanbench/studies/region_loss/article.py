@@ -20,8 +20,8 @@ def article(
     Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
     replicas_back, leaders_back, healing, producer_errors, producers_failed.
 
-    Except for records and times, each is a share of episodes, because brokers, partitions and producers of one episode
-    share its fault.
+    Except for times, each is a share of episodes: records, brokers, partitions and producers of one episode share its
+    fault.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def article(
         The setting that repeats the article's: one region cut off, acks=all.
     """
     own = found.of(setting).with_fault().items
-    rows, sums = healed.rows[healed.rows.setting == setting], lost.sums(setting)
+    rows = healed.rows[healed.rows.setting == setting]
     outages = recovered.rows[recovered.rows.setting == setting]
     outages = outages[outages.writes.notna()]
     shares = {
@@ -41,18 +41,17 @@ def article(
         "producer_errors": _share(map(_had_errors, own), "errors of remaining producers"),
         "producers_failed": _share(map(_gave_up, own), "a record given up by a remaining producer"),
     }
-    what = "records out of order in the log"
-    order = share_of(
-        int(sums.order_in_log), int(sums.acknowledged), quantity=what, claim=f"The share of {what} is {{}}"
-    )
+    order = lost.episodes_with(setting, "order_in_log", "records out of order in the log")
     times = recovered.of(setting, "writes_partition")
-    return {"rpo": lost.lost(setting), "order": order, "rto": times} | shares | _back(healed, setting)
+    return (
+        {"rpo": lost.episodes_with(setting), "order": order, "rto": times} | shares | _back(healed, setting)
+    )
 
 
 def _share(each: Iterable[bool], what: str) -> Estimate:
     each, what = list(map(bool, each)), f"episodes with {what}"
     about = {"quantity": what, "claim": f"The share of {what} is {{}}"}
-    return share_of(sum(each), len(each), unit_name="episode", **about)
+    return share_of(sum(each), len(each), **about)
 
 
 def _back(healed: Healing, setting: str) -> dict[str, Estimate]:

@@ -8,8 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from ...formatting import count
-from ...stats.outages.bounds import bounded
+from ...formatting import count, quantity
 from ...stats.outages.episodes import Episodes
 from ...stats.outages.losses import Losses
 from ...stats.outages.recovery import Recovery
@@ -62,22 +61,34 @@ class Comparison(Result):
         told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
         parts = []
         for name in told:
-            sums = self.lost.sums(name)
-            lost = bounded(int(sums.gone), int(sums.acknowledged), self.lost.level)
             outage, worst = (self.recovered.of(name, each).spelled for each in ("writes", "writes_partition"))
             parts.append(
-                f"“{name}” lost {lost} acknowledged records; outside the hit region all writes stopped for {outage}, "
-                f"those to the worst partition for {worst}."
+                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the hit region all writes "
+                f"stopped for {outage}, those to the worst partition for {worst}, at worst for {self._longest([name])}."
             )
-        others = [self.recovered.of(name, "writes") for name in self.settings if name not in told]
-        if len(others) == 1:
-            parts.append(f"1 other setting lost none, with an outage of {others[0].spelled}.")
-        elif others:
+        names = [name for name in self.settings if name not in told]
+        others = [self.recovered.of(name, "writes") for name in names]
+        if others:
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
-            times = f"{low.estimate:.1f} to {limit}{high.estimate:.1f} s"
-            parts.append(f"{count(len(others), 'other setting')} lost none, with outages of {times}.")
+            times = f"{low.estimate:.1f} to {limit}{high.estimate:.1f} s" if len(others) > 1 else high.spelled
+            parts.append(
+                f"{count(len(others), 'other setting')} lost none; there all writes stopped for {times}, those to the "
+                f"worst partition at worst for {self._longest(names)}."
+            )
         return " ".join(parts)
+
+    def _longest(self, names: list[str]) -> str:
+        """The longest outage of one partition, which medians hide; in how many episodes one lasted until healing."""
+        rows, streams = self.recovered.rows, self.recovered.streams
+        rows = rows[rows.setting.isin(names) & rows.writes_partition.notna()]
+        own = streams[streams.setting.isin(names) & (streams.quantity == "writes_partition")]
+        if own.empty:
+            return "an unknown time"
+        longest, cut = own.loc[own.outage_s.idxmax()], int(rows.writes_partition_censored.sum())
+        length = f"{'at least ' if longest.censored else ''}{quantity(longest.outage_s, 's')}"
+        healing = f"; until healing in {cut} of {count(len(rows), 'episode')}" if cut else ""
+        return f"{length} (partition {int(longest.unit)}{healing})"
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -88,18 +99,15 @@ class Comparison(Result):
         """One row per setting."""
         rows = []
         for name in self.settings:
-            sums, share, outage = (
-                self.lost.sums(name),
-                self.lost.lost(name),
-                self.recovered.of(name, "writes"),
-            )
+            sums, outage = self.lost.sums(name), self.recovered.of(name, "writes")
+            losing = self.lost.episodes_with(name)
             rows.append(
                 {
                     "setting": name,
                     "acknowledged": int(sums.acknowledged),
                     "lost": int(sums.gone),
-                    "share": share.estimate,
-                    "share_high": share.high,
+                    "losing_episodes": losing.estimate,
+                    "losing_episodes_high": losing.high,
                     "outage_s": outage.estimate,
                     "low_s": outage.low,
                     "high_s": outage.high,
@@ -116,7 +124,7 @@ class Comparison(Result):
             rows.append(
                 {
                     "setting": name,
-                    "lost": bounded(int(sums.gone), int(sums.acknowledged), self.lost.level),
+                    "lost": self.lost.counted(name),
                     "all writes out": self.recovered.of(name, "writes").spelled,
                     "worst partition out": self.recovered.of(name, "writes_partition").spelled,
                     "duplicates in the log": f"{int(sums.duplicates_in_log):,}",

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...checks import check_level
 from ...errors import MissingDataError
-from ...formatting import count, quantity
+from ...formatting import count, number, quantity
 from ...stats.outages.bounds import Median, median_of
 from ...stats.result import Estimate, RowsResult
 from ...stats.trials.means import half_width, ratio_estimate
@@ -26,6 +26,8 @@ PHASES = {
 }
 SETTLE_S = 1.0
 """Time after a broker has recovered, and leads again if demoted, until latency counts as "after"."""
+LEAST_DEMOTED = 0.5
+"""A comparison tests demotion if it was in force for at least this share of the time that is compared: most of it."""
 METHOD = "t on the logarithm of the ratio, episode by episode"
 
 
@@ -38,10 +40,12 @@ class Degraded(RowsResult):
     ----------
     demotions : dict
         Kind of slowness to the Estimate of p99 with demotion over p99 without, in the second half of the slowness, by
-        pairs of episodes: the same broker in the same block.
+        pairs of episodes: the same broker in the same block. It lacks kinds under which demotion was in force for less
+        than `LEAST_DEMOTED` of that half.
     rows : DataFrame
         One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the end of the
-        warm-up), detected_s and demoted_s (since begin_s; NaN if it was not); p99 of the block's undisturbed seconds
+        warm-up), detected_s and demoted_s (since begin_s; NaN if it was not), late_demoted (share of the second half in
+        which it was demoted), misnamed (whether another broker was named); p99 of the trial's undisturbed seconds
         (`before_ms`), of both halves of the slowness (`early_ms`, `late_ms`), from its end until `SETTLE_S` after the
         broker leads again (`return_ms`), and after that (`after_ms`); `late_back`, `after_back`: whether `late_ms`,
         `after_ms` lies in the earlier interval; back_s, back_censored (time from begin_s until p99 is back, during the
@@ -60,7 +64,7 @@ class Degraded(RowsResult):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The effect of demotion on p99, by kind of slowness."""
-        return tuple(each for each in self.demotions.values() if each.n)
+        return tuple(self.demotions.values())
 
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
         """The episodes of one kind of slowness, with or without demotion."""
@@ -87,20 +91,30 @@ class Degraded(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The effect of demotion by kind; p99 undisturbed, and in the second half of the slowness by arm."""
-        arms = []
+        """
+        By kind: p99 undisturbed and in the second half without demotion, and the effect of demotion, or that it was not
+        tested. In how many episodes a healthy broker was named.
+        """
+        effects = []
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
-            demoted = f"; {count(int(own.demoted_s.notna().sum()), 'broker')} demoted" if demotes else ""
-            arms.append(
-                f"{self.of(name, demotes, 'late').written} with “{label(name, demotes)}” (within its earlier "
-                f"interval in {int(own.late_back.sum())} of {count(len(own), 'episode')}{demoted})"
-            )
-        undisturbed = quantity(float(self.rows.before_ms.median()), "ms")
-        medians = (
-            f"Undisturbed, p99 is {undisturbed}; in the second half of the slowness it is {', '.join(arms)}."
-        )
-        return " ".join([*(each.sentence for each in self.estimates), medians])
+            if not demotes:
+                before, late = (self.of(name, demotes, phase).written for phase in ("before", "late"))
+                effects.append(
+                    f"Without demotion, p99 goes from {before}, undisturbed, to {late} in the second half of “{name}”."
+                )
+            elif name in self.demotions:
+                effects.append(self.demotions[name].sentence)
+            else:
+                effects.append(
+                    f"Demotion was not tested under “{name}”: it was in force for "
+                    f"{number(100 * own.late_demoted.mean(), 0)} % of the second half of the slowness "
+                    f"(brokers were demoted in {int(own.demoted_s.notna().sum())} of {count(len(own), 'episode')})."
+                )
+        if wrong := int(self.rows.misnamed.sum()):
+            named = f"In {wrong} of {count(len(self.rows), 'episode')}"
+            effects.append(f"{named} the detector named a broker that was not slow.")
+        return " ".join(effects)
 
     def shown(self) -> pd.DataFrame:
         """One row per quantity, one column per arm."""
@@ -113,6 +127,7 @@ class Degraded(RowsResult):
                 row[what] = f"{len(after)}" + (
                     f", after {quantity(after.median(), 's')}" if len(after) else ""
                 )
+            row["demoted in the second half"] = f"{number(100 * own.late_demoted.mean(), 0)} %"
             row["undisturbed"] = self.of(name, demotes, "before").written
             row |= {PHASES[phase]: self.of(name, demotes, phase).spelled for phase in PHASES}
             for phase in ("late", "after"):
@@ -150,12 +165,15 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
     if not rows:
         raise MissingDataError("no slowness of a broker ended before the end of its load.")
     frame = pd.DataFrame(rows)
-    demotions = {name: _paired(name, part, level) for name, part in frame.groupby("system", sort=False)}
+    demotions = {
+        name: _paired(name, part, level)
+        for name, part in frame.groupby("system", sort=False)
+        if part.late_demoted[part.demotes].mean() >= LEAST_DEMOTED and not part.demotes.all()
+    }
     return Degraded(frame, demotions, measured.limit_ms, level)
 
 
 def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> list[dict]:
-    before_ms = measured.undisturbed(trial.about.block).quantile(0.99)
     actions, rows = trial.actions, []
     slow = actions[actions.kind.isin(KINDS) & actions.in_force_at_s.notna() & actions.done_at_s.notna()]
     slow = slow[slow.in_force_at_s < trial.end_s]
@@ -168,16 +186,16 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
         again = restored[(restored.began_at_s >= end_s) & (restored.began_at_s < next_s)].done_at_s
         well_s = float(max([end_s, *again.astype(float)])) + SETTLE_S
         p99 = {
-            "before_ms": before_ms,
+            "before_ms": trial.undisturbed_ms(0.99),
             "early_ms": _p99(trial, begin_s, middle_s),
             "late_ms": _p99(trial, middle_s, end_s),
             "return_ms": _p99(trial, end_s, well_s, whole=False),
             "after_ms": _p99(trial, well_s, next_s),
         }
-        windows = trial.windows(begin_s, end_s, measured.window_s)
-        back_s, censored = back_after_s(windows, begin_s, measured.limit_ms)
-        own = alarms[alarms.node_id == action.node_id]
-        alarm, demoted = own[own.at_s.between(begin_s, end_s)], own[own.demoted_at_s.between(begin_s, end_s)]
+        back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
+        own, named = alarms[alarms.node_id == action.node_id], alarms[alarms.at_s.between(begin_s, end_s)]
+        alarm, demoted = named[named.node_id == action.node_id], own[own.demoted_at_s.between(begin_s, end_s)]
+        late_demoted = end_s - demoted.demoted_at_s.clip(lower=middle_s).min() if len(demoted) else 0.0
         rows.append(
             {
                 **{name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block")},
@@ -189,6 +207,8 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
                 "end_s": end_s - trial.start_s,
                 "detected_s": float(alarm.at_s.min()) - begin_s if len(alarm) else nan,
                 "demoted_s": float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan,
+                "late_demoted": late_demoted / (end_s - middle_s),
+                "misnamed": len(named) > len(alarm),
                 **p99,
                 "late_back": p99["late_ms"] <= measured.limit_ms,
                 "after_back": p99["after_ms"] <= measured.limit_ms,

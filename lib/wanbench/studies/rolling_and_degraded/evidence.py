@@ -12,12 +12,10 @@ from ...formatting import count
 from ...stats.outages.bounds import median_of, share_of
 from ...stats.result import Estimate, Result
 from ...stats.trials.means import half_width, ratio_estimate
-from .degraded import METHOD, Degraded
+from .degraded import LEAST_DEMOTED, METHOD, Degraded
 from .restarts import Restarts
 
-EPISODES = (
-    "Episodes are independent and alike; they share one undisturbed p99, whose error is not in the interval"
-)
+EPISODES = "Episodes are independent and alike; those of a trial share its undisturbed p99, whose error is not included"
 
 
 def evidence(
@@ -109,7 +107,8 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
 
 def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
-    arm = rows[rows.demotes]
+    early = demoted[demoted.late_demoted >= LEAST_DEMOTED]
+    arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= LEAST_DEMOTED)]
     return {
         "degraded": _ratio(
             without.early_ms / without.before_ms, "p99 while a processor or links are slowed, over that undisturbed"
@@ -117,7 +116,7 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
         "degraded_fenced": _share(
             without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
         ),
-        "demotion_rest": _ratio(demoted.late_ms / demoted.before_ms, "p99 after demotion, over that undisturbed"),
+        "demotion_rest": _ratio(early.late_ms / early.before_ms, "p99 after demotion, over that undisturbed"),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
         "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
         "demotion_min": median_of(
@@ -144,6 +143,4 @@ def _ratio(values: pd.Series, quantity: str) -> Estimate | None:
 def _share(hits: pd.Series, quantity: str) -> Estimate | None:
     if not len(hits):
         return None
-    return share_of(
-        int(hits.sum()), len(hits), unit_name="episode", quantity=quantity, claim=f"Share of {quantity}: {{}}"
-    )
+    return share_of(int(hits.sum()), len(hits), quantity=quantity, claim=f"Share of {quantity}: {{}}")

@@ -8,7 +8,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 
-from ...formatting import count, percent
+from ...formatting import count, number, percent
 from ...stats.outages.bounds import Median, median_of
 from ...stats.result import Estimate, RowsResult
 from .trials import DisturbedTrial, DisturbedTrials, back_after_s
@@ -19,6 +19,7 @@ CALM_S = 3.0
 QUANTITIES = {
     "excess_p99_ms": ("excess p99", "ms"),
     "excess_p999_ms": ("excess p99.9", "ms"),
+    "peak_ms": ("p99 of its slowest second", "ms"),
     "worst_ms": ("slowest record", "ms"),
     "back_s": ("p99 beyond its earlier interval for", "s"),
     "down_s": ("until it answered again", "s"),
@@ -39,14 +40,15 @@ class Restarts(RowsResult):
     ----------
     rows : DataFrame
         One row per restart: setting, block, kind, node_id, at_s (since the end of the warm-up), undisturbed_p99_ms (of
-        its block), p99_ms and p999_ms of the records due from the start of the restart until `CALM_S` after the cluster
+        its trial), p99_ms and p999_ms of the records due from the start of the restart until `CALM_S` after the cluster
         was complete, and the columns of QUANTITIES; `back_censored`: the next restart came before p99 was back. An
-        excess is the difference from the undisturbed seconds of the block.
-    limit_ms : float
-        Upper end of the earlier interval of p99, as in `DisturbedTrials`.
+        excess is the difference from the undisturbed seconds of the same trial.
+    limit_ms, limit_level : float
+        Upper end of the earlier interval of p99, and its probability, as in `DisturbedTrials`.
     """
 
     limit_ms: float
+    limit_level: float
     level: float = 0.95
 
     TITLE = "Restarts: median, and interval"
@@ -90,18 +92,18 @@ class Restarts(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Per setting: excess p99 per restart, and how long it lasts."""
+        """Per setting: how a restart changes p99, its slowest second, and how long that lasts."""
         parts = []
         for name in self.settings:
-            excess, back, own = (
-                self.of(name, "excess_p99_ms"),
-                self.of(name, "back_s"),
-                self.rows.setting == name,
+            excess, peak, back = (
+                self.of(name, key).spelled for key in ("excess_p99_ms", "peak_ms", "back_s")
             )
+            own = self.rows.setting == name
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
-                f"“{name}” adds {excess.spelled} to p99 per restart. In {spikes} of "
-                f"{count(int(own.sum()), 'restart')} p99 left its earlier interval, for {back.spelled}."
+                f"“{name}” changes p99 by {excess} per restart; that of its slowest second is {peak}. In {spikes} of "
+                f"{count(int(own.sum()), 'restart')} p99 of a second left its earlier interval (undisturbed, in "
+                f"{number(100 * (1 - self.limit_level), 0)} % of stretches or less), for {back}."
             )
         return " ".join(parts)
 
@@ -131,22 +133,21 @@ def restarts(measured: DisturbedTrials, *, level: float = 0.95) -> Restarts:
     """
     found = []
     for trial in measured.with_kind(*KINDS, rolling=True):
-        base = measured.undisturbed(trial.about.block)
-        before = {"p99_ms": base.quantile(0.99), "p999_ms": base.quantile(0.999)}
         begun_in_time = trial.actions[trial.actions.began_at_s < trial.end_s]
         done = begun_in_time[begun_in_time.kind.isin(KINDS) & begun_in_time.done_at_s.notna()]
         begun = np.append(trial.actions.began_at_s.dropna().astype(float), trial.end_s)
         for action in done.itertuples():
             next_s = float(begun[begun > action.began_at_s].min())
             over_s = next_s if pd.isna(action.healthy_at_s) else min(next_s, action.healthy_at_s + CALM_S)
-            found.append(_row(trial, action, over_s, next_s, before, measured))
-    return Restarts(pd.DataFrame(found), measured.limit_ms, level)
+            found.append(_row(trial, action, over_s, next_s, measured.limit_ms))
+    return Restarts(pd.DataFrame(found), measured.limit_ms, measured.level, level)
 
 
-def _row(trial: DisturbedTrial, action, over_s, next_s, before, measured: DisturbedTrials) -> dict:
-    tail = trial.tail(action.began_at_s, over_s)
-    windows = trial.windows(action.began_at_s - 1, next_s, measured.window_s)
-    back_s, censored = back_after_s(windows, action.began_at_s, measured.limit_ms)
+def _row(trial: DisturbedTrial, action, over_s, next_s, limit_ms: float) -> dict:
+    tail, before_ms = trial.tail(action.began_at_s, over_s), trial.undisturbed_ms(0.99)
+    seconds = trial.by_second(action.began_at_s - 1, next_s)
+    seconds = seconds[seconds.start_s + 1 > action.began_at_s]
+    back_s, censored = back_after_s(seconds, action.began_at_s, limit_ms)
     p99, p999 = tail.quantile(0.99), tail.quantile(0.999)
     return {
         **{name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block")},
@@ -154,11 +155,12 @@ def _row(trial: DisturbedTrial, action, over_s, next_s, before, measured: Distur
         "node_id": int(action.node_id),
         "at_s": action.began_at_s - trial.start_s,
         "over_s": over_s - trial.start_s,
-        "undisturbed_p99_ms": before["p99_ms"],
+        "undisturbed_p99_ms": before_ms,
         "p99_ms": p99,
         "p999_ms": p999,
-        "excess_p99_ms": p99 - before["p99_ms"],
-        "excess_p999_ms": p999 - before["p999_ms"],
+        "excess_p99_ms": p99 - before_ms,
+        "excess_p999_ms": p999 - trial.undisturbed_ms(0.999),
+        "peak_ms": seconds.p99_ms[seconds.start_s < over_s].max(),
         "worst_ms": tail.quantile(1 - 1e-9),
         "back_s": back_s,
         "back_censored": censored,

@@ -10,7 +10,7 @@ from math import ceil, isfinite, nan
 import numpy as np
 import pandas as pd
 
-from ...checks import check_columns, check_number, check_table
+from ...checks import check_columns, check_table
 from ...errors import MissingDataError
 from ...formatting import count, number, percent, quantity
 from ...open_loop import LATE_MS, LATE_PART
@@ -21,11 +21,8 @@ from ...stats.trials.attempts import attempts_of
 
 KEY = ["run_id", "test_id", "attempt"]
 LEVEL = 0.95
-WINDOW_S = 3
-"""
-Length of the windows whose p99 is compared with undisturbed windows: at 200 records/s, six records of a window are
-beyond its p99.
-"""
+BACK_S = 3
+"""Whole seconds in a row that must lie within the limit for latency to be back."""
 OVERLOADED_MS = 1_000.0
 """p99 of undisturbed seconds from which brokers count as overloaded: more than a second's records are on their way."""
 BEHIND = "the generator itself was late, p99 by {}"
@@ -118,13 +115,22 @@ class DisturbedTrial:
             part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start]
         )
 
-    def windows(self, from_s: float, to_s: float, window_s: int) -> pd.DataFrame:
-        """start_s, end_s and p99_ms of every `window_s` consecutive whole seconds; a lost record counts as slowest."""
-        starts, rows = self.between(from_s, to_s, whole=True), []
-        for at in range(len(starts) - window_s + 1):
-            tail = merged(part for start in starts[at : at + window_s] for part in self.seconds[start])
-            rows.append((starts[at], starts[at] + window_s, tail.quantile(0.99)))
-        return pd.DataFrame(rows, columns=["start_s", "end_s", "p99_ms"])
+    def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
+        """start_s and p99_ms of every whole second; a lost record counts as slowest."""
+        starts = self.between(from_s, to_s, whole=True)
+        p99 = [merged(self.seconds[start]).quantile(0.99) for start in starts]
+        return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
+
+    def undisturbed_ms(self, q: float) -> float:
+        """A percentile of its undisturbed seconds; NaN if it has none."""
+        tail = self.tail(self.start_s, self.quiet_s, whole=True)
+        return nan if tail is None else tail.quantile(q)
+
+    @property
+    def longest_s(self) -> int:
+        """Whole seconds from an action to the next, or to the end, at most; 1 without actions."""
+        starts = np.sort(np.append(self.actions.began_at_s.dropna().astype(float), self.end_s))
+        return max(ceil(np.diff(starts).max()), 1) if len(starts) > 1 else 1
 
     def leads(self, node_id: int, at_s: float) -> tuple[int, int]:
         """Numbers of partitions of the load: all, and those that a broker leads, by the last sample up to a time."""
@@ -165,20 +171,21 @@ class DisturbedTrials(RowsResult):
         action.
     items : tuple of DisturbedTrial
         The trials that count.
-    window_s : int
     limit_ms : float
-        Upper end of the earlier interval of p99: p99 of one more window of `window_s` undisturbed seconds lies in it
-        with probability `level`.
+        Upper end of the earlier interval of p99: p99 of each of `span_s` further undisturbed seconds lies in it with
+        probability `level`. Seconds are not merged into longer windows, which would hide a short spike.
     level : float
-    n_windows : int
-        Number of undisturbed windows of the run that do not overlap.
+    span_s : int
+        The longest time from an action to the next.
+    n_seconds : int
+        Number of undisturbed seconds of the run.
     """
 
     items: tuple[DisturbedTrial, ...]
-    window_s: int
     limit_ms: float
     level: float
-    n_windows: int
+    span_s: int
+    n_seconds: int
 
     TITLE = "Trials"
     DRAWN_BY = "timeline_figure.timeline"
@@ -192,7 +199,7 @@ class DisturbedTrials(RowsResult):
             if len(out)
             else ""
         )
-        stretches = count(self.n_windows, "undisturbed stretch", "undisturbed stretches")
+        stretches = count(self.n_seconds, "undisturbed second")
         if not isfinite(self.limit_ms):
             return (
                 f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. In {stretches} too "
@@ -200,7 +207,7 @@ class DisturbedTrials(RowsResult):
             )
         return (
             f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. From {stretches}, p99 of "
-            f"{count(self.window_s, 'further second')} in a row stays within {quantity(self.limit_ms, 'ms')} with "
+            f"each of {count(self.span_s, 'further second')} stays within {quantity(self.limit_ms, 'ms')} with "
             f"probability {percent(round(self.level, 3))}: the upper end of its earlier interval."
         )
 
@@ -233,16 +240,6 @@ class DisturbedTrials(RowsResult):
             }
         )
 
-    def undisturbed(self, block) -> Tail:
-        """Latencies of all undisturbed seconds of a block."""
-        return merged(
-            part
-            for each in self.items
-            if each.about.block == block
-            for start in each.between(each.start_s, each.quiet_s, whole=True)
-            for part in each.seconds[start]
-        )
-
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
         """The trials with such an action; MissingDataError if there is none."""
         found = [
@@ -255,7 +252,7 @@ class DisturbedTrials(RowsResult):
         return found
 
 
-def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> DisturbedTrials:
+def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
     """
     The trials of a run of `wanbench.campaign.disturbances`.
 
@@ -264,15 +261,12 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
     tables : mapping of DataFrame
         Tables of one run: those of NEEDED and, if they exist, broker_actions, cluster_samples, detection_runs and
         link_samples.
-    window_s : int
-        Whole seconds whose p99 decides whether latency is back.
 
     Raises
     ------
     MissingDataError
-        If no trial counts, or none was undisturbed for `window_s`.
+        If no trial counts, or none was undisturbed for a second.
     """
-    check_number("window_s", window_s, 1, 600, whole=True)
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
     attempts, out = attempts_of(tables["tests"], tables["trials"])
@@ -287,7 +281,6 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
         why = _why_not(about, trial)
         row = {"setting": about.setting, "block": about.block, "counts": not why, "why": why}
         row["client_errors"] = about.get("client_errors")
-        tail = None if why else trial.tail(trial.start_s, trial.quiet_s, whole=True)
         rows.append(
             row
             | {
@@ -295,32 +288,30 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
                 "n": about.get("n_intended", nan),
             }
             | {"n_lost": nan if why else int(trial.histograms.n_lost.sum())}
-            | {"p99_ms": nan if tail is None else tail.quantile(0.99)}
+            | {"p99_ms": nan if why else trial.undisturbed_ms(0.99)}
         )
         items += [] if why else [trial]
-    undisturbed = [_apart(each, window_s) for each in items]
-    p99 = np.concatenate([np.zeros(0), *undisturbed])
+    p99 = np.concatenate(
+        [np.zeros(0), *(each.by_second(each.start_s, each.quiet_s).p99_ms for each in items)]
+    )
     if not len(p99):
-        raise MissingDataError(f"no trial was undisturbed for {window_s} s.")
-    return DisturbedTrials(pd.DataFrame(rows), tuple(items), window_s, *upper_end(p99), len(p99))
+        raise MissingDataError("no trial was undisturbed for a second.")
+    span_s = max(each.longest_s for each in items)
+    return DisturbedTrials(pd.DataFrame(rows), tuple(items), *upper_end(p99, span_s), span_s, len(p99))
 
 
-def upper_end(p99_ms: np.ndarray) -> tuple[float, float]:
+def upper_end(values: np.ndarray, m: int = 1) -> tuple[float, float]:
     """
-    Upper prediction limit for one more value, by order statistics (Hahn & Meeker 1991, section 5.4), and its
-    probability: `LEVEL`, or less with too few values.
+    Upper prediction limit for all of m more values, by order statistics (Hahn & Meeker 1991, section 5.4), and its
+    probability: `LEVEL` or more, less with too few values.
 
-    >>> upper_end(np.arange(1.0, 40.0)), upper_end(np.array([1.0, 5.0, 2.0]))
-    ((38.0, 0.95), (5.0, 0.75))
+    >>> upper_end(np.arange(1.0, 40.0)), upper_end(np.array([1.0, 5.0, 2.0])), upper_end(np.arange(1.0, 40.0), 2)[0]
+    ((38.0, 0.95), (5.0, 0.75), 39.0)
     """
-    n = len(p99_ms)
-    rank = min(ceil(LEVEL * (n + 1) - 1e-9), n)
-    return float(np.sort(p99_ms)[rank - 1]), rank / (n + 1)
-
-
-def _apart(trial: DisturbedTrial, window_s: int) -> np.ndarray:
-    """p99 of non-overlapping undisturbed windows."""
-    return trial.windows(trial.start_s, trial.quiet_s, window_s).p99_ms.to_numpy(dtype=float)[::window_s]
+    ranks, n = np.arange(1, len(values) + 1), len(values)
+    levels = np.prod([(ranks + k) / (n + 1 + k) for k in range(m)], axis=0)
+    rank = min(int((levels < LEVEL - 1e-9).sum()), n - 1)
+    return float(np.sort(values)[rank]), float(levels[rank])
 
 
 def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTrial:
@@ -365,22 +356,22 @@ def merged(parts: Iterable[Second]) -> Tail | None:
     return Tail("", values_us / 1_000, counts, sum(lost for *_, lost in parts))
 
 
-def back_after_s(windows: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
+def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
     """
-    How long p99 was beyond the limit: until the first window within it, at or after the slowest one; 0 if none is
-    beyond. The second value is True if no window was within it again: the time is then a lower limit.
+    How long p99 was beyond the limit: until the first of `BACK_S` seconds in a row within it, at or after the slowest
+    one; 0 if none is beyond. The second value is True if it never was back: the time is then a lower limit.
 
-    >>> windows = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0], "end_s": [12.0, 13.0, 14.0, 15.0]})
-    >>> back_after_s(windows.assign(p99_ms=[20.0, 300.0, 90.0, 18.0]), 9.5, 25.0)
+    >>> seconds = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]})
+    >>> back_after_s(seconds.assign(p99_ms=[20.0, 300.0, 90.0, 18.0, 19.0, 20.0]), 9.5, 25.0)
     (3.5, False)
     """
-    later = windows[windows.end_s > from_s]
+    later = seconds[seconds.start_s + 1 > from_s]
     if later.empty:
         return nan, False
     if (later.p99_ms <= limit_ms).all():
         return 0.0, False
     after = later[later.start_s >= later.start_s[later.p99_ms.idxmax()]]
-    within = after[after.p99_ms <= limit_ms]
-    if within.empty:
-        return float(later.end_s.max() - from_s), True
-    return float(within.start_s.iloc[0] - from_s), False
+    back = after[(after.p99_ms <= limit_ms)[::-1].rolling(BACK_S).sum()[::-1] == BACK_S]
+    if back.empty:
+        return float(later.start_s.max() + 1 - from_s), True
+    return float(back.start_s.iloc[0] - from_s), False

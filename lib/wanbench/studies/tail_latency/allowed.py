@@ -119,7 +119,8 @@ def allowed(
         If no link with a rate was sampled, as on clusters outside the lab.
     """
     level = check_level(level)
-    own = trials.rows[trials.rows.counts].copy()
+    own = trials.matching(**at)
+    own = own[own.counts].copy()
     own["from_s"] = own.start_s + own.warmup_s
     own["until_s"] = own.from_s + own.duration_s
     fullest = _fullest_links(own, tables.get("link_samples"))
@@ -130,8 +131,6 @@ def allowed(
     rates = {}
     for name in trials.systems:
         part = rows[(rows.system == name) & rows.kept_up]
-        for key, value in at.items():
-            part = part[part[key] == value]
         if part.empty:
             continue
         rates[name] = geometric_mean(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, isnan
+from math import inf, isfinite, isnan
 
 import pandas as pd
 
@@ -44,7 +44,12 @@ class BestRates(Result):
         """The rate of each system by both methods, and whether they agree."""
         parts = []
         for name, steps in self.stepped.items():
-            text = f"{name}, by its steps: {steps.rate.sentence[:-1]}; the steps around it: {_span(steps)}."
+            rate = steps.rate
+            if isfinite(rate.estimate):
+                text = f"{name}, by its steps: {rate.sentence[:-1]}; the steps around it: {_span(steps)}."
+            else:
+                ends = f"{rate.written_interval} records/s" if rate.written_interval else "no limit"
+                text = f"{name}: the {rate.quantity} is not established by its steps ({ends})."
             if name in self.searched:
                 search = self.searched[name]
                 both = "both agree" if self.agree(name) else "both do not agree"
@@ -74,7 +79,7 @@ class BestRates(Result):
                 "by its steps": steps.rate.written,
                 "interval": steps.rate.written_interval,
             }
-            row["steps around it"] = _span(steps)
+            row["steps around it"] = _span(steps) if isfinite(steps.rate.estimate) else "not established"
             if name in self.searched:
                 search = self.searched[name]
                 row |= {"by search": search.rate.written, "met and failed": _span(search)}
@@ -132,7 +137,7 @@ def best_rates(
         steps = steps.merge(systems, on=["run_id", "test_id"]).assign(search=lambda rows: rows.test_id)
     for name in trials.systems:
         try:
-            stepped[name] = best_rate(trials.stepped(name, RATE, **at), objective_ms, q, level=level)
+            stepped[name] = best_rate(trials.stepped(name, **at), objective_ms, q, level=level)
         except ParameterError as error:
             raise MissingDataError(f"no highest rate of {name}: {error}") from error
         own = steps[steps.system == name] if len(steps) else steps

@@ -11,7 +11,7 @@ from ...errors import MissingDataError, ParameterError
 from ...formatting import number, quantity
 from ...stats.result import Estimate, Result
 from ...stats.tails.knee_rate import Knee, knee_of
-from ...stats.tails.step_curves import MIN_STEPS, StepCurve, step_curve
+from ...stats.tails.step_curves import StepCurve, step_curve
 from .allowed import Allowed
 from .trials import RATE, SystemTrials
 
@@ -83,7 +83,8 @@ def knees(
     The knee of each system in its trials at stepped rates.
 
     Steps above the first at which a system never kept up are left out: there the quantile only shows how long a trial
-    and its wait for answers are. Such a step bends the fitted line, and so moves the knee.
+    and its wait for answers are. Such a step bends the fitted line, and so moves the knee. So are steps from the first
+    with a lost quantile on. If too few remain, the knee is not known.
 
     Parameters
     ----------
@@ -99,23 +100,20 @@ def knees(
     """
     found, curves = {}, {}
     for name in trials.systems:
-        rows = trials.stepped(name, RATE, **at)
+        rows = trials.stepped(name, **at)
         try:
             curves[name] = step_curve(rows, q)
-            found[name] = knee_of(_until_full(curves[name], rows, q), level=level)
+            found[name] = knee_of(_until_full(curves[name], rows), level=level)
         except ParameterError as error:
             raise MissingDataError(f"no knee of {name}: {error}") from error
     return Knees(found, curves, {} if links is None else links.rates)
 
 
-def _until_full(curve: StepCurve, rows: pd.DataFrame, q: float) -> StepCurve:
-    """The curve up to the first step at which the system never kept up, but of as many steps as a knee needs."""
+def _until_full(curve: StepCurve, rows: pd.DataFrame) -> StepCurve:
+    """The curve up to the first step at which the system never kept up."""
     kept_up = rows.groupby(RATE).kept_up.any()
-    full = kept_up.index[~kept_up]
-    if full.empty or (last := max(full[0], curve.rates[MIN_STEPS - 1])) >= curve.rates[-1]:
-        return curve
-    part = step_curve(rows[rows[RATE] <= last], q)
-    note = (
-        f"steps above {number(last, 0)} records/s, where the system never keeps up, are left out of the fit"
-    )
-    return replace(part, notes=(*part.notes, note))
+    above = [rate for rate in curve.rates if not kept_up[kept_up.index < rate].all()]
+    if not above or (curve.lost and curve.lost[0] <= above[0]):
+        return curve  # steps with a lost quantile are left out in any case
+    note = f"steps from {number(above[0], 0)} records/s on are left out: at a lower one the system never keeps up"
+    return replace(curve.below(above[0]), notes=(*curve.notes, note))

@@ -13,7 +13,7 @@ from ...formatting import number
 from ...stats.result import Estimate, Result
 from ...stats.tails import quantile_intervals as order
 from ...stats.tails.repeated import TailTrials
-from ...stats.tails.system_verdicts import Verdicts, verdicts
+from ...stats.tails.system_verdicts import VERDICTS, Verdicts, verdicts
 from .trials import RATE, STEPS, SystemTrials
 
 BEYOND = "beyond the time waited"
@@ -118,6 +118,12 @@ class SideBySide(Result):
             else ""
         )
         text = f"{order.name(self.q)} of {self.names[1]} by {self.unit}, against {self.names[0]}{over}: {verdicts}."
+        if set(of_word) == {VERDICTS[-1]}:
+            most = max(len(each.tails) for step in self.steps for each in step.tails)
+            text = (
+                f"{order.name(self.q)} of {self.names[1]} and of {self.names[0]} cannot be compared at any number of "
+                f"{self.unit}: too few or too short trials ({most} of each at most)."
+            )
         if len(self.steps) > 1:
             first, last = self.steps[0], self.steps[-1]
             grown = [
@@ -232,7 +238,7 @@ def side_by_side(
         except MissingDataError:
             missing.append(value)
             continue
-        points += [trials.stepped(name, along, **where) for name in trials.systems]
+        points += [trials.stepped(name, **where) for name in trials.systems]
     if not found:
         raise MissingDataError(f"no step of {STEPS[along]} has a trial of both systems that counts.")
     points = pd.concat(points, ignore_index=True)

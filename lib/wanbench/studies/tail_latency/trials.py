@@ -1,17 +1,19 @@
 """
 Trials of several systems at steps of rate or partitions: which count, and their latencies.
 
-A trial is the unit of replication. If the generator fell behind its own schedule, the trial says nothing about the
-system: it is left out of curves and comparisons, and stays in the table with its reason. If the system fell behind, it
-counts.
+A trial is the unit of replication. If the generator fell behind its own schedule, or the backlog of the trial's start
+was still draining, the trial says nothing about the system under this load: it is left out of curves and comparisons,
+and stays in the table with its reason. If the system fell behind, it counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
+import numpy as np
 import pandas as pd
 
 from ...checks import check_choice, check_columns
@@ -39,9 +41,14 @@ NEEDED = {
     "tests": [*KEY, "outcome"],
     "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
     "open_loop_loads": [*KEY, *LOAD],
-    "open_loop_histograms": [*KEY, "what"],
+    "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
 }
 BEHIND = "the generator fell behind its schedule"
+DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
+"""
+Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
+quarter by quarter.
+"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,10 +85,10 @@ class SystemTrials(RowsResult):
             text += "; " + ", ".join(f"{n} not, because {why}" for why, n in reasons.items())
         parts = []
         for system, part in self.rows[self.rows.counts].groupby("system", sort=False):
-            behind = (~part.kept_up.astype(bool)).groupby(part[RATE]).agg(["sum", "size"])
+            behind = (~part.kept_up.astype(bool)).groupby([part[PARTITIONS], part[RATE]]).agg(["sum", "size"])
             where = [
-                f"in {late} of {count(tried, 'trial')} at {number(rate, 0)} records/s"
-                for rate, late, tried in behind[behind["sum"] > 0].itertuples()
+                f"in {late} of {count(tried, 'trial')} at {number(rate, 0)} records/s and {count(n, 'partition')}"
+                for (n, rate), late, tried in behind[behind["sum"] > 0].itertuples()
             ]
             parts += [f"{system} fell behind {', '.join(where)}"] if where else []
         return f"{text}.{' ' if parts else ''}{'; '.join(parts)}{'.' if parts else ''}"
@@ -119,11 +126,12 @@ class SystemTrials(RowsResult):
 
     def steps(self, along: str, **at) -> list[float]:
         """The measured steps of rate or partitions, with all else as in `at`, in order."""
-        return sorted(self._matching(along, at)[along].unique().tolist())
+        check_choice("step", along, STEPS)
+        return sorted(self.matching(**at)[along].unique().tolist())
 
-    def stepped(self, system: str, along: str, **at) -> pd.DataFrame:
-        """A system's counted trials along the steps of rate or partitions, as input of `tails.knee`."""
-        rows = self._matching(along, at)
+    def stepped(self, system: str, **at) -> pd.DataFrame:
+        """A system's counted trials at fixed values of other settings, as input of `tails.knee`."""
+        rows = self.matching(**at)
         check_choice("system", system, self.systems)
         return rows[rows.counts & (rows.system == system)]
 
@@ -133,7 +141,7 @@ class SystemTrials(RowsResult):
 
         `step` names rate_records_per_s and partitions.
         """
-        rows = self.stepped(system, RATE, **step)
+        rows = self.stepped(system, **step)
         if rows.empty:
             where = ", ".join(f"{STEPS.get(name, name)} {value:g}" for name, value in step.items())
             raise MissingDataError(f"no trial of {system} counts at {where}.")
@@ -146,7 +154,7 @@ class SystemTrials(RowsResult):
 
     def highest_kept(self, **at) -> float:
         """The highest rate that every system kept up with in every trial; MissingDataError if there is none."""
-        rows = self._matching(RATE, at)
+        rows = self.matching(**at)
         rows = rows[rows.counts]
         kept = rows.groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
         kept = kept[kept.kept & (kept.systems == len(self.systems))]
@@ -154,11 +162,11 @@ class SystemTrials(RowsResult):
             raise MissingDataError("there is no rate at which every system kept up.")
         return float(kept.index.max())
 
-    def _matching(self, along: str, at: Mapping) -> pd.DataFrame:
+    def matching(self, **at) -> pd.DataFrame:
+        """The rows of one rate, of one number of partitions, or of both."""
         rows = self.rows
-        for name in (along, *at):
-            check_choice("step", name, STEPS)
         for name, value in at.items():
+            check_choice("step", name, STEPS)
             rows = rows[rows[name] == value]
         return rows
 
@@ -203,7 +211,9 @@ def trials(
         raise MissingDataError(f"no trial of {', '.join(systems)} was measured.")
     histograms = tables["open_loop_histograms"]
     by_trial = dict(list(histograms[histograms.what == what].groupby(KEY)))
-    rows["why"] = [_why_not(row, tuple(row[name] for name in KEY) in by_trial) for _, row in rows.iterrows()]
+    rows["why"] = [
+        _why_not(row, by_trial.get(tuple(row[name] for name in KEY))) for _, row in rows.iterrows()
+    ]
     rows["counts"] = rows.why == ""
     rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
     rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
@@ -217,7 +227,7 @@ def trials(
     return SystemTrials(rows, tuple(systems))
 
 
-def _why_not(row: pd.Series, has_latencies: bool) -> str:
+def _why_not(row: pd.Series, latencies: pd.DataFrame | None) -> str:
     """Why a trial does not count; "" if it does."""
     if isinstance(reason := row.get("reason"), str):
         return reason.removeprefix("that ")
@@ -227,4 +237,17 @@ def _why_not(row: pd.Series, has_latencies: bool) -> str:
         return "it left no load"
     if row.fell_behind:
         return BEHIND
-    return "" if has_latencies else "it left no latencies"
+    if latencies is None:
+        return "it left no latencies"
+    return DRAINING if _drains(latencies) else ""
+
+
+def _drains(latencies: pd.DataFrame) -> bool:
+    """Whether the median falls from each quarter of the counted seconds to the next, and by half or more in all."""
+    counted = latencies[~latencies.warm_up.astype(bool)]
+    quarters = np.array_split(np.sort(counted.window.unique()), 4)
+    if not len(quarters[-1]):
+        return False
+    what = counted.what.iloc[0]
+    medians = [of_open_loop(counted[counted.window.isin(own)], what=what).quantile(0.5) for own in quarters]
+    return medians[-1] <= medians[0] / 2 and all(b < a for a, b in pairwise(medians))

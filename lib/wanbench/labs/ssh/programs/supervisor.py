@@ -25,6 +25,7 @@ from datetime import datetime, timezone
 CHUNK = 1 << 20
 GRACE_S = 2.0
 MOST_S = 20.0
+CHECK_S = 1.0
 PREFIX = "wanbench-ssh-"
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl.h
@@ -64,6 +65,9 @@ class Command:
             self.stderr.flush()
             self.end(127 if isinstance(error, FileNotFoundError) else 126)
 
+    def sizes(self):
+        return [os.fstat(file.fileno()).st_size for file in (self.stdout, self.stderr)]
+
     def end(self, status):
         self.status, self.ended_at_utc = status, now()
 
@@ -81,7 +85,7 @@ class Supervisor:
     """Everything that runs on this host for one connection."""
 
     def __init__(self):
-        self.commands, self.buffer, self.patience_s = {}, b"", 0.0
+        self.commands, self.buffer, self.patience_s, self.output_bytes = {}, b"", 0.0, sys.maxsize
         self.folder = tempfile.mkdtemp(prefix=PREFIX)  # of mode 0700
         self.lock = lock(self.folder)
         path = os.environ.get("PATH", os.defpath)
@@ -98,7 +102,10 @@ class Supervisor:
     def serve(self):
         """Answer until the other end is gone, which raises Gone."""
         while True:
-            ready, _, _ = select.select([0, self.wake], [], [])
+            ready, _, _ = select.select([0, self.wake], [], [], CHECK_S)
+            for one in self.commands.values():
+                if max(one.sizes()) > self.output_bytes:
+                    one.signal(signal.SIGKILL)
             if self.wake in ready:
                 os.read(self.wake, 4096)
                 self.reap()
@@ -157,8 +164,10 @@ class Supervisor:
 
     def tell(self, name, one):
         """Say that a command ended; with its output if that is short, and then it is forgotten."""
-        sizes = [os.fstat(file.fileno()).st_size for file in (one.stdout, one.stderr)]
+        sizes, disk = one.sizes(), os.fstatvfs(one.stdout.fileno())
+        free = (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize
         told = {"ended": name, "status": one.status, "ended_at_utc": one.ended_at_utc, "sizes": sizes}
+        told["disk_is_full"] = disk.f_blocks > 0 and free < 1 << 16
         one.ended_at_utc = None
         whole, output = sum(sizes) <= CHUNK, b""
         if whole:
@@ -167,8 +176,8 @@ class Supervisor:
         if whole:
             self.do_forget(b"", name)
 
-    def do_hello(self, payload, patience_s):
-        self.patience_s = patience_s
+    def do_hello(self, payload, patience_s, output_bytes):
+        self.patience_s, self.output_bytes = patience_s, output_bytes
         signal.setitimer(signal.ITIMER_REAL, patience_s)
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot_id = file.read().strip()
