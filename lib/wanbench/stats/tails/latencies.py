@@ -103,7 +103,7 @@ def of_benchmark(
     window_s : float
         Length of a window; the records are its rate times this.
     """
-    rate = "publish_records_per_s" if what == "publish" else "consume_records_per_s"
+    rate = "publish_records_per_s" if str(what).startswith("publish") else "consume_records_per_s"
     check_columns("quantiles", quantiles, ["what", "window", "quantile", "latency_ms"])
     check_columns("windows", windows, ["window", rate])
     rows = quantiles[quantiles.what == what]
