@@ -141,8 +141,8 @@ def compare_arms(
     0.97, some skewed, some with white noise added. The 95 % interval of the ratio of means covers in 93.4 to 96.3 of
     100, that of medians in 93.3 to 97.1; Welch's falls to 17.5 (`make validity`, data/validity/compare.csv). Under slow
     regimes, drift or long memory the interval is far too narrow; a caution then advises to compare runs (slow.csv),
-    but often not under weak long memory. If levels differ from run to run, one series an arm cannot show it: where they
-    scatter by half as much as values do, the interval covers in one of eight.
+    but often not under weak long memory. If levels differ from run to run, one series an arm cannot show
+    it, so a caution always says so.
 
     Parameters
     ----------
