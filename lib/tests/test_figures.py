@@ -101,10 +101,10 @@ MAKERS = {
         straight_lines.fit_throughput(PAIRS), note=note
     ),
     "throughput-against-rtt": lambda note: window_figure.throughput_against_rtt(
-        window_fit.fit_window(PAIRS, resamples=20), note=note
+        window_fit.fit_window(PAIRS, resamples=40), note=note
     ),
     "path-inflation": lambda note: inflation_figure.path_inflation(
-        inflation.path_inflation(PAIRS, resamples=20), note=note
+        inflation.path_inflation(PAIRS, resamples=40), note=note
     ),
     "requested-against-delivered": lambda note: calibration().figure(note=note),
     "cut-timeline": lambda note: cut_timeline(echoes(), cuts(), note=note),
@@ -188,14 +188,14 @@ def test_a_fit_without_interval_draws_no_band():
 
 def test_an_unidentified_limit_is_said_and_not_drawn():
     pairs = simulated_surveys.survey(10, seed=2, capacity_bps=1e12)
-    figure = window_figure.throughput_against_rtt(window_fit.fit_window(pairs, resamples=20))
+    figure = window_figure.throughput_against_rtt(window_fit.fit_window(pairs, resamples=40))
     assert "C is not identified" in figure.layout.title.subtitle.text.replace("<br>", " ")
     assert "C" not in [trace.name for trace in figure.data]
 
 
 def test_too_few_regions_for_an_interval_are_named():
     pairs = simulated_surveys.survey(8, seed=3)
-    figure = inflation_figure.path_inflation(inflation.path_inflation(pairs, resamples=20))
+    figure = inflation_figure.path_inflation(inflation.path_inflation(pairs, resamples=40))
     assert "Too few regions for an interval: " in figure.layout.meta["caption"]
     assert "within Google Cloud" in figure.layout.meta["caption"]
 

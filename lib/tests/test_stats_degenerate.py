@@ -17,7 +17,7 @@ from wanbench.validity.models import transfers
 
 pytestmark = pytest.mark.filterwarnings("error")
 PAIRS = simulated_surveys.survey(8, seed=3, region_ms=6, pair_ms=4)
-FEW = {"resamples": 5}
+FEW = {"resamples": 40}
 
 
 def test_equal_values_have_no_correlation():

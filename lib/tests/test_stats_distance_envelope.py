@@ -130,5 +130,5 @@ def test_the_figure_draws_envelope_and_light():
 
 
 def test_an_envelope_without_resamples_is_refused():
-    with pytest.raises(ParameterError, match="resamples is 0; allowed: a whole number of at least 1"):
+    with pytest.raises(ParameterError, match="resamples is 0; allowed: a whole number of at least 40"):
         envelope.lower_envelope(simulated_surveys.survey(8, seed=1), resamples=0)

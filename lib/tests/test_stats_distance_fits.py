@@ -207,7 +207,7 @@ def test_surveys_of_continents_are_samples_of_their_population():
     assert whole["rtt_slope"] == pytest.approx(14.0, abs=0.05)
     r = [
         straight_lines.rtt_line(
-            simulated_surveys.sample(60, seed=k, places="continents", **model), resamples=2
+            simulated_surveys.sample(60, seed=k, places="continents", **model), resamples=40
         )
         for k in range(8)
     ]

@@ -45,9 +45,9 @@ def test_regions_of_one_city_are_one_unit_also_where_their_pair_was_not_measured
         grouped = places.units(sample)
         tokyo = {grouped.of_region[sample.regions.index(name)] for name in IN_TOKYO}
         assert len(tokyo) == 1 and grouped.n == 1 + len(ELSEWHERE) and grouped.clustered
-    slope = stats.fit_rtt(pairs, resamples=10).slope
+    slope = stats.fit_rtt(pairs, resamples=40).slope
     assert slope.n_places == 7 and "36 pairs of 9 regions in 7 places" in str(slope)
-    by_region = stats.fit_rtt(pairs, resamples=10, cluster="region").slope
+    by_region = stats.fit_rtt(pairs, resamples=40, cluster="region").slope
     assert by_region.estimate == slope.estimate and "in 7 places" not in str(by_region)
 
 
@@ -66,9 +66,9 @@ def test_another_unit_is_refused(cluster):
 
 
 FITS = {
-    "rtt": lambda pairs, **more: stats.fit_rtt(pairs, resamples=20, **more).slope,
-    "throughput": lambda pairs, **more: stats.fit_throughput(pairs, resamples=20, **more).half_distance,
-    "window": lambda pairs, **more: stats.fit_window(pairs, resamples=20, **more).window,
+    "rtt": lambda pairs, **more: stats.fit_rtt(pairs, resamples=40, **more).slope,
+    "throughput": lambda pairs, **more: stats.fit_throughput(pairs, resamples=40, **more).half_distance,
+    "window": lambda pairs, **more: stats.fit_window(pairs, resamples=40, **more).window,
     "ceiling": lambda pairs, **more: stats.fit_with_ceiling(pairs, ceiling=280e6, **more).slope,
     "clouds": lambda pairs, **more: stats.compare_clouds(pairs, permutations=9, **more).difference.estimate,
     "envelope": lambda pairs, **more: stats.lower_envelope(pairs, resamples=40, **more).slope,
@@ -130,7 +130,9 @@ def test_resampled_pairs_within_a_unit_come_as_often_as_the_unit():
 
 def lines(kind, n=40, seeds=range(6)):
     model = effects.on_rtt(kind)
-    return [distance.rtt_line(effects.survey(seed, n, kind, model), resamples=2, seed=seed) for seed in seeds]
+    return [
+        distance.rtt_line(effects.survey(seed, n, kind, model), resamples=40, seed=seed) for seed in seeds
+    ]
 
 
 def test_effects_shared_by_city_widen_the_interval_by_place():
@@ -138,7 +140,7 @@ def test_effects_shared_by_city_widen_the_interval_by_place():
     widths = []
     for seed in range(6):
         pairs = effects.survey(seed, 40, "effects shared by city", model)
-        fits = [distance.rtt_line(pairs, resamples=2, cluster=each).slope for each in ("place", "region")]
+        fits = [distance.rtt_line(pairs, resamples=40, cluster=each).slope for each in ("place", "region")]
         widths.append([fit.high - fit.low for fit in fits])
     by_place, by_region = np.mean(widths, axis=0)
     assert by_place > 1.15 * by_region
@@ -159,7 +161,7 @@ def test_windows_that_neighbours_share_are_cautioned_of_with_what_the_interval_t
         model = effects.on_throughput(kind) | {"window_bytes": 3e6, "capacity_bps": 300e6}
         fits = [
             window_fit.window_of(
-                effects.survey(seed, 46, kind, model), resamples=2, seed=seed, cluster="place"
+                effects.survey(seed, 46, kind, model), resamples=40, seed=seed, cluster="place"
             )
             for seed in range(8)
         ]
@@ -174,7 +176,7 @@ def test_windows_that_neighbours_share_are_cautioned_of_with_what_the_interval_t
 
 def test_the_assumption_says_what_a_survey_cannot_show():
     few = distance.rtt_line(
-        effects.survey(0, 8, "effects of regions", effects.on_rtt("effects of regions")), resamples=2
+        effects.survey(0, 8, "effects of regions", effects.on_rtt("effects of regions")), resamples=40
     )
     assert few.line.moran is None
     low, high = coverage.ALIKE_COVERAGE["RTT at no distance"][8]
@@ -210,7 +212,7 @@ def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
             np.log(300e6), np.log(8e3 * window_bytes * pairs.to_region.map(factor) / pairs.rtt_ms)
         )
         noise = np.random.default_rng(2).normal(0, 0.2, len(pairs))
-        return stats.fit_window(pairs.assign(throughput_bps=np.exp(log + noise)), resamples=20)
+        return stats.fit_window(pairs.assign(throughput_bps=np.exp(log + noise)), resamples=40)
 
     assert "those beyond the knee" in str(fit(9.5e6).window)
     plain, uneven = fit(3e6), fit(3e6, receiver=0.6)
@@ -220,14 +222,14 @@ def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
 
 
 def test_a_result_shows_what_it_says_and_has_other_levels():
-    fit = stats.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=10)
+    fit = stats.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=40)
     assert repr(fit) == str(fit) and repr(fit.slope) == str(fit.slope)
     assert len(repr(fit.sample)) < 100
-    again = stats.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=10, level=0.8)
+    again = stats.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=40, level=0.8)
     for one, other in zip(fit.estimates, again.estimates, strict=True):
         assert one.conf_int(0.8) == pytest.approx((other.low, other.high))
     assert fit.slope.standard_error == pytest.approx(again.slope.standard_error)
-    envelope = stats.lower_envelope(simulated_surveys.survey(12, seed=1), resamples=20).slope
+    envelope = stats.lower_envelope(simulated_surveys.survey(12, seed=1), resamples=40).slope
     assert envelope.conf_int() == (envelope.low, envelope.high)
     with pytest.raises(ParameterError, match=r"fit again with level=0\.8"):
         envelope.conf_int(0.8)
@@ -293,7 +295,7 @@ def test_what_is_no_table_is_named_at_every_door(door, given):
 def test_an_infinite_rtt_is_left_out_and_counted_as_such():
     pairs = simulated_surveys.survey(9, seed=1)
     pairs.loc[0, "rtt_ms"] = np.inf
-    assert "1 where rtt_ms is infinite" in str(stats.fit_rtt(pairs, resamples=5).slope)
+    assert "1 where rtt_ms is infinite" in str(stats.fit_rtt(pairs, resamples=40).slope)
 
 
 def test_one_distance_for_all_is_named_in_km():

@@ -83,7 +83,7 @@ def test_the_interval_covers_where_the_naive_one_does_not():
     covered = naive = 0
     for seed in range(20):
         pairs = simulated_surveys.survey(16, seed=seed, region_log_sd=0.2)
-        window = window_fit.fit_window(pairs, resamples=20).window
+        window = window_fit.fit_window(pairs, resamples=40).window
         covered += window.low <= 3e6 <= window.high
         naive += window.naive.low <= 3e6 <= window.naive.high
     assert (
@@ -115,13 +115,13 @@ def test_rows_without_either_value_are_left_out_and_stated():
     pairs.loc[0, "rtt_ms"] = np.nan
     pairs.loc[1, "throughput_bps"] = np.nan
     pairs.loc[2, "throughput_bps"] = 0.0
-    fit = window_fit.fit_window(pairs, resamples=20)
+    fit = window_fit.fit_window(pairs, resamples=40)
     assert len(fit.left_out) == 3
     assert "3 rows of the pairs left out" in str(fit.window)
 
 
 def test_the_window_over_the_buffer_that_was_requested():
-    fit = window_fit.fit_window(simulated_surveys.survey(12, seed=1), resamples=20)
+    fit = window_fit.fit_window(simulated_surveys.survey(12, seed=1), resamples=40)
     ratio = fit.over_buffer(2e6)
     assert ratio.estimate == pytest.approx(fit.window.estimate / 2e6)
     assert (ratio.low, ratio.high) == pytest.approx((fit.window.low / 2e6, fit.window.high / 2e6))
@@ -131,7 +131,7 @@ def test_the_window_over_the_buffer_that_was_requested():
 
 
 def test_few_regions_give_no_interval_and_too_few_fail():
-    fit = window_fit.fit_window(simulated_surveys.survey(4, seed=6), resamples=20)
+    fit = window_fit.fit_window(simulated_surveys.survey(4, seed=6), resamples=40)
     assert math.isnan(fit.window.low) or fit.window.high == math.inf
     with pytest.raises(ParameterError, match="at least 3 regions"):
         window_fit.fit_window(simulated_surveys.survey(2, seed=6))
@@ -140,17 +140,17 @@ def test_few_regions_give_no_interval_and_too_few_fail():
 
 
 def test_html_and_table_show_all_three_numbers():
-    fit = window_fit.fit_window(simulated_surveys.survey(10, seed=7), resamples=20)
+    fit = window_fit.fit_window(simulated_surveys.survey(10, seed=7), resamples=40)
     assert list(fit.table().quantity) == ["TCP window W", "capacity C", "knee RTT"]
     assert "In this fit the window limits" in fit._repr_html_()
 
 
 def test_clouds_with_windows_of_their_own_are_warned_of():
     pairs = simulated_surveys.survey(24, seed=8)
-    assert not window_fit.fit_window(pairs, resamples=20).window.warnings
+    assert not window_fit.fit_window(pairs, resamples=40).window.warnings
     within = (pairs.from_cloud == "gcp") & (pairs.to_cloud == "gcp")
     pairs.loc[within, "throughput_bps"] *= 3
-    message = str(window_fit.fit_window(pairs, resamples=20).window)
+    message = str(window_fit.fit_window(pairs, resamples=40).window)
     assert "one W and one C do not fit all" in message and "of gcp-gcp at 2.9" in message
 
 
@@ -163,11 +163,11 @@ def test_c_is_known_where_one_region_makes_it_jump():
 
 def test_results_draw_themselves():
     pairs = simulated_surveys.survey(8, seed=10)
-    fit = window_fit.fit_window(pairs, resamples=20)
+    fit = window_fit.fit_window(pairs, resamples=40)
     assert fit.figure().layout.meta["name"] == "throughput-against-rtt"
     rtt, throughput = (
-        straight_lines.fit_rtt(pairs, resamples=20),
-        straight_lines.fit_throughput(pairs, resamples=20),
+        straight_lines.fit_rtt(pairs, resamples=40),
+        straight_lines.fit_throughput(pairs, resamples=40),
     )
     assert rtt.figure(note="Simulated.").layout.meta["name"] == "rtt-against-distance"
     assert "Simulated." in rtt.figure(note="Simulated.").layout.meta["caption"]

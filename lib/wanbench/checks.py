@@ -6,11 +6,14 @@ Every function returns the value, or raises ParameterError.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from math import inf
 from numbers import Integral, Real
 
 from .errors import ParameterError
+
+FEWEST_RESAMPLES = 40
+"""With fewer, the ends of a 95 % interval are the smallest and the largest resample."""
 
 
 def check_number(
@@ -70,7 +73,7 @@ def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False)
     wanbench.errors.ParameterError: value is 'loss'; allowed: 'throughput_bps', 'rtt_ms'.
     """
     allowed = list(allowed)
-    if (value is None and optional) or any(value is each or value == each for each in allowed):
+    if (value is None and optional) or (isinstance(value, Hashable) and value in allowed):
         return value
     raise refusal(name, value, ", ".join(map(repr, allowed)) + (" or None" if optional else ""))
 
@@ -143,6 +146,26 @@ def check_level(level: float) -> float:
     return float(level)
 
 
+def check_resamples(resamples: int, seed: int) -> None:
+    """Number and seed of the resamples of a bootstrap."""
+    check_number("resamples", resamples, FEWEST_RESAMPLES, whole=True)
+    check_number("seed", seed, 0, whole=True)
+
+
+def check_kind(name: str, value, kind: type):
+    """
+    A value of this class.
+
+    >>> check_kind("tail", None, dict)
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: tail is 'NoneType'; allowed: dict.
+    """
+    if not isinstance(value, kind):
+        raise refusal(name, type(value).__name__, kind.__name__)
+    return value
+
+
 def check_columns(table: str, frame, names: Collection[str]):
     """
     A DataFrame that has these columns.
@@ -155,7 +178,7 @@ def check_columns(table: str, frame, names: Collection[str]):
     """
     if not hasattr(frame, "columns"):
         raise refusal(f"table {table}", type(frame).__name__, "a DataFrame")
-    missing = [name for name in names if name not in frame.columns]
+    missing = [str(name) for name in names if not isinstance(name, Hashable) or name not in frame.columns]
     if missing:
         have = ", ".join(map(str, frame.columns)) or "none"
         plural = "s" if len(missing) > 1 else ""
@@ -172,7 +195,7 @@ def check_table(name: str, tables: Mapping):
         ...
     wanbench.errors.ParameterError: table sources is missing; there are tests.
     """
-    if name not in tables:
+    if name not in check_kind("tables", tables, Mapping):
         raise ParameterError(f"table {name} is missing; there are {', '.join(map(str, tables)) or 'none'}.")
     return tables[name]
 

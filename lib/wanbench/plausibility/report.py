@@ -8,13 +8,15 @@ from html import escape
 
 import pandas as pd
 
-from ..checks import check_choice, check_table
+from ..checks import check_choice, check_columns, check_table
 from ..formatting import count
 from .observations import row_names
 
 ABOUT = ("rtt", "throughput")
 WIDE = ("table", "column", "region")
 """Scopes of more than one row."""
+FLAGS = ("scope", "rule", "region", "column_name", "cause")
+"""The columns of table flags that every use of it needs."""
 AT_BOTH_ENDS = ("coordinates", "half")
 """The rules that blame a region for what was measured from it and to it; other rules blame it as the sender only."""
 
@@ -52,7 +54,7 @@ def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
     """A readable summary of table `flags`, or of that table among others."""
     if isinstance(flags, Mapping):
         flags = check_table("flags", flags)
-    if flags.empty:
+    if check_columns("flags", flags, FLAGS).empty:
         return Report(flags, ("The plausibility rules raise no flag.",))
     rows, wide = flags[flags.scope == "row"], flags[flags.scope.isin(WIDE)]
     impossible = int((rows.verdict == "impossible").sum())
@@ -91,6 +93,8 @@ def suspects(
         Ignore flags that concern only the other one.
     """
     check_choice("about", about, ABOUT, optional=True)
+    check_columns("flags", flags, FLAGS)
+    check_columns(table, frame, ["from_region", "to_region"])
     flags = concerning(flags, about)
     return _by_row(frame, flags, table) | _by_region(frame, flags)
 
@@ -99,7 +103,7 @@ def concerning(flags: pd.DataFrame, about: str | None) -> pd.DataFrame:
     """The flags that concern RTT or throughput; all flags for None."""
     if about is None:
         return flags
-    rtt = flags.column_name.str.contains("rtt").fillna(False).astype(bool)
+    rtt = flags.column_name.astype("string").str.contains("rtt").fillna(False).astype(bool)
     other = flags.column_name.notna() & (rtt if about == "throughput" else ~rtt)
     return flags[~other]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import refusal
+from ..errors import ParameterError
 
 SIZES = (1e-60, 1e60)
 """Numbers outside are errors in their file; inside, sums of fourth powers neither overflow nor underflow."""
@@ -20,6 +21,17 @@ def beyond_size(values) -> np.ndarray:
     """
     sizes = np.abs(np.asarray(values, dtype=float))
     return np.isfinite(sizes) & (sizes > 0) & ((sizes < SIZES[0]) | (sizes > SIZES[1]))
+
+
+def numbers(name: str, values) -> np.ndarray:
+    """Values as an array of floats; ParameterError unless they are numbers in one dimension."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise refusal(name, np.asarray(values).tolist(), "numbers") from None
+    if array.ndim != 1:
+        raise ParameterError(f"{name} has {array.ndim} dimensions; allowed: 1.")
+    return array
 
 
 def check_sizes(name: str, values):

@@ -6,6 +6,7 @@ The cautions warn of neighbours that deviate alike, and of skewed effects.
 
 from __future__ import annotations
 
+from ..checks import FEWEST_RESAMPLES
 from ..stats.distance import straight_lines
 from ..stats.regions import places, simulated_surveys
 from . import effects as kinds
@@ -44,6 +45,6 @@ def _by_other_units(pairs, effects: str, truths: dict[str, float]) -> list[Outco
         method, cluster = "regions as units", places.REGION
     else:
         method, cluster = "places within 1,500 km as units", places.NEIGHBOURS_KM
-    fit = straight_lines.rtt_line(pairs, resamples=1, cluster=cluster)
+    fit = straight_lines.rtt_line(pairs, resamples=FEWEST_RESAMPLES, cluster=cluster)
     estimates = {"slope": fit.slope, "RTT at no distance": fit.intercept}
     return [Outcome(name, method, one.low, one.high, truths[name]) for name, one in estimates.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ..checks import FEWEST_RESAMPLES
 from ..designs import factorial, interleaved
 from ..stats.factorial.fit import fit_factorial
 from ..stats.trials.rates import BY_LOG, TrialRates
@@ -81,7 +82,7 @@ def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list
     )
     empty = pd.DataFrame(columns=["run_id", "test_id", "setting", "reason"])
     found = compare_links(
-        TrialRates(rates, seconds, empty, empty, ""), other_values=(), resamples=2, seed=seed
+        TrialRates(rates, seconds, empty, empty, ""), other_values=(), resamples=FEWEST_RESAMPLES, seed=seed
     )
     # trials are log-normal and scatter more over the internet, so the ratio of means contains both variances
     means = MEANS["private"] / MEANS["internet"] * np.exp((spread**2 - (2 * spread) ** 2) / 2)

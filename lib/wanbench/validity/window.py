@@ -23,7 +23,7 @@ SETTINGS = [
 DATASETS = kinds.datasets
 WINDOW_BYTES = 3e6
 CAPACITY_BPS = 300e6
-RESAMPLES = {8: 200, 16: 50, 46: 5}
+RESAMPLES = {8: 200, 16: 50, 46: 40}
 """Bootstrap resamples by number of regions. They give C and the knee; W needs them only with few regions, where no
 region can be left out."""
 PAIRS = 300_000

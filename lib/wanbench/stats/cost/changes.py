@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import nan
 
 import pandas as pd
 
-from ...checks import check_choice, check_number
+from ...checks import check_choice, check_kind, check_number
 from ..result import Estimate, Result
 from .deployment import PER, TOTAL, UNITS, Deployment
 from .inputs import Input, as_input
@@ -107,7 +107,7 @@ def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million
     """
     check_choice("per", per, PER)
     ratios, costs = {}, {}
-    for change in changes:
+    for change in check_kind("changes", changes, Iterable):
         inputs, apply = _changed(base, change)
         costs[change.name] = _cost(inputs, apply, per, change.name)
         ratio = estimate(
@@ -182,7 +182,8 @@ def _changed(base: Deployment, change: Change):
     """Inputs of both sides, and the function from their values to the values of the changed side."""
     added: dict[str, Input] = {}
     factors = {}
-    for name, given in change.inputs.items():
+    check_kind("base", base, Deployment)
+    for name, given in check_kind("a change", change, Change).inputs.items():
         check_choice(f"input of {change.name!r}", name, UNITS)
         is_factor = isinstance(given, Times)
         key = f"{name} with {change.name}"

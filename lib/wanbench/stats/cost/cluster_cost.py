@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ...checks import check_kind
 from ...formatting import number, percent, quantity
 from ..result import Estimate, Result
 from .deployment import FIXED, PARTS, PER, S_PER_H, TOTAL, VARIABLE, Deployment
@@ -96,7 +97,7 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     >>> [round(cost.by[part, "hour"].estimate, 3) for part in ("fixed", "variable", "total")]
     [3.796, 104.4, 108.196]
     """
-    inputs = deployment.inputs
+    inputs = check_kind("deployment", deployment, Deployment).inputs
     by = {}
     for per in PER:
         for part in PARTS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ...checks import check_level
+from ...checks import check_kind, check_level
 from ...errors import MissingDataError, ParameterError
 from ...formatting import count
 from ..lab.utilisation import KEY
@@ -73,7 +73,7 @@ def count_region_bytes(
         No trial has the counters of all links.
     """
     level = check_level(level)
-    trials = rates.rates
+    trials = check_kind("rates", rates, TrialRates).rates
     settings = list(dict.fromkeys(trials.setting))
     if len(settings) != 1:
         raise ParameterError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ...checks import check_choice
+from ...checks import check_choice, check_kind
 from ...errors import ParameterError
 from ...formatting import number, quantity
 from ..result import RowsResult
@@ -92,7 +92,7 @@ def tornado(deployment: Deployment, *, part: str = TOTAL, per: str = "million me
     """
     check_choice("part", part, PARTS)
     check_choice("per", per, PER)
-    inputs = deployment.inputs
+    inputs = check_kind("deployment", deployment, Deployment).inputs
     rows = []
     for name, (at_low, at_high) in moved(lambda values: Deployment.usd(values, part, per), inputs).items():
         one = inputs[name]

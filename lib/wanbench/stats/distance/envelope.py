@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_level, check_number, refusal
+from ...checks import check_level, check_number, check_resamples, refusal
 from ...errors import ParameterError
 from ...formatting import count, percent
 from ...regions import LIGHT_RTT_MS_PER_KM
@@ -110,7 +110,7 @@ def lower_envelope(
     level = check_level(level)
     if not 0 < check_number("tau", tau) < 1:
         raise refusal("tau", tau, "a share of the pairs between 0 and 1, such as 0.05")
-    check_number("resamples", resamples, 1, whole=True)
+    check_resamples(resamples, seed)
     sample = unordered(pairs, column)
     require_regions(sample, 3, "an envelope")
     x, y = sample.frame.distance_km.to_numpy() / THOUSAND_KM, sample.frame.value.to_numpy()

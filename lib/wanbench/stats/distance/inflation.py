@@ -94,7 +94,7 @@ def path_inflation(
     if frame.empty:
         raise ParameterError(f"no pair with {column} is {min_distance_km:g} km apart or more")
     frame["inflation"] = frame.rtt_ms / frame.light_rtt_ms
-    notes = sample.warnings()[: len(sample.left_out) > 0]
+    notes = (*sample.warnings()[: len(sample.left_out) > 0], *sample.unit_warnings())
     if len(near):
         notes += (f"{count(len(near), 'pair')} nearer than {min_distance_km:g} km left out",)
     places = unit_of_region(sample, cluster)

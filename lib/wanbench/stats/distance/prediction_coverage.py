@@ -9,7 +9,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 
-from ...checks import check_level
+from ...checks import check_level, check_number
 from ...errors import ParameterError
 from ...formatting import percent
 from ...regions import light_rtt_ms
@@ -113,6 +113,7 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
         Seed of the groups in which pairs and regions are left out.
     """
     level = check_level(level)
+    check_number("seed", seed, 0, whole=True)
     observed, sample = observe(pairs)
     base = prediction_fits.fit_both(observed).base
     frames = []

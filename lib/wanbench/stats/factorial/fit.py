@@ -9,7 +9,7 @@ holds in the part of the space where halving the delay gains more than doubling 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isfinite, nan, sqrt
 
@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from ...checks import check_level
+from ...checks import check_kind, check_level
 from ...errors import ParameterError
 from ...formatting import count, number
 from ..result import Estimate
@@ -94,7 +94,7 @@ def fit_factorial(
         effects that the runs cannot separate.
     """
     level = check_level(level)
-    names = list(factors)
+    names = list(check_kind("factors", factors, Iterable))
     terms = chosen_terms(names, interactions)
     runs, left_out, levels = usable_runs(observations, response, names, contrasts, block)
     factors = factors_of(runs, names, levels)

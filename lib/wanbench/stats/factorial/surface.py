@@ -9,7 +9,7 @@ best setting there is a set: all not significantly worse than another (Peterson,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan, nan, sqrt
 
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import qmc
 
-from ...checks import check_choice, check_level
+from ...checks import check_choice, check_columns, check_kind, check_level
 from ...errors import ParameterError
 from ...formatting import count, p_value, percent
 from ..result import Estimate, Interval, Result, text_table
@@ -151,6 +151,7 @@ class Surface(Result):
         """
         The fitted response at settings within the region, with simultaneous intervals: adds `fitted`, `low`, `high`.
         """
+        check_columns("settings", settings, [axis.name for axis in self.axes])
         columns = self.fit.columns(surface_columns(self.axes, settings)[0])
         value, half = columns @ self.fit.params, self.fit.half(columns)
         return settings.assign(fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half))
@@ -191,7 +192,7 @@ def fit_surface(
         If there are no more runs than terms, or the runs cannot separate the terms.
     """
     level = check_level(level)
-    factors = list(factors)
+    factors = list(check_kind("factors", factors, Iterable))
     for name in linear:
         check_choice("linear", name, factors)
     if not factors:

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from ...checks import check_choice
 from ...errors import ParameterError
+from ..sizes import numbers
 from .terms import level_label
 
 BEND_LEVELS = 3
@@ -44,11 +46,11 @@ class Axis:
     def code(self, values) -> np.ndarray:
         """The codes of values: (values, 1) for a range, (values, choices - 1) for choices."""
         if self.levels:
-            at = [self.levels.index(value) for value in values]
+            at = [self.levels.index(check_choice(self.name, value, self.levels)) for value in values]
             return np.vstack([np.eye(len(self.levels) - 1), -np.ones(len(self.levels) - 1)])[at]
         values, low, high = (
             np.log(each) if self.log else np.asarray(each, dtype=float)
-            for each in (np.asarray(values, dtype=float), self.low, self.high)
+            for each in (numbers(self.name, values), self.low, self.high)
         )
         return (2 * (values - low) / (high - low) - 1)[:, None]
 

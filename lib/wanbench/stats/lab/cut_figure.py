@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from ...checks import check_columns
 from ...errors import ParameterError
 from ...figures import theme
 from ...formatting import count
@@ -30,6 +31,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") ->
     cuts : DataFrame
         run_id, from_region, to_region, cut_at_s, healed_at_s (null: never). At most the first three are drawn.
     """
+    check_columns("cuts", cuts, ["run_id", "from_region", "to_region", "cut_at_s", "healed_at_s"])
     n_all, cuts = len(cuts), cuts.head(MAX_TIMELINES)
     if cuts.empty:
         raise ParameterError("there is no cut to draw")

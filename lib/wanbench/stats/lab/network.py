@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...checks import check_kind
 from ...findings import Finding
 from ...formatting import count, number
 
@@ -22,6 +23,7 @@ def network(lab: Mapping) -> Finding:
     Finding
         Named "network"; `n` is the number of emulated links, or of hosts.
     """
+    check_kind("lab", lab, Mapping)
     links, hosts = lab.get("links") or [], lab.get("hosts") or []
     if links:
         delays = [link["delay_ms"] for link in links]

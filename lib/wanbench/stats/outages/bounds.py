@@ -8,8 +8,10 @@ from math import inf, nan
 
 import numpy as np
 
+from ...checks import check_level, check_number, refusal
 from ...formatting import count, percent
 from ..result import Estimate, Interval, exact_binomial
+from ..sizes import numbers
 from ..tails.quantile_intervals import ranks
 from ..trials.means import half_width
 
@@ -62,7 +64,9 @@ def median_of(
     **about
         `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" if the median is a lower limit.
     """
-    values = np.asarray(values, dtype=float)
+    values, level = numbers("values", values), check_level(level)
+    if len(censored) not in (0, len(values)):
+        raise refusal("censored", censored, f"a flag for each of {count(len(values), 'value')}, or none")
     open_end = np.zeros(len(values), dtype=bool) if len(censored) == 0 else np.asarray(censored, dtype=bool)
     missing = int(np.isnan(values).sum())
     values, open_end = values[~np.isnan(values)], open_end[~np.isnan(values)]
@@ -118,6 +122,8 @@ def upper_bound(n: int, level: float = 0.95) -> float:
 
 def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
     """The share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
+    check_number("n", n, 0, whole=True)
+    check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
     return Estimate(
         estimate=hits / n if n else nan,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ...checks import check_level
+from ...checks import check_kind, check_level
 from ...formatting import count, percent
 from ..result import Estimate, Result
 from .bounds import share_of
@@ -115,6 +115,7 @@ def losses(found: Episodes, *, level: float = 0.95) -> Losses:
     A record that was delivered before it vanished from the log also counts as lost: later readers will not find it.
     """
     check_level(level)
+    check_kind("found", found, Episodes)
     rows = []
     for each in (each for own in found.by_setting().values() for each in own if not is_planted(each.about)):
         counts = account(*(each.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))

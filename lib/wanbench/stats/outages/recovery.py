@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from ...checks import check_level
+from ...checks import check_kind, check_level
 from .episodes import HIT, SURVIVING, Episode, Episodes
 from .gaps import longest_gap, time_to_recover
 from .over_episodes import OverEpisodes
@@ -81,7 +81,7 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
     """
     check_level(level)
     rows, streams = [], []
-    for each in found.with_fault():
+    for each in check_kind("found", found, Episodes).with_fault():
         about = each.key | {"setting": each.setting}
         own = [about | row for row in _streams(each)]
         streams += own

@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from ...checks import check_resamples
 from .unordered_pairs import unordered_numbers
 
 CHUNK_CELLS = 4_000_000
@@ -100,6 +101,7 @@ def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray
     With `strata` (a label per region) each stratum keeps its number of regions. A pair's weight is the product of its
     regions' weights (`pair_weights`); two copies of a region form no pair.
     """
+    check_resamples(resamples, seed)
     rng = np.random.default_rng(seed)
     strata = np.zeros(n_regions) if strata is None else np.asarray(strata)
     weights = np.zeros((resamples, n_regions))

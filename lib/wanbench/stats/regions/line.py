@@ -48,6 +48,10 @@ class Part:
     standard_error: float = nan
     at: Callable[[float], Interval] | None = None
 
+    def __getstate__(self) -> dict:
+        """All but `at`: functions cannot be pickled."""
+        return self.__dict__ | {"at": None}
+
     def estimate(self, change: Callable[[float], float] = float, **fields) -> Estimate:
         """The part as an Estimate with these fields; `change` must increase, such as a unit conversion."""
         low, high = change(self.interval.low), change(self.interval.high)

@@ -29,6 +29,7 @@ Cells = tuple[np.ndarray, np.ndarray]
 def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
     """Random orders of the regions: (permutations, regions)."""
     check_number("permutations", permutations, 1, whole=True)
+    check_number("seed", seed, 0, whole=True)
     rng = np.random.default_rng(seed)
     return rng.permuted(np.tile(np.arange(n_regions), (permutations, 1)), axis=1)
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from ...checks import refusal
+from ...checks import check_kind, refusal
 from ...errors import ParameterError
 from ...formatting import count, interval, quantity
 from ...plausibility.report import concerning, suspects
@@ -143,6 +143,7 @@ def with_and_without(
     ParameterError
         If the analysis is impossible with all pairs, too.
     """
+    check_kind("analysis", analysis, Callable)
     flagged = suspects(pairs, flags, about=about)
     flags = concerning(flags, about)
     everything = analysis(pairs)

@@ -11,6 +11,7 @@ import pandas as pd
 from ...checks import check_choice
 from ...errors import ParameterError
 from ...formatting import count, number
+from ...regions import light_rtt_ms
 from .check_pairs import check_pairs
 
 FEWEST_FOR_INTERVAL = 5
@@ -62,8 +63,16 @@ class Sample:
     def __repr__(self) -> str:
         return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
 
+    def unit_warnings(self) -> tuple[str, ...]:
+        """A caution if most RTTs are below that of light in fibre."""
+        rtt_ms = self.frame.get("value") if self.column.startswith("rtt") else None
+        rtt_ms = self.frame.get("rtt_ms", rtt_ms)
+        if rtt_ms is None or (rtt_ms < light_rtt_ms(self.frame.distance_km)).mean() <= 0.5:
+            return ()
+        return ("most pairs are faster than light in fibre: are the RTTs in ms and the distances in km?",)
+
     def warnings(self) -> tuple[str, ...]:
-        """Cautions about this sample: rows left out, few regions."""
+        """Cautions about this sample: rows left out, few regions, impossible RTTs."""
         cautions = []
         if len(self.left_out):
             reasons = self.left_out.reason.value_counts(sort=False)
@@ -75,7 +84,7 @@ class Sample:
             )
         elif self.n_regions < FEW:
             cautions.append(f"with {self.n_regions} regions the interval itself is rough")
-        return tuple(cautions)
+        return (*cautions, *self.unit_warnings())
 
 
 def cloud_pair(first: pd.Series, second: pd.Series) -> pd.Series:

@@ -89,6 +89,10 @@ class Estimate:
     standard_error: float = nan
     ends: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
 
+    def __getstate__(self) -> dict:
+        """All but `ends`: functions cannot be pickled."""
+        return self.__dict__ | {"ends": None}
+
     def conf_int(self, level: float | None = None) -> tuple[float, float]:
         """
         Both ends of the interval at another level.
@@ -101,13 +105,13 @@ class Estimate:
         Raises
         ------
         ParameterError
-            If the interval is not given by a formula: fit again with `level=`.
+            If the interval is not given by a formula, or the estimate was pickled: fit again with `level=`.
 
         Examples
         --------
         >>> from wanbench.stats import fit_rtt
         >>> from wanbench.stats.regions import simulated_surveys
-        >>> slope = fit_rtt(simulated_surveys.survey(12, seed=1), resamples=10).slope
+        >>> slope = fit_rtt(simulated_surveys.survey(12, seed=1), resamples=40).slope
         >>> narrow, wide = slope.conf_int(0.5), slope.conf_int(0.99)
         >>> slope.conf_int() == (slope.low, slope.high), wide[0] < narrow[0] < narrow[1] < wide[1]
         (True, True)

@@ -24,7 +24,7 @@ from math import exp, inf, isfinite, log, nan
 import numpy as np
 import pandas as pd
 
-from ...checks import check_columns, check_level, check_number
+from ...checks import check_choice, check_columns, check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, number
 from ..result import Estimate, RowsResult, exact_binomial
@@ -182,6 +182,9 @@ def searched_rate(
     known = steps.dropna(subset=["met"])
     silent = steps[search].nunique() - known[search].nunique()
     for name, part in known.groupby(search, sort=False):
+        for flag, rate in zip(part.met, part[RATE], strict=True):
+            check_choice(f"met of {search} {name}", flag, (True, False))
+            check_number(f"{RATE} of {search} {name}", rate, 0, above=True)
         met = part.met.astype(bool)
         low, high = part[RATE][met].max(), part[RATE][~met].min()
         low, high = 0.0 if pd.isna(low) else float(low), inf if pd.isna(high) else float(high)

@@ -91,7 +91,7 @@ def compare_tails(
     """
     both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
     differences = []
-    for q, one, other in zip(at, both[0].estimates, both[1].estimates, strict=True):
+    for q, one, other in zip(both[0].quantiles, both[0].estimates, both[1].estimates, strict=True):
         value, low, high = difference(*((e.estimate, e.low, e.high) for e in (one, other)))
         naive = difference(*((tail.quantile(q), *tail.independent_interval(q, level)) for tail in (a, b)))
         differences.append(

@@ -19,7 +19,7 @@ from math import inf, isfinite, nan
 import numpy as np
 from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_level, check_resamples
 from ...errors import ParameterError
 from ...formatting import count, number
 from ..result import Estimate, Interval
@@ -187,6 +187,7 @@ class Tail:
             If there is no record, or the quantile or the level is not between 0 and 1.
         """
         q, level = order.check_quantile(q), check_level(level)
+        check_resamples(resamples, seed)
         if not self.n:
             raise ParameterError(f"{self.name} has no record.")
         value, effective_n = self.quantile(q), self.effective_n(q, level)

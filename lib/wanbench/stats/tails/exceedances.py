@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy import stats
@@ -49,7 +50,7 @@ class Parts:
     sizes : array
         Records in each.
     below : function
-        The number of records of each stretch with at most a latency.
+        The number of records of each stretch with at most a latency; one that can be pickled.
     """
 
     run: np.ndarray = field(repr=False)
@@ -139,5 +140,9 @@ def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:
     return Parts(
         np.concatenate(run),
         np.diff([*first, at]).astype(float),
-        lambda x: np.add.reduceat((values <= x).astype(float), first),
+        partial(_below, values, first),
     )
+
+
+def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:
+    return np.add.reduceat((values <= x).astype(float), first)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from ...checks import refusal
+from ...checks import check_columns, check_kind
 from ...errors import ParameterError
 from ...formatting import count
 from ..result import Estimate, Result
-from ..sizes import check_sizes
+from ..sizes import check_sizes, numbers
 from . import quantile_intervals as order
 from .distribution import Tail
 from .exceedances import Parts, parts_of
@@ -54,8 +55,8 @@ def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.9
     """
     Quantiles of a distribution with intervals; settings and errors are those of `Tail.estimate`.
     """
-    if not len(at):
-        raise refusal("at", at, "one quantile or more, such as 0.99")
+    check_kind("tail", tail, Tail)
+    at = order.check_quantiles(at)
     return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level, **settings) for q in at))
 
 
@@ -67,7 +68,8 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
     >>> tail.quantile(0.99), tail.n, tail.interval(0.5)
     (990.0, 1000, (469.0, 532.0))
     """
-    runs = tuple(np.asarray(run, dtype=float) for run in runs if len(run))
+    arrays = [numbers(f"a run of {name}", run) for run in check_kind("runs", runs, Iterable)]
+    runs = tuple(array for array in arrays if len(array))
     together = np.concatenate(runs) if runs else np.empty(0)
     if np.isnan(together).any():
         raise ParameterError(f"{name} has a latency that is NaN; allowed: numbers, infinite if lost.")
@@ -101,6 +103,9 @@ def of_benchmark(
     window_s : float
         Length of a window; the records are its rate times this.
     """
+    rate = "publish_records_per_s" if str(what).startswith("publish") else "consume_records_per_s"
+    check_columns("quantiles", quantiles, ["what", "window", "quantile", "latency_ms"])
+    check_columns("windows", windows, ["window", rate])
     rows = quantiles[quantiles.what == what]
     total = rows[rows.window.isna()].drop_duplicates("quantile").sort_values("quantile")
     rate = windows.publish_records_per_s if what.startswith("publish") else windows.consume_records_per_s
@@ -121,13 +126,7 @@ def of_benchmark(
         _curve(by_window[int(windows.window.iloc[k])], windows[maxima].iloc[k] if maxima else None)
         for k in used
     ]
-    parts = Parts(
-        np.zeros(len(used), dtype=int),
-        sizes[used],
-        lambda x: np.array(
-            [size * np.interp(x, *curve) for size, curve in zip(sizes[used], curves, strict=True)]
-        ),
-    )
+    parts = Parts(np.zeros(len(used), dtype=int), sizes[used], partial(_below, sizes[used], curves))
     return Tail(
         name,
         latencies[last],
@@ -135,6 +134,10 @@ def of_benchmark(
         parts=parts if used else None,
         resolution_ms=1.0 if what == "end to end" else 0.0,
     )
+
+
+def _below(sizes: np.ndarray, curves: list[tuple[np.ndarray, np.ndarray]], x: float) -> np.ndarray:
+    return np.array([size * np.interp(x, *curve) for size, curve in zip(sizes, curves, strict=True)])
 
 
 def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.ndarray]:

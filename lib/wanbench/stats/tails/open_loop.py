@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -79,13 +81,7 @@ def of_open_loop(
     values_us, counts = histograms.summed(seconds)
     sizes = np.array([counts.sum() for _, counts in seconds]) + n_lost
     used = np.flatnonzero(sizes > 0)
-    parts = Parts(
-        np.array(run)[used],
-        sizes[used],
-        lambda x: np.array(
-            [seconds[k][1][seconds[k][0] <= x * 1_000 + 1e-6].sum() for k in used], dtype=float
-        ),
-    )
+    parts = Parts(np.array(run)[used], sizes[used], partial(_below, [seconds[k] for k in used]))
     error_ms = float(rows.clock_error_ms.max()) if what == "end to end" else 0.0
     return Tail(
         name,
@@ -97,6 +93,10 @@ def of_open_loop(
         n_cut=n_cut,
         cautions=_cautions(loads, values_us, counts, error_ms),
     )
+
+
+def _below(seconds: list[tuple[np.ndarray, np.ndarray]], x: float) -> np.ndarray:
+    return np.array([counts[us <= x * 1_000 + 1e-6].sum() for us, counts in seconds], dtype=float)
 
 
 def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:

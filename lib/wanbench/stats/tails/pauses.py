@@ -170,7 +170,7 @@ def causes(
         raise ParameterError(
             f"{int(slow.sum())} of {len(slow)} seconds are slow; allowed: some, and not all: see slowest and over_ms."
         )
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(check_number("seed", seed, 0, whole=True))
     moved = [np.r_[0.0, random.uniform(0, second.max() + 1, shifts)] for _, second, *_ in trials]
     flags = _flags(trials, moved, len(seconds))
     shares = np.array([flags[:, slow].mean(axis=1), flags[:, ~slow].mean(axis=1)])

@@ -26,10 +26,11 @@ def percentiles(distributions: Sequence[Quantiles], *, note: str = "") -> go.Fig
 
     Lines are the whole distributions; points are quantiles with their intervals, triangles without upper limit.
     """
-    if not distributions:
-        raise ParameterError("distributions is empty; allowed: at least one.")
+    drawn = [each for each in distributions if len(each.tail.values_ms)]
+    if not drawn:
+        raise ParameterError("no distribution has a record that arrived; allowed: at least one.")
     figure, frames = go.Figure(), []
-    for k, result in enumerate(distributions):
+    for k, result in enumerate(drawn):
         colour, dash = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)], DASHES[k % len(DASHES)]
         x, y = _curve(result.tail)
         figure.add_scatter(

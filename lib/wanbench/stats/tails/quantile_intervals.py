@@ -8,6 +8,7 @@ are scaled up to the sample's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from math import ceil, floor, isnan, log, nan, sqrt
 
@@ -21,6 +22,14 @@ def check_quantile(q: float) -> float:
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q < 1:
         raise refusal("quantile", q, "a number between 0 and 1, such as 0.99")
     return float(q)
+
+
+def check_quantiles(at) -> list[float]:
+    """One quantile or several, as a list."""
+    found = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
+    if not found:
+        raise refusal("at", at, "one quantile or more, such as 0.99")
+    return [check_quantile(q) for q in found]
 
 
 def name(q: float) -> str:

@@ -13,14 +13,14 @@ between systems.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
 
-from ...checks import check_columns, refusal
+from ...checks import check_columns, check_kind, refusal
 from .distribution import Tail
 from .exceedances import Parts
 
@@ -47,7 +47,7 @@ class TailTrials:
     blocks: tuple[Hashable, ...] = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "tails", tuple(self.tails))
+        object.__setattr__(self, "tails", tuple(check_kind("tails", self.tails, Iterable)))
         object.__setattr__(self, "blocks", tuple(self.blocks) or tuple(range(len(self.tails))))
         if not self.tails or not all(isinstance(tail, Tail) and tail.n for tail in self.tails):
             raise refusal("tails", self.tails, "the Tail of each trial, one trial or more, each with records")
@@ -105,7 +105,7 @@ def merged(tails: Sequence[Tail], name: str) -> Tail:
         Parts(
             np.repeat(np.arange(len(parts)), [len(each.sizes) for each in parts]),
             np.concatenate([each.sizes for each in parts]),
-            lambda x: np.concatenate([each.below(x) for each in parts]),
+            partial(_below_in_all, parts),
         ),
         max(tail.resolution_ms for tail in tails),
         tuple(run for tail in tails for run in tail.runs) if all(tail.runs for tail in tails) else (),
@@ -116,8 +116,12 @@ def merged(tails: Sequence[Tail], name: str) -> Tail:
 
 def _whole(tail: Tail) -> Parts:
     """A trial with a known distribution only, as one stretch."""
-    return Parts(
-        np.zeros(1, dtype=int),
-        np.array([tail.n], dtype=float),
-        lambda x: np.array([tail.counts[tail.values_ms <= x].sum()]),
-    )
+    return Parts(np.zeros(1, dtype=int), np.array([tail.n], dtype=float), partial(_below, tail))
+
+
+def _below(tail: Tail, x: float) -> np.ndarray:
+    return np.array([tail.counts[tail.values_ms <= x].sum()])
+
+
+def _below_in_all(parts: Sequence[Parts], x: float) -> np.ndarray:
+    return np.concatenate([each.below(x) for each in parts])

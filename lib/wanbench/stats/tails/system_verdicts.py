@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_level, check_number
+from ...checks import check_kind, check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, number, percent
 from ..result import Estimate, RowsResult, text_table
@@ -151,10 +151,10 @@ def verdicts(
     rows : mapping
         Label of a row to the trials of a and b.
     """
-    level, quantiles = check_level(level), [at] if isinstance(at, float) else list(at)
+    level, quantiles = check_level(level), order.check_quantiles(at)
     check_number("margin", margin, 0, 1, above=True)
-    if not rows or not quantiles:
-        raise ParameterError("rows or at is empty; allowed: at least one row and one quantile.")
+    if not check_kind("rows", rows, Mapping):
+        raise ParameterError("rows is empty; allowed: at least one row.")
     found = [
         (label, a, b, *_row(label, a, b, q, margin, level))
         for label, (a, b) in rows.items()
@@ -207,6 +207,8 @@ def _verdict(ratio: float, p_differs: float, p_tied: float, alpha: float) -> str
 
 
 def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: float) -> tuple[dict, Estimate]:
+    check_kind("a", a, TailTrials)
+    check_kind("b", b, TailTrials)
     logs, notes = _log_ratios(a, b, q)
     reason = _too_few(a, b, q, len(logs))
     coarse = 0.0 if reason else _coarseness(a, b, q)

@@ -16,11 +16,11 @@ from math import isfinite, isnan, nan
 import numpy as np
 import pandas as pd
 
-from ...checks import check_columns, check_level, refusal
+from ...checks import check_columns, check_level, check_resamples, refusal
 from ...errors import ParameterError
 from ...formatting import count, number, quantity
 from ..result import Estimate, Interval, Result
-from ..sizes import check_sizes
+from ..sizes import check_sizes, numbers
 from . import arms as methods
 from .arms import Arm, Contrast
 from .series import fit_series
@@ -115,10 +115,7 @@ def compare_series(
     >>> bool(result.means.low < 2.25 < result.means.high), result.unit_of_replication
     (True, 'series')
     """
-    arrays = [np.asarray(values, dtype=float) for values in (a, b)]
-    for name, values in zip(names, arrays, strict=True):
-        if values.ndim != 1:
-            raise ParameterError(f"{name} has {values.ndim} dimensions; allowed: 1.")
+    arrays = [numbers(name, values) for name, values in zip(names, (a, b), strict=True)]
     frame = pd.DataFrame({"arm": np.repeat(list(names), [len(values) for values in arrays])})
     return compare_arms(frame.assign(**{value: np.concatenate(arrays)}), value, arms=names, **settings)
 
@@ -170,6 +167,7 @@ def compare_arms(
         If a column is missing, there are not two arms, an arm has no values, or a mean or median is not positive.
     """
     level = check_level(level)
+    check_resamples(resamples, seed)
     rows, left_out, names = _checked(observations, value, arm, arms, [run, time, block])
     sides = [_ordered(rows[rows[arm] == name], run, time) for name in names]
     kind, units, cautions = _units(sides, value, run, block)
@@ -234,18 +232,18 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(present):
         values = ", ".join(map(str, present)) or "none"
         raise refusal("arms", arms, f"two different values of column {arm}, which has {values}")
-    numbers = pd.to_numeric(observations[value], errors="coerce").astype("float64")
-    check_sizes(value, numbers)
+    found = pd.to_numeric(observations[value], errors="coerce").astype("float64")
+    check_sizes(value, found)
     reason = np.full(len(observations), None, dtype=object)
     for name in others:
         reason[observations[name].isna().to_numpy()] = f"without {name}"
-    reason[~np.isfinite(numbers.to_numpy())] = f"without {value}"
+    reason[~np.isfinite(found.to_numpy())] = f"without {value}"
     reason[~observations[arm].isin(names).to_numpy()] = "of another arm"
     out = reason != None  # noqa: E711  (of each element)
     left_out = observations[out].reset_index(drop=True)
     left_out = left_out.assign(reason=pd.Series(reason[out], dtype=object))
     used = observations[list(dict.fromkeys([value, arm, *others]))]
-    rows = used.assign(**{value: numbers})[~out].reset_index(drop=True)
+    rows = used.assign(**{value: found})[~out].reset_index(drop=True)
     for name in names:
         if not (rows[arm] == name).any():
             raise ParameterError(f"arm {name} has no row with {value}.")

@@ -7,7 +7,7 @@ Replaying the stored latencies checks the online alarms, and can try another det
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import nan
 
 import numpy as np
@@ -29,16 +29,7 @@ LEAST_H = 1.0
 """An hourly rate of false alarms is not given for less time: without any alarm, its interval reaches 3.7 and more."""
 AGREE_S = 0.01
 """Alarms closer than this count as equal: times are stored to microseconds, and windows are a hundred times longer."""
-SETTINGS = (
-    "method",
-    "learn_s",
-    "window_s",
-    "shift",
-    "false_alarms_per_h",
-    "weight",
-    "limit_ms",
-    "least_windows",
-)
+SETTINGS = tuple(each.name for each in fields(DetectorSettings))
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,7 +118,7 @@ def detection(
     check_number("recovery_s", recovery_s, 0, 86_400)
     runs = check_table("detection_runs", tables)
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
-    episodes, alarms, hours, left_out, agreed = [], [], 0.0, 0, []
+    episodes, alarms, hours, left_out, agreed, short = [], [], 0.0, 0, [], {}
     for run in runs[runs.began_at_s.notna()].to_dict("records"):
         own = {name: _of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
         recorded = recorded_settings(run)
@@ -139,6 +130,7 @@ def detection(
         else:
             offline = replay(own["detection_latencies"], settings, run["began_at_s"])
             found = [{"node_id": each.broker, "at_s": each.at_s, "ratio": each.ratio} for each in offline]
+        short |= dict.fromkeys((settings or recorded).cautions)
         begin_s = run["began_at_s"] + (settings or recorded).learn_s + 2 * (settings or recorded).window_s
         acted = _of(actions, run)
         mine, skipped = _episodes(acted, found, run, begin_s)
@@ -171,7 +163,7 @@ def detection(
         rows,
         frame,
         all(agreed) if agreed else None,
-        tuple(notes),
+        (*notes, *short),
     )  # fmt: skip
 
 

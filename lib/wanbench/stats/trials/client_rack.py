@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ...checks import check_columns, check_kind
 from ...errors import MissingDataError
 from ...formatting import number
 from ..lab.utilisation import KEY
@@ -99,6 +100,8 @@ def client_rack(
     MissingDataError
         If one of the three ways of reading was not measured, or not with the counters of all links.
     """
+    check_columns("trials", trials, [*KEY, "setting", "consumer_groups", "client_rack", "record_bytes"])
+    check_kind("rates", rates, TrialRates)
     own = trials[trials.consumer_groups.isin([0, trials.consumer_groups.max()])]
     rack = np.where(own.client_rack.isna(), LEADERS, RACK)
     own = own.assign(reading=np.where(own.consumer_groups == 0, NONE, rack))

@@ -19,7 +19,7 @@ from math import exp, inf, isfinite
 import numpy as np
 import pandas as pd
 
-from ...checks import check_level, check_number
+from ...checks import check_kind, check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, number, percent
 from ..result import Estimate, Result, text_table
@@ -181,7 +181,7 @@ def limits(
     """
     level = check_level(level)
     check_number("brokers", brokers, 1, whole=True)
-    rows = rates.rates
+    rows = check_kind("rates", rates, TrialRates).rates
     frame = rows.copy()
     frame["rtt_ms"] = rows.harmonic_rtt_ms.fillna(2 * rows.delay_ms)
     frame["batch_bytes_in_log"] = size = rows.batch_log_bytes.fillna(rows.batch_bytes.astype("float64"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ...checks import check_kind
 from ...errors import MissingDataError
 from ...formatting import count
 from ..lab.utilisation import KEY
@@ -91,7 +92,8 @@ def placement(
     MissingDataError
         If the run says nothing about replicas.
     """
-    rows = tables.get("placements")
+    check_kind("rates", rates, TrialRates)
+    rows = check_kind("tables", tables, Mapping).get("placements")
     rows = rates.part(rows) if rows is not None and len(rows) else None
     if rows is None or rows.empty:
         raise MissingDataError("the run has no placement of replicas.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ...checks import check_kind
 from ...errors import MissingDataError
 from ...formatting import count, number
 from ..lab.utilisation import KEY
@@ -92,7 +93,7 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     DataFrame
         run_id, test_id, attempt, host, busy, and a column for each of `ROLES`.
     """
-    metrics = tables.get("metrics")
+    metrics = check_kind("tables", tables, Mapping).get("metrics")
     rows = metrics if metrics is None else metrics[metrics.source == "processors"]
     if rows is None or rows.empty:
         raise MissingDataError(

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ... import tables as declared
-from ...checks import check_columns, check_number
+from ...checks import check_columns, check_number, check_table
 from ...errors import MissingDataError, ParameterError
 from ...formatting import count, number, quantity
 from ..lab.utilisation import KEY
@@ -64,6 +64,10 @@ COLUMNS = [
     *("mean_latency_ms", "max_latency_ms", "latency_by", "n_producers", "n_producer_errors"),
     "behind_s",
 ]
+REQUIRED = {
+    "tests": (*KEY, "outcome", "started_at_utc"),
+    "trials": ("run_id", "test_id", "setting", "producers"),
+}
 PARTS = ("rates", "seconds", "shares", "left_out")
 
 
@@ -297,9 +301,8 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
 
 def _given(tables) -> dict[str, pd.DataFrame]:
     """All tables; tables that were not given are empty."""
-    missing = [name for name in ("tests", "trials") if name not in tables]
-    if missing:
-        raise ParameterError(f"tables lack {', '.join(missing)}; given: {', '.join(map(str, tables))}.")
+    for name, columns in REQUIRED.items():
+        check_columns(name, check_table(name, tables), columns)
     return {name: tables[name] if name in tables else declared.from_rows(name, []) for name in NEEDED}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_choice, check_level, refusal
+from ...checks import FEWEST_RESAMPLES, check_choice, check_kind, check_level, refusal
 from ...errors import ParameterError
 from ...formatting import count, number
 from ..result import Estimate, Interval, Result, RowsResult
@@ -44,8 +44,6 @@ DRIFT = (
 DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
 RESAMPLES = 1_000
 """Resamples of the bootstrap of medians."""
-MEANS_ONLY = 2
-"""Resamples when medians are not needed: the bootstrap's minimum."""
 FLAT_OUT = (
     "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
     "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
@@ -199,9 +197,9 @@ def compare_links(
         check_choice("other_values", name, MEASURED)
         if name in trials and name != value and trials[name].notna().all() and (trials[name] > 0).all():
             own = _values_of_pairs(partners, trials, name)
-            comparison = _by_trial(trials, rates, name, names, level, seed, MEANS_ONLY)
+            comparison = _by_trial(trials, rates, name, names, level, seed, FEWEST_RESAMPLES)
             if len(own) > 1:
-                comparison = _paired(own, name, names, level, seed, comparison, MEANS_ONLY)
+                comparison = _paired(own, name, names, level, seed, comparison, FEWEST_RESAMPLES)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
             others[name] = _cautioned(comparison.means, (FLAT_OUT,) if flat_out else ())
     columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
@@ -222,6 +220,7 @@ def link_trials(
     if len(settings) != 2 or settings[0] == settings[1]:
         raise refusal("settings", settings, "two links")
     names = tuple(setting.strip("*").strip() or setting for setting in settings)
+    check_kind("rates", rates, TrialRates)
     measured, missing = (_linked(frame, settings, names) for frame in (rates.rates, rates.left_out))
     rows = measured.assign(nth=_positions(measured, missing))
     rows = rows[rows[value] > 0].reset_index(drop=True)

@@ -9,7 +9,7 @@ from math import isfinite, nan
 import numpy as np
 import pandas as pd
 
-from ...checks import check_choice
+from ...checks import FEWEST_RESAMPLES, check_choice
 from ...errors import ParameterError
 from ...formatting import count, number, span
 from ...stats.distance.straight_lines import fit_rtt, fit_throughput
@@ -120,7 +120,7 @@ def correlations(
         used = selected[(selected[column] > 0) & selected.distance_km.notna()]
         y = used[column].astype("float64")
         y = np.log10(y) if column == "throughput_bps" else y
-        pearson = fit(used, resamples=1).pearson
+        pearson = fit(used, resamples=FEWEST_RESAMPLES).pearson
         varies = len(used) > 2 and np.ptp(y) > 0 and np.ptp(used.distance_km) > 0
         r_rows = float(np.corrcoef(used.distance_km, y)[0, 1]) if varies else nan
         has_interval = pearson.n_regions >= FEWEST_FOR_INTERVAL
