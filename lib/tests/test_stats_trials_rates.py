@@ -327,7 +327,7 @@ def test_tables_may_be_missing():
     few = {name: rows[name] for name in ("tests", "trials", "producer_windows", "batches")}
     row = trial_rates(few).rates.iloc[0]
     assert row.batches_per_s == pytest.approx(100) and np.isnan(row.mean_rtt_ms)
-    with pytest.raises(ParameterError, match="lack trials"):
+    with pytest.raises(ParameterError, match="table trials is missing; there are tests"):
         trial_rates({"tests": rows["tests"]})
 
 
