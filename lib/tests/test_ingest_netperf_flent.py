@@ -141,7 +141,8 @@ def test_what_flent_computed_of_other_series_is_not_read():
     [
         ("", "a data file of flent, in JSON"),
         ("[" * 100_000, "a data file of flent, in JSON"),
-        ("[1]", "flent's metadata with SERIES_META, and raw_values"),
+        ("[1]", "a data file of flent, in JSON"),
+        ("{}", "flent's metadata with SERIES_META, and raw_values"),
         (json.dumps(SAMPLE | {"raw_values": {"TCP upload": [1]}}), "objects with a number val"),
         (json.dumps(SAMPLE | {"metadata": {"SERIES_META": {}}}), "a series in ms or Mbits/s"),
         (with_series(MEAN_VALUE="fast").decode(), "metadata as flent writes it"),

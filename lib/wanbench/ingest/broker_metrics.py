@@ -22,7 +22,7 @@ import pandas as pd
 from ..errors import RawDataError
 from .content import decoded, read_bytes
 from .exposition import NO_TIME, Samples
-from .json_values import Members
+from .json_values import Members, object_of_line
 from .rows import fitting
 
 SUFFIX = ".prom.txt"
@@ -111,12 +111,6 @@ def _of_scrape(scrape: Members) -> tuple[int, float, float, str | None]:
 
 
 def _members(path, line_number, line, word, expected) -> Members:
-    try:
-        if not line.startswith(word):
-            raise ValueError("another line")
-        content = json.loads(line[len(word) :])
-        if not isinstance(content, dict):
-            raise ValueError("no object")
-    except (ValueError, RecursionError):
-        raise RawDataError(path, line_number, line.decode("utf-8", "replace").strip(), expected) from None
-    return Members(path, line_number, content)
+    if not line.startswith(word):
+        raise RawDataError(path, line_number, line.decode("utf-8", "replace").strip(), expected)
+    return object_of_line(path, line_number, line[len(word) :], expected)

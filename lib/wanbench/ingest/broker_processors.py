@@ -8,14 +8,13 @@ changes when the process restarts.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pandas as pd
 
 from ..errors import RawDataError
 from .content import read_bytes
-from .json_values import Members
+from .json_values import object_of_line
 from .rows import fitting
 
 LARGEST_BYTES = 2**28
@@ -40,14 +39,14 @@ def read(path) -> dict[str, pd.DataFrame]:
         raise RawDataError(path, len(lines) + 1, "a line without an end", NEXT)
     if not lines:
         raise RawDataError(path, 1, "nothing", FIRST)
-    first = members(path, 1, lines[0], FIRST)
+    first = object_of_line(path, 1, lines[0], FIRST)
     about = {"node_id": first.count("node_id"), "host": first.text("host")}
     ticks = first.number("ticks_per_s", most=1e6)
     if None in (*about.values(), ticks) or not ticks:
         raise RawDataError(path, 1, lines[0].decode("utf-8", "replace"), FIRST)
     rows = []
     for number, line in enumerate(lines[1:], 2):
-        sample = members(path, number, line, NEXT)
+        sample = object_of_line(path, number, line, NEXT)
         at_s = sample.number("at_s", most=2**33)
         if at_s is None:
             sample.refuse(line.decode("utf-8", "replace")[:100], NEXT)
@@ -65,14 +64,3 @@ def read(path) -> dict[str, pd.DataFrame]:
         "source": "process",
     }
     return {"metrics": fitting(path, "metrics", columns | about)}
-
-
-def members(path, number, line, expected) -> Members:
-    """The JSON object of a line; RawDataError if it holds something else."""
-    try:
-        content = json.loads(line)
-        if not isinstance(content, dict):
-            raise ValueError("no object")
-    except (ValueError, RecursionError):
-        raise RawDataError(path, number, line.decode("utf-8", "replace")[:100], expected) from None
-    return Members(path, number, content)

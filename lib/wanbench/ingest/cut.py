@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 import pandas as pd
 
 from ..errors import RawDataError
 from .json_values import read_json
+from .kafka_load.times import is_time
 from .rows import core, fitting
-
-LATEST_S = 1e11
-"""Larger Unix seconds are milliseconds, or invalid."""
 
 
 def read(path) -> dict[str, pd.DataFrame]:
@@ -28,9 +24,9 @@ def read(path) -> dict[str, pd.DataFrame]:
     if set(content) != set(names):
         raise RawDataError(path, None, content, f"a JSON object with {', '.join(names)}")
     times = [content[name] for name in names]
-    if not all(isinstance(t, float | int) and not isinstance(t, bool) and abs(t) < LATEST_S for t in times):
+    if not all(map(is_time, times)):
         raise RawDataError(path, None, times, "Unix times in seconds")
     times = [float(t) for t in times]
-    if not all(isfinite(t) for t in times) or times != sorted(times):
+    if times != sorted(times):
         raise RawDataError(path, None, times, "times in the order of the commands")
     return {"cuts": fitting(path, "cuts", [dict(zip(names, times, strict=True))])}

@@ -9,18 +9,14 @@ and means of series are not read.
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
 import pandas as pd
 
 from ..errors import RawDataError
-from . import content
+from .json_values import read_objects
 from .rows import fitting
-
-MOST_BYTES = 200_000_000
-"""An hour of samples of all series has a few MB."""
 
 SINGLE = ("PingRunner", "IrttRunner")
 """flent's runners with one value per echo."""
@@ -33,18 +29,14 @@ def read(source) -> dict[str, pd.DataFrame]:
 
     RawDataError if it is not a data file of flent, or has no series of RTTs or rates.
     """
-    path, text = content.read_text(source, most_bytes=MOST_BYTES)
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RawDataError(
-            path, getattr(error, "lineno", None), error, "a data file of flent, in JSON"
-        ) from None
-    metadata = found.get("metadata") if isinstance(found, dict) else None
-    raw = found.get("raw_values") if isinstance(metadata, dict) else None
+    top = read_objects(source, "a data file of flent, in JSON")[0]
+    path, metadata = top.path, top.values.get("metadata")
+    raw = top.values.get("raw_values") if isinstance(metadata, dict) else None
     about = metadata.get("SERIES_META") if isinstance(raw, dict) else None
     if not isinstance(about, dict) or not all(isinstance(series, dict) for series in about.values()):
-        raise RawDataError(path, None, text[:80], "flent's metadata with SERIES_META, and raw_values")
+        raise RawDataError(
+            path, None, str(top.values)[:80], "flent's metadata with SERIES_META, and raw_values"
+        )
     rows: dict[str, list[dict]] = {"pings": [], "transfers": []}
     for name, series in about.items():
         values, unit = _values(path, name, raw.get(name, [])), series.get("UNITS")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from ..errors import RawDataError
 from . import iperf3_text
 from .content import read_text
 from .iperf3_documents import LARGEST_BYTES, WANTED, documents, has_json
@@ -54,6 +55,8 @@ def read(source) -> dict[str, list[dict]]:
         transfers += test.transfers(more)
         intervals += more
         first_stream = max((row["stream"] + 1 for row in more), default=first_stream)
+    if not transfers:
+        raise RawDataError(path, None, text.strip()[:80], iperf3_text.BEGINNING)
     return {"transfers": transfers, "intervals": intervals}
 
 

@@ -16,6 +16,7 @@ from ..errors import RawDataError
 from .kafka_load.lines import lines
 
 WANTED = "a line of iperf3's intervals or summaries"
+BEGINNING = "'Connecting to host', which begins each test"
 _N = r"[0-9]{1,15}(?:\.[0-9]{1,6})?"
 _LINE = re.compile(
     rf"\[ *+(?P<stream>[0-9]{{1,9}}|SUM)\](?:\[(?P<role>[TR]X)-C\])? ++(?P<start>{_N})- *+(?P<end>{_N}) ++sec ++"
@@ -78,8 +79,7 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
         elif " sec " in line and "Bytes" in line and (is_whole or line.endswith(("sender", "receiver"))):
             figures = _LINE.search(line)
             if test is None or figures is None:
-                expected = WANTED if test else "'Connecting to host', which begins each test"
-                raise RawDataError(path, number, line.strip(), expected)
+                raise RawDataError(path, number, line.strip(), WANTED if test else BEGINNING)
             test.add(figures)
         elif test:
             test.read(line)

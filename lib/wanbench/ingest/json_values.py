@@ -53,16 +53,27 @@ def read_objects(source, expected: str, *, bytes_per_value: int = 6) -> list[Mem
     path, text = read_text(source, most_bytes=LARGEST_BYTES)
     check_values(path, text, bytes_per_value)
     try:
-        try:
-            values = json.loads(text)
-        except json.JSONDecodeError:
-            values = [json.loads(line) for line in text.splitlines() if line.strip()]
+        values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RawDataError(path, None, error, expected) from None
+        try:
+            values = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, RecursionError):
+            raise RawDataError(path, getattr(error, "lineno", None), error, expected) from None
     values = values if isinstance(values, list) else [values]
     if not values or not all(isinstance(value, dict) for value in values):
         raise RawDataError(path, None, text.strip()[:80] or "an empty file", expected)
     return [Members(path, None, value) for value in values]
+
+
+def object_of_line(path, line_number: int, line: bytes, expected: str) -> Members:
+    """The object that a line holds; else a RawDataError."""
+    try:
+        content = json.loads(line)
+        if not isinstance(content, dict):
+            raise ValueError("no object")
+    except (ValueError, RecursionError):
+        raise RawDataError(path, line_number, line.decode("utf-8", "replace").strip(), expected) from None
+    return Members(path, line_number, content)
 
 
 class Members:

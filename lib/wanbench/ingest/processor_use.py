@@ -13,9 +13,9 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import RawDataError
-from .broker_processors import LARGEST_BYTES, MOST, members
+from .broker_processors import LARGEST_BYTES, MOST
 from .content import read_bytes
-from .json_values import read_json
+from .json_values import object_of_line, read_json
 from .rows import fitting
 
 FIRST = "JSON with host and ticks_per_s"
@@ -32,13 +32,13 @@ def read(path) -> dict[str, pd.DataFrame]:
     lines = content.split(b"\n")
     if lines.pop() or not lines:
         raise RawDataError(path, len(lines) + 1, "a file that is empty or ends within a line", FIRST)
-    first = members(path, 1, lines[0], FIRST)
+    first = object_of_line(path, 1, lines[0], FIRST)
     host, ticks_per_s = first.text("host"), first.number("ticks_per_s", most=1e6)
     if host is None or not ticks_per_s:
         first.refuse(lines[0].decode("utf-8", "replace")[:100], FIRST)
     rows, origin = [], None
     for number, line in enumerate(lines[1:], 2):
-        sample = members(path, number, line, NEXT)
+        sample = object_of_line(path, number, line, NEXT)
         at_s, machine = sample.number("at_s", most=2**33), sample.values.get("machine")
         used = {
             name: sample.members("programs").number(name, most=MOST)
