@@ -111,8 +111,9 @@ class DetectorSettings:
         if self.learn_s >= LONG_ENOUGH_S:
             return ()
         return (
-            f"the detector learned for {number(self.learn_s)} s only: with autocorrelated or stepped latencies it raised "
-            f"5 to 17 false alarms an hour after 10 s, and 0 to 0.7 after {LONG_ENOUGH_S:g} s, where 0.5 were allowed",
+            f"the detector learned for {number(self.learn_s)} s only: with autocorrelated or stepped latencies it "
+            f"raised 5 to 17 false alarms an hour after 10 s, and 0 to 0.7 after {LONG_ENOUGH_S:g} s, where 0.5 were "
+            "allowed",
         )
 
     @property
