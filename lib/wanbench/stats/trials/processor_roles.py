@@ -18,6 +18,7 @@ ALL, BUSY, INTERRUPTS, DRIVER = "all processors", "busy processors", "interrupts
 CLIENTS = (
     "open_loop_producer", "open_loop_consumer", "fault_producer", "fault_consumer", "iperf3",
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",
+    "io.openmessaging.benchmark.Benchmark", "io.openmessaging.benchmark.worker.BenchmarkWorker",
 )  # fmt: skip
 ROLE_OF = {"kafka.Kafka": "brokers", "keeper": "links"} | dict.fromkeys(CLIENTS, "clients")
 """Programs by name; every other program of the measurement is the harness: samplers, watchers, the driver."""
