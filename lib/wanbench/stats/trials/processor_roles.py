@@ -40,8 +40,8 @@ class ProcessorRoles(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        Per setting, the busiest first: `setting`, `trials`, `busy`, and a column for each of `ROLES`, as means over trials
-        of the percentage of all processors. "links" is the emulation of links, "kernel" interrupts that no process is
+        Per setting, the busiest first: `setting`, `trials`, and as means over trials of the percentage of all processors
+        `busy` and a column for each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is
         charged for, "harness" whatever else measures, "other" all other work, stolen time included.
     """
 
