@@ -40,9 +40,9 @@ class ProcessorRoles(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        Per setting, the busiest first: `setting`, `trials`, and as means over trials of the percentage of all processors
-        `busy` and a column for each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is
-        charged for, "harness" whatever else measures, "other" all other work, stolen time included.
+        Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, as means over trials, `busy`
+        and each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is charged for,
+        "harness" whatever else measures, "other" all other work, stolen time included.
     """
 
     TITLE = "Who used the processors, in % of all processors"
