@@ -40,7 +40,7 @@ class ProcessorRoles(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, as means over trials, `busy`
+        Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, means over trials, `busy`
         and each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is charged for,
         "harness" whatever else measures, "other" all other work, stolen time included.
     """
