@@ -83,7 +83,7 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
     trial = KafkaTrial(load, beside=beside, client_regions=("eu", "us", "asia"))
     files = trial.run(lab.host("us"), lab.host("eu"), tmp_path, "0001.1")
     kinds = {file.path.partition("/")[0] for file in files}
-    assert kinds == {"kafka_open_loop", "host_metrics", "links", "broker_metrics"}
+    assert kinds == {"kafka_open_loop", "host_metrics", "links", "broker_metrics", "processor_use"}
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/0001.1.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
     assert row["n_received_per_group_min"] == row["n_intended"] == 300
