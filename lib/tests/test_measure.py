@@ -145,7 +145,9 @@ def test_a_run_in_which_no_test_was_done_stays_open(tmp_path):
     def script(host, command):
         return Reply(b"", b"iperf3: broken\n", 1) if command[0] == "iperf3" else well(host, command)
 
-    with pytest.raises(LabError, match=r"12 of 12 tests failed.*iperf3: broken.*stays open: mend the cause"):
+    with pytest.raises(
+        LabError, match=r"12 of 12 tests failed.*iperf3: broken.*stays open: remove the cause"
+    ):
         go(tmp_path, ScriptedLab(REGIONS, script), retries=0)
     run = newest(tmp_path)
     assert not run.finished and run.events()[-1]["event"] == "interrupted"

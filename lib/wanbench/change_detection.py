@@ -62,8 +62,8 @@ class DetectorSettings:
     method : "cusum" or "ewma"
         A CUSUM finds a lasting shift of the stated size soonest; an EWMA is less tied to one size.
     learn_s : float
-        Duration of learning, from a broker's first latency on; nothing is detected in it. `cautions` speaks if it is
-        short.
+        Duration of learning, from a broker's first latency on; nothing is detected in it. If it is short, see
+        `cautions`.
     window_s : float
         Length of a window; the latencies of a broker in it become one value, their median.
     shift : float
