@@ -173,7 +173,9 @@ class _Session:
         self.number = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
         for earlier in before.attempts() if before else ():
             self.attempts[earlier.test_id] = max(self.attempts[earlier.test_id], earlier.attempt)
-            self.failures[earlier.test_id] += earlier.outcome == "failed" and not earlier.by_machine
+            self.failures[earlier.test_id] += earlier.outcome == "failed"
+            if earlier.by_machine:
+                self.failures[earlier.test_id] = 0
             self.last_round = max(self.last_round, earlier.round)
             if earlier.outcome == "done":
                 self.done.add(earlier.test_id)
