@@ -188,7 +188,7 @@ class OpenLoopSession:
         }
 
     def _most_led(self) -> int:
-        """Partitions of a topic that one broker leads, at most."""
+        """The largest number of partitions of one topic that a broker leads."""
         leaders = [Counter(part["leader"] for part in topic["partitions"]) for topic in self.made]
         return max(max(led.values()) for led in leaders)
 
