@@ -84,27 +84,26 @@ def send(settings: dict, topic: str, rate: float, seconds: float) -> dict:
 
 
 def librdkafka(bootstrap: str, idempotent: bool, **more) -> dict:
+    """Settings of a producer."""
     return {
         "bootstrap.servers": bootstrap, "acks": "all", "linger.ms": LINGER_MS, "batch.size": BATCH_BYTES,
         "socket.nagle.disable": True, "enable.idempotence": idempotent, IN_FLIGHT: 5, **more,
     }  # fmt: skip
 
 
-def say(rtt_ms, rate, client, used_s, acknowledged, seconds, p50_ms) -> None:
+def print_line(rtt_ms, rate, client, used_s, acknowledged, p50_ms, seconds) -> None:
+    """One line of the table."""
     per_record = f"{1e6 * used_s / acknowledged:8,.0f}" if acknowledged else "       -"
-    late = "-" if p50_ms is None else f"{p50_ms:,.0f}"
+    latency = "-" if p50_ms is None else f"{p50_ms:,.0f}"
     print(
         f"RTT {rtt_ms:5g} ms  {rate:6g} records/s  {client:28}  {used_s / seconds:6.3f} processors  {per_record} us a "
-        f"record  {acknowledged / seconds:7,.0f} acknowledged/s  p50 {late} ms",
+        f"record  {acknowledged / seconds:7,.0f} acknowledged/s  p50 {latency} ms",
         flush=True,
     )
 
 
-def report(rtt_ms, rate, client, found: dict, seconds) -> None:
-    say(rtt_ms, rate, client, found["used_s"], found["acknowledged"], seconds, found["p50_ms"])
-
-
 def run_send(settings: dict, topic: str, rate: float, seconds: float, enter=()) -> dict:
+    """`send` in a process of its own: its processor time, answers and median latency."""
     work = json.dumps({"settings": settings, "topic": topic, "rate": rate, "seconds": seconds})
     done = subprocess.run([*enter, sys.executable, __file__, "--send", work], capture_output=True, check=True)
     return json.loads(done.stdout)
@@ -126,7 +125,7 @@ def reproduce(seconds: float) -> int:
     ):
         settings = librdkafka(bootstrap, idempotent, **{IN_FLIGHT: in_flight})
         found = run_send(settings, "t", 100, seconds)
-        report(300, 100, name, found, seconds)
+        print_line(300, 100, name, *found.values(), seconds)
     return 0
 
 
@@ -152,11 +151,11 @@ def compare(asked) -> int:
                 for idempotent in (True, False):
                     word = "idempotent" if idempotent else "not idempotent"
                     found = run_send(librdkafka(bootstrap, idempotent), "t", rate, asked.seconds, enter)
-                    report(rtt_ms, rate, f"librdkafka, {word}", found, asked.seconds)
+                    print_line(rtt_ms, rate, f"librdkafka, {word}", *found.values(), asked.seconds)
                     start_s, _, _ = java(host, bootstrap, 1, rate, idempotent)
                     n = round(asked.seconds * min(rate, window_rate(rtt_ms)))
                     used_s, took_s, p50_ms = java(host, bootstrap, n, rate, idempotent)
-                    say(rtt_ms, rate, f"Java, {word}", max(used_s - start_s, 0), n, took_s, p50_ms)
+                    print_line(rtt_ms, rate, f"Java, {word}", max(used_s - start_s, 0), n, p50_ms, took_s)
     return 0
 
 

@@ -100,12 +100,17 @@ def test_the_ratio_as_it_comes_out_again():
 @pytest.mark.parametrize("claim", ["times", "more"])
 def test_a_ratio_measured_on_a_full_machine_decides_nothing(claim, busy, verdict):
     trials = pd.DataFrame(
-        {"setting": ["internet", "private"], "busy_percent": [86.0, busy], "reached": [0.92, 0.82]}
+        {
+            "setting": ["internet", "private"],
+            "busy_percent": [86.0, busy],
+            "reached": [0.92, 0.82],
+            "rate_bps": 1e9,
+        }
     )
     machine = ProcessorEffect(contrast(0.9, 0.8, 1.0), trials)
     row = tried(batches=contrast(1.87, 1.75, 2.0), machine=machine).loc[claim]
     assert row.rerun == verdict
-    assert ("processors were full (95 % busy) with private" in row.working) == (busy > 90)
+    assert ("processors were full with private" in row.working) == (busy > 90)
 
 
 def test_what_the_lab_was_set_to_is_no_verdict_on_the_source():

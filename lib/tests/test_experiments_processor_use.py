@@ -55,6 +55,18 @@ def test_a_foreign_program_has_no_name_outside_a_lab():
         process.wait()
 
 
+@pytest.mark.parametrize("name", ["processor_use", "processor_samples"])
+def test_it_ends_on_sigterm_after_one_more_sample(name):
+    path = program.__file__.replace("processor_use", name)
+    settings = {"interval_s": 600, "about": {}, "pid_file": "no/such/file"}
+    process = subprocess.Popen([sys.executable, path, json.dumps(settings)], stdout=subprocess.PIPE)
+    for _ in range(2):
+        process.stdout.readline()
+    process.terminate()
+    (last,) = process.communicate(timeout=60)[0].splitlines()
+    assert process.returncode == 0 and json.loads(last)["at_s"]
+
+
 def test_samples_of_this_machine_become_rows(tmp_path):
     (tmp_path / "hosts").mkdir()
     host = HereHost("eu", tmp_path / "hosts")
@@ -126,6 +138,10 @@ def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path)
     assert settings["max.in.flight.requests.per.connection"] == 10, (
         "five batches for each partition of a broker"
     )
+    session.load = KafkaOpenLoop(100, idempotence=True)
+    Producer(
+        session._producer_settings() | {"bootstrap.servers": "none"}
+    )  # librdkafka refuses more than five
     client = Producer(settings | {"bootstrap.servers": f"{broker.host}:{broker.port}"})
     answered = Counter()
     client.produce("t", b"first", partition=0, on_delivery=lambda error, _: answered.update([error is None]))

@@ -308,3 +308,10 @@ def test_text_of_the_numbers_that_a_spreadsheet_would_compute_is_quoted():
     assert lines == ["'=who,ms", "'=1+1,-1.5", "'+a,2", "'-b,3", "'@c,4", ",5", "-5,6", "a=b,7", ",8"]
     as_categories = pd.DataFrame(rows).astype({"who": "category"})
     assert theme.numbers(as_categories).splitlines()[1:] == lines[1:]
+
+
+def test_each_of_six_settings_has_its_own_mark_and_arms_keep_theirs():
+    names = [f"setting {n}" for n in range(6)]
+    assert len(set(theme.arm_marks(names).values())) == 6
+    marks = theme.arm_marks(["a", "private", "b", "internet"])
+    assert marks["internet"] == theme.ARMS["internet"] and len(set(marks.values())) == len(marks) == 4

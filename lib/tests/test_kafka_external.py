@@ -161,7 +161,7 @@ def test_nothing_secret_stands_anywhere(running, no_names, environment, tmp_path
         write_raw(tmp_path, "kafka_load", "a.txt", done.stdout + done.stderr, command=done.command, **times)
         manifest = [file.as_dict() for file in cluster.keep(tmp_path, "a")]
         (tmp_path / "manifest.json").write_text(json.dumps([manifest, cluster.describe()]))
-        private = [cluster.client_file(host), cluster.python_client_file(host)]
+        private = [cluster.client_file(host), cluster._open_clients().python(host)]
         assert {Path(path).stat().st_mode & 0o777 for path in private} == {0o600}
         assert all("zQ7marked" in Path(path).read_text() for path in private)
         cluster.delete_topic("marked")

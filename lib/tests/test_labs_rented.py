@@ -254,7 +254,7 @@ def test_what_has_no_readable_expiry_is_said_and_stays(monkeypatch, tmp_path, ca
     printed = capsys.readouterr().out
     assert (
         "unclear   host" in printed
-        and "1 resources have no readable expiry" in printed
+        and "1 resource without a readable expiry" in printed
         and "--all" in printed
     )
     assert sweep(estate, yes=True, everything=True, settle_s=0.0) == 0 and not estate.there

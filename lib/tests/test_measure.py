@@ -145,7 +145,9 @@ def test_a_run_in_which_no_test_was_done_stays_open(tmp_path):
     def script(host, command):
         return Reply(b"", b"iperf3: broken\n", 1) if command[0] == "iperf3" else well(host, command)
 
-    with pytest.raises(LabError, match=r"12 of 12 tests failed.*iperf3: broken.*stays open: mend the cause"):
+    with pytest.raises(
+        LabError, match=r"12 of 12 tests failed.*iperf3: broken.*stays open: remove the cause"
+    ):
         go(tmp_path, ScriptedLab(REGIONS, script), retries=0)
     run = newest(tmp_path)
     assert not run.finished and run.events()[-1]["event"] == "interrupted"
@@ -179,6 +181,18 @@ def test_failed_tests_of_a_finished_run_are_tried_again_on_request(tmp_path, cap
     assert again.folder == run.folder and again.finished and lab.opened == 1
     assert sorted(outcomes(again).values()) == [["done"]] * 9 + [["failed", "done"]] * 3
     assert go(tmp_path, lab, retries=0, retry_failed=True).finished and lab.opened == 1, "nothing has failed"
+
+
+def test_tests_that_the_machine_failed_when_tried_again_are_tried_once_more(tmp_path):
+    go(tmp_path, ScriptedLab(REGIONS, failing("aws:r-1", "ping", 10**9)), retries=0)
+
+    def full(host, command):
+        return Reply(b"", b"ping: write error: No space left on device\n", 2)
+
+    with pytest.raises(LabError, match="3 of 12 tests failed because of the machine"):
+        go(tmp_path, ScriptedLab(REGIONS, full), retries=0, retry_failed=True)
+    run = go(tmp_path, ScriptedLab(REGIONS), retries=0)
+    assert run.finished and "12 of 12 done, 0 failed" in str(run)
 
 
 def test_a_bug_is_not_taken_for_a_failed_test(tmp_path):

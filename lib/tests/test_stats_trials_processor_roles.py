@@ -60,6 +60,13 @@ def test_a_harness_that_burns_a_processor_is_a_caution():
     assert "The processors were busy for 95 % of the time (brokers 35 %, clients 50 %" in str(spinning)
 
 
+def test_a_warm_up_of_one_run_leaves_tests_of_other_runs():
+    other = tables({roles.BUSY: 1.0, "kafka.Kafka": 0.5})
+    given = {name: frame.assign(run_id="r2") for name, frame in other.items()}
+    warm_up = pd.DataFrame([{"run_id": "r", "test_id": "t", "block": None}])
+    assert roles.processor_roles(given | {"trials": warm_up}).rows.trials.tolist() == [1]
+
+
 def test_interrupts_charged_to_processes_count_once():
     used = {roles.BUSY: 1.0, roles.INTERRUPTS: 0.4, "keeper": 1.0}
     [row] = roles.by_trial(tables(used)).to_dict("records")

@@ -191,6 +191,16 @@ def test_a_demotion_shortly_before_the_end_of_a_slowness_is_no_test_of_demotion(
     )
 
 
+def test_demotion_in_every_episode_has_nothing_to_be_compared_with():
+    early = trial(
+        "4", "slow, demoted", 30, [(10, 18, 400.0)], [("slow", 1, 10.0, 18.0, 18.5)], leads=[(0, *WHOLE)], demotes=True,
+        alarms=[(1, 10.5)],
+    )  # fmt: skip
+    run = tables(QUIET, early)
+    found = study.degraded(study.trials(run), run)
+    assert found.demotions == {} and "“slow”: every episode was with it" in str(found)
+
+
 def test_demotion_is_held_against_the_same_slowness_without(made, measured):
     found = study.degraded(measured, made)
     by = found.rows.set_index("demotes")

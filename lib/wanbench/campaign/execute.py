@@ -173,7 +173,9 @@ class _Session:
         self.number = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
         for earlier in before.attempts() if before else ():
             self.attempts[earlier.test_id] = max(self.attempts[earlier.test_id], earlier.attempt)
-            self.failures[earlier.test_id] += earlier.outcome == "failed" and not earlier.by_machine
+            self.failures[earlier.test_id] += earlier.outcome == "failed"
+            if earlier.by_machine:
+                self.failures[earlier.test_id] = 0
             self.last_round = max(self.last_round, earlier.round)
             if earlier.outcome == "done":
                 self.done.add(earlier.test_id)
@@ -204,7 +206,7 @@ class _Session:
         because = "because of the machine" if self.done else "and none was done"
         error = LabError(
             f"{len(blamed)} of {len(self.plan.tests)} tests failed {because}, the last one for this reason: "
-            f"{' '.join(blamed[-1].reason.split()).rstrip('.')}. The run stays open: mend the cause and start again."
+            f"{' '.join(blamed[-1].reason.split()).rstrip('.')}. The run stays open: remove the cause and start again."
         )
         self.writer.record({"event": "interrupted", "reason": _reason(error)})
         raise error

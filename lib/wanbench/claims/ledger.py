@@ -33,6 +33,10 @@ VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)
 """What a test can say."""
 KINDS = {"own": "its own numbers", "rerun": "the re-run"}
 """What a verdict can rest on."""
+METHODS = {
+    "own": "a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
+    "rerun": "a claim is reproduced if the interval measured lies where its row says",
+}
 SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
 WAYS = {
@@ -235,7 +239,7 @@ class Audit(Result):
                 unit="claims",
                 n=sum(found.values()),
                 basis=count(sum(found.values()), "claim"),
-                method="a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
+                method=METHODS[kind],
                 assumption="What is published is what the source describes, and our run is a case of its claim",
             )
             for kind, words in KINDS.items()

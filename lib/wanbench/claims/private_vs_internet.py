@@ -37,8 +37,6 @@ ROUNDING_MS = 0.15
 """Largest rounding error of three times with one decimal each, added or subtracted."""
 JITTER = "jitter_ms"
 """The factor that varies the latency."""
-BUSY_PERCENT = 90.0
-"""Processors that are busier hold back what they measure: threads wait for them."""
 RATIOS = (Rule("batches", "times"), Rule("percent_more", "more"), Rule("packets", "packets"))
 RULES = (
     *RATIOS,
@@ -119,9 +117,8 @@ def private_vs_internet(
             claim="Of the links that were never at capacity, counted once per test, {} had packets waiting or dropped",
         )  # fmt: skip
         audit.note("never-full", f"{NO_VERDICT} {capacity.sentence}")
-    if machine is not None and machine.trials.busy_percent.max() > BUSY_PERCENT:
-        busy = machine.trials.loc[machine.trials.busy_percent.idxmax()]
-        full = f"processors were full ({number(busy.busy_percent, 0)} % busy) with {busy.setting}, which changes it."
+    if machine is not None and machine.full:
+        full = f"processors were full with {' and '.join(machine.full)}, which changes it."
         for rule in RATIOS:
             if (ratio := measured.pop(rule.measured, None)) is not None:
                 audit.rerun(rule.claim, UNDECIDED, f"{full} {ratio.sentence}", ratio)

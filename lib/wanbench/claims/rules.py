@@ -78,7 +78,7 @@ def near(value: float, margin: float) -> Bound:
 DIFFERS = Bound(
     lambda low, high: low > 1 or high < 1,
     lambda low, high: low >= 1 - MARGIN and high <= 1 + MARGIN,
-    f"Holds if the interval does not contain 1, fails if it lies within {percent(MARGIN)} of 1.",
+    f"Fails if the interval lies within {percent(MARGIN)} of 1; else holds if it does not contain 1.",
 )
 NEVER = Bound(
     lambda low, high: high < RARE,

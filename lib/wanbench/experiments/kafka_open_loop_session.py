@@ -44,7 +44,7 @@ QUEUE_RECORDS = 1_000_000
 IN_FLIGHT = 5
 """
 Requests in flight to a broker, the default of Kafka's own producers. Theirs hold a batch of each of its partitions,
-librdkafka's a batch of one, so it gets as many for each partition that a broker leads.
+librdkafka's a batch of one, so it gets as many for each partition that a broker leads; an idempotent one takes no more.
 """
 _RUN_S = 30.0
 
@@ -177,7 +177,8 @@ class OpenLoopSession:
             "queue.buffering.max.kbytes": QUEUE_KBYTES,
             "queue.buffering.max.messages": QUEUE_RECORDS,
             "socket.nagle.disable": True,  # as Kafka's own clients
-            "max.in.flight.requests.per.connection": IN_FLIGHT * self._most_led(),
+            "max.in.flight.requests.per.connection": IN_FLIGHT
+            * (1 if load.idempotence else self._most_led()),
             **dict(load.producer_settings),
             "acks": load.acks,
             "linger.ms": load.linger_ms,
@@ -187,7 +188,7 @@ class OpenLoopSession:
         }
 
     def _most_led(self) -> int:
-        """Partitions of a topic that one broker leads, at most."""
+        """The largest number of partitions of one topic that a broker leads."""
         leaders = [Counter(part["leader"] for part in topic["partitions"]) for topic in self.made]
         return max(max(led.values()) for led in leaders)
 

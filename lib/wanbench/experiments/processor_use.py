@@ -44,7 +44,7 @@ class ProcessorUse(Sampling):
     def __str__(self) -> str:
         return f"processor time by program every {self.interval_s:g} s"
 
-    def start(self, source: Host, target: Host, ending: ExitStack) -> tuple[list[Process], list[tuple]]:
+    def start(self, source: Host, target: Host, ending: ExitStack) -> tuple[dict[str, Process], list[tuple]]:
         machines: dict[str, Host] = {}
         for host in hosts_at_work(source, target):
             boot_id = host.run(["cat", str(_BOOT_ID)], timeout_s=_START_S, ok=None).stdout

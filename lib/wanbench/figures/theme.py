@@ -122,9 +122,11 @@ pio.templates[NAME] = _template()
 
 def arm_marks(names) -> dict[str, tuple[str, str]]:
     """The colour and the symbol of each arm or setting: those of `ARMS`, the others in order of appearance."""
-    rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in ARMS.values()]
-    others = [name for name in dict.fromkeys(map(str, names)) if name not in ARMS]
-    return ARMS | {name: rest[k % len(rest)] for k, name in enumerate(others)}
+    names = dict.fromkeys(map(str, names))
+    fixed = {name: ARMS[name] for name in names if name in ARMS}
+    rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in fixed.values()]
+    others = [name for name in names if name not in ARMS]
+    return fixed | {name: rest[k % len(rest)] for k, name in enumerate(others)}
 
 
 def colour(name: str) -> str:

@@ -2,7 +2,7 @@
 Read mtr's report (-r) and JSON (-j): the echoes of the last hop, the target, as a row of table pings.
 
 `from_region` is the host that ran mtr, `to_region` the target; a report does not name it, so its last hop stands for
-it. A target that never answered ("???") has no RTTs. The hops before it are not kept: routers answer at their leisure.
+it. A target that never answered ("???") has no RTTs. The hops before it are not kept: routers delay their own answers.
 """
 
 from __future__ import annotations

@@ -15,9 +15,8 @@ send call       the call that hands a message to the client, from its       ms, 
                 start to its return ("schedule")                            in Redpanda's fork
 ==============  ==========================================================  ==================================
 
-The latency of this library's probe is from the intended send to receipt, by wall clocks in nanoseconds, with nothing
-left out. Compare `wanbench.stats.tails.of_records` with since="sent" with the benchmark's end-to-end latency. Messages
-that could not be sent have no latency; column publish_errors_per_s counts them.
+The latency of an open-loop load (`kafka_open_loop`) is from the intended send to receipt, with nothing left out.
+Messages that could not be sent have no latency; column publish_errors_per_s counts them.
 
 Names of members are read in any case, with or without underscores; unknown members are ignored. Percentiles of windows
 are separate rows and are never combined.

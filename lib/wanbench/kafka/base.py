@@ -52,10 +52,6 @@ class BaseCluster(ABC):
         """Path, on that host, of a properties file for a Java client (--command-config); None if it needs none."""
         return self._open_clients().java(host)
 
-    def python_client_file(self, host: Host) -> str:
-        """Path, on that host, of a JSON file with keywords for kafka-python."""
-        return self._open_clients().python(host)
-
     def librdkafka_client_file(self, host: Host) -> str:
         """Path, on that host, of a JSON file with settings for confluent-kafka."""
         return self._open_clients().librdkafka(host)

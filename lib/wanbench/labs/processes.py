@@ -246,7 +246,7 @@ def _is_full(file):
 
 
 def _content(file):
-    return os.pread(file.fileno(), OUTPUT_BYTES, 0)
+    return os.pread(file.fileno(), min(os.fstat(file.fileno()).st_size, OUTPUT_BYTES), 0)
 
 
 def _now():

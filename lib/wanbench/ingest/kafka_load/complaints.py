@@ -1,7 +1,7 @@
 """
 Output of Kafka's tools other than figures: errors, warnings, stack traces, and lines of scripts.
 
-A line without figures counts as an error or warning if it has a log level, is an exception, speaks of a failure, or
+A line without figures counts as an error or warning if it has a log level, is an exception, names a failure, or
 looks like the tools' own figures, which could not be read. Any other line may be a script's: it does not count.
 """
 
@@ -57,7 +57,7 @@ _COUNTS = re.compile(
     r"not found|no such|segmentation)|records? sent|records/sec|MB/sec|Avg latency|Percentiles|(?:-?[\d.]+, ){4}",
     re.IGNORECASE,
 )
-"""A line of no known kind that counts: it speaks of a failure, or looks like figures."""
+"""A line of no known kind that counts: it names a failure, or looks like figures."""
 _OF_A_SCRIPT = re.compile(
     r"(?:\[[^\]]{1,80}\]|[\w.~:@/\\-]{1,80})?(?<!\d)[$#%>] |\++ |[=*#]{2,}|-{3,}|"
     r"(?:real|user|sys)\s+[\dm.,]+s?\s*$|[\d.]+user [\d.]+system "

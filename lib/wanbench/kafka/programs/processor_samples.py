@@ -16,7 +16,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 
 V1, V2 = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
@@ -71,18 +70,18 @@ def sample(pid_file: str) -> dict:
 
 
 def main() -> None:
-    """Sample until told to stop."""
-    settings, stopped = json.loads(sys.argv[1]), threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    """Sample until SIGTERM."""
+    settings, stopped = json.loads(sys.argv[1]), None
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # sigtimedwait takes it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     print(json.dumps({**settings["about"], "ticks_per_s": os.sysconf("SC_CLK_TCK")}), flush=True)
     due = time.monotonic()
     while True:
         print(json.dumps(sample(settings["pid_file"])), flush=True)
-        if stopped.is_set():
+        if stopped:
             return
         due = max(due + settings["interval_s"], time.monotonic())
-        stopped.wait(due - time.monotonic())
+        stopped = signal.sigtimedwait([signal.SIGTERM], max(due - time.monotonic(), 0))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ The first line is JSON with about, ticks_per_s and boot_id. Each further line is
 numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait, irq, softirq, steal, in ticks since boot);
 and programs, the ticks that each program has used since the first sample, by name: the main class of Java, the module
 of a Python program, otherwise the command. Where the lab holds all processes that it sees (the first one is its
-keeper), every program is named; elsewhere only Kafka's and this library's. On SIGTERM it samples once more and ends.
+keeper), every program is named; elsewhere only Kafka's, iperf3 and this library's. On SIGTERM it samples once more and
+ends.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections import Counter
 
-OURS = ("wanbench", "kafka", "openmessaging")
+OURS = ("wanbench", "kafka", "openmessaging", "iperf3")
 MACHINE = 8
 """Numbers of /proc/stat's first line that are kept; those after them are parts of the first two."""
 
@@ -68,8 +68,8 @@ class Programs:
         """Ticks by name. The first sample is the origin; what starts later counts from its start."""
         used: dict[tuple[str, str], int] = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
-            _, _, after = (stat := read(f"/proc/{pid}/stat")).rpartition(")")
-            fields = after.split()
+            stat = read(f"/proc/{pid}/stat")
+            fields = stat.rpartition(")")[2].split()
             if len(fields) < 20:
                 continue
             key, ticks = (pid, fields[19]), int(fields[11]) + int(fields[12])
@@ -84,9 +84,9 @@ class Programs:
 
 
 def main() -> None:
-    """Sample until told to stop."""
-    settings, stopped, programs = json.loads(sys.argv[1]), threading.Event(), Programs()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    """Sample until SIGTERM."""
+    settings, stopped, programs = json.loads(sys.argv[1]), None, Programs()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # sigtimedwait takes it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     boot_id = read("/proc/sys/kernel/random/boot_id").strip()
     first = {**settings["about"], "ticks_per_s": os.sysconf("SC_CLK_TCK"), "boot_id": boot_id}
@@ -96,10 +96,10 @@ def main() -> None:
         machine = [int(number) for number in read("/proc/stat").split("\n")[0].split()[1 : 1 + MACHINE]]
         line = {"at_s": time.time(), "machine": machine, "programs": programs.sample()}
         print(json.dumps(line), flush=True)
-        if stopped.is_set():
+        if stopped:
             return
         due = max(due + settings["interval_s"], time.monotonic())
-        stopped.wait(due - time.monotonic())
+        stopped = signal.sigtimedwait([signal.SIGTERM], max(due - time.monotonic(), 0))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ...errors import LabError
+from ...formatting import count
 from .estate import SETTLE_S, Estate, Resource, everywhere, take_down
 from .leases import FREE, HELD, UNKNOWN, forget, free_leases, is_of, lease_state
 from .tags import CAMPAIGN, EXPIRES, OWNER, expiry, is_expired
@@ -74,7 +75,7 @@ def sweep(
     ]
     if unclear:
         others.append(
-            f"{len(unclear)} resources have no readable expiry; `wanbench sweep --all` deletes them."
+            f"{count(len(unclear), 'resource')} without a readable expiry: `wanbench sweep --all` deletes them."
         )
     for each in sorted(there, key=lambda each: (each.run, each.region, each.kind, each.id)):
         tags = [each.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES)]

@@ -83,14 +83,6 @@ class Capacity(Result):
     TITLE = "Links, over all tests"
 
     @property
-    def never_full(self) -> bool:
-        """No window at capacity, and nothing known to be dropped by a queue."""
-        return bool(
-            (self.links.share_at_capacity == 0).all()
-            and (self.links.packets_queue_dropped.fillna(0) == 0).all()
-        )
-
-    @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The largest utilisation of a window."""
         one = [*KEY, "circuit"] if self.is_circuit else KEY

@@ -39,7 +39,7 @@ all pairs.
 FEW_BEYOND = 0.15
 """If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)."""
 SHARED_P = 0.05
-"""Residuals of the knee repel each other less than those of a line, so this is wrong in 5 of 100 surveys."""
+"""There is a caution if the p-value of Moran's I of residuals is below this: 5 false alarms in 100 surveys."""
 UNEVEN_SD = 0.15
 """
 Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3 %

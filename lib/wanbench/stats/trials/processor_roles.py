@@ -128,8 +128,8 @@ def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:
     tests = tables["tests"]
     if "trials" in tables:
         trials = tables["trials"]
-        warm_ups = trials.test_id[trials.block.isna()]
-        tests = tests[~tests.test_id.isin(warm_ups)]
+        warm_ups = pd.MultiIndex.from_frame(trials.loc[trials.block.isna(), ["run_id", "test_id"]])
+        tests = tests[~pd.MultiIndex.from_frame(tests[["run_id", "test_id"]]).isin(warm_ups)]
     joined = tests.loc[tests.outcome == "done", [*KEY, "setting"]].merge(machines, on=KEY)
     if joined.empty:
         raise MissingDataError("no test that counts has samples of who used the processors.")

@@ -77,7 +77,7 @@ class ProcessorEffect(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of the slope, and the settings that the machine slowed down."""
+        """First the settings that the machine slowed down, one each; then those of the slope."""
         means = self._means()
         notes = tuple(
             f"processors were full ({number(means.busy_percent[name], 0)} % busy) with {name}, which reached "
@@ -98,7 +98,7 @@ class ProcessorEffect(Result):
             low=-inf if over in self.full else ratio.low,
             high=inf if of in self.full else ratio.high,
             ends=None,
-            warnings=(*self.cautions, *ratio.warnings),
+            warnings=(*self.cautions[: len(self.full)], *ratio.warnings),
         )
 
 

@@ -105,6 +105,8 @@ class Degraded(RowsResult):
                 )
             elif name in self.demotions:
                 effects.append(self.demotions[name].sentence)
+            elif (name, False) not in self.arms:
+                effects.append(f"Demotion was not tested under “{name}”: every episode was with it.")
             else:
                 effects.append(
                     f"Demotion was not tested under “{name}”: it was in force for "
