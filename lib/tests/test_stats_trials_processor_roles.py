@@ -60,6 +60,12 @@ def test_a_harness_that_burns_a_processor_is_a_caution():
     assert "busy 95 % of the time: brokers 35 %, clients 50 %" in str(spinning)
 
 
+def test_busy_is_never_less_than_what_programs_used():
+    """The kernel times programs exactly, but samples the busy time of a processor at its ticks, which miss bursts."""
+    [row] = roles.by_trial(tables({roles.BUSY: 0.5, "kafka.Kafka": 0.6, "keeper": 0.2})).to_dict("records")
+    assert row["busy"] == pytest.approx(40) == pytest.approx(sum(row[name] for name in roles.ROLES))
+
+
 def test_interrupts_charged_to_processes_count_once():
     used = {roles.BUSY: 1.0, roles.INTERRUPTS: 0.4, "keeper": 1.0}
     [row] = roles.by_trial(tables(used)).to_dict("records")
