@@ -205,6 +205,11 @@ def test_demotion_is_held_against_the_same_slowness_without(made, measured):
     [ratio] = found.estimates
     assert ratio.estimate == pytest.approx(1 / 20, rel=0.01) and ratio.n == 1
     assert (by.led_late[True], by.led_after[True]) == (0, 1)
+    phases = [
+        f"{found.of('slow', on, phase).written}" for phase in ("early", "return") for on in (True, False)
+    ]
+    cost = "In the first half it is {} against {}, just after the slowness {} against {}.".format(*phases)
+    assert cost in found.sentence
     assert "no interval" in found.cautions[0] and "goes from 20.0 ms, undisturbed, to 400 ms in" in str(found)
     assert by.late_demoted[True] == 1 and not by.misnamed.any() and "named" not in str(found)
     assert len(found.figure().data) == 4
