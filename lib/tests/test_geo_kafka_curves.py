@@ -102,6 +102,9 @@ def test_restarts_between_settings_are_cautioned_where_others_share_one():
     assert "how replicas fetch: brokers were restarted" in str(found)
     apart = [row for row in rows if row["setting"] in ("baseline", "f")]
     assert RESTARTED not in str(curves(rates(apart)).of("replica_fetching"))
+    about = {"quantity": "q", "claim": "It is {}"}
+    pooled, own = (found.ratio("f", "baseline", **about, pooled=each) for each in (True, False))
+    assert RESTARTED in pooled.warnings and RESTARTED not in own.warnings  # it warns of the pooled scatter
 
 
 def test_settings_decide_and_not_names():

@@ -271,7 +271,8 @@ class Curves(Result):
             about["assumption"] = "Trials are independent, apart from what those of a block have in common"
             notes += () if alone.method else ("no interval: a setting has fewer than two trials to compare",)
         ends = {"low": alone.low, "high": alone.high}
-        return replace(one, **about, **ends, method=method, warnings=(*one.warnings, *notes))
+        kept = [text for text in one.warnings if pooled or text != RESTARTED]
+        return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
 
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
