@@ -256,6 +256,17 @@ def test_the_claims_get_what_was_measured(made, measured):
     assert study.evidence(both, other_clients=("new", "restart"))["roll_clients"].estimate == pytest.approx(2)
 
 
+def test_restarts_of_one_trial_share_its_undisturbed_p99_and_so_count_as_one(measured):
+    plain = study.restarts(measured)
+    alone = study.evidence(plain, roll="restart")
+    assert alone["roll"].n == 1 and np.isnan(alone["roll"].low) and alone["roll"].basis == "1 trial"
+    rows = claims.rolling_and_degraded(**alone).table().set_index("claim")
+    assert rows.rerun["disruptive"] == "undecided" and "two trials or episodes" in rows.working["disruptive"]
+    again = plain.rows.assign(block=2, p99_ms=lambda rows: 1.01 * rows.p99_ms)
+    two = study.evidence(replace(plain, rows=pd.concat([plain.rows, again])), roll="restart")["roll"]
+    assert two.n == 2 and two.estimate == pytest.approx(1.01**0.5 * alone["roll"].estimate) and two.low > 0
+
+
 def test_newly_started_brokers_are_warmed_up_before_the_next_trial():
     load = KafkaOpenLoop(100, warmup_s=2)
     kinds = {"many": {"kind": "restart", "load": {"warmup_s": 10}}, "few": {"kind": "kill", "for_s": 1}}
