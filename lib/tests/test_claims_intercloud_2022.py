@@ -104,4 +104,4 @@ def test_a_correlation_of_the_published_rows_is_not_judged_by_the_interval_of_an
     """The rows are the source's own, so r either rounds to the printed number or does not."""
     row = audit.table().set_index("claim").loc[claim]
     assert np.isnan(row.low) and np.isnan(row.high) and "interval" not in row.working
-    assert row.verdict in ("reproduced", "not reproduced")
+    assert row.own in ("reproduced", "not reproduced")

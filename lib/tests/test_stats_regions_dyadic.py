@@ -48,7 +48,7 @@ def test_a_ratio_has_the_jackknifes_of_regions_and_of_pairs():
 
 def test_resampled_sums_equal_the_loop_over_drawn_regions():
     first, second, x, _ = loose_pairs()
-    weights = dyadic.region_weights(9, 5, seed=1)
+    weights = dyadic.region_weights(9, 40, seed=1)
     assert (weights.sum(axis=1) == 9).all()
     values = dict(zip(zip(first, second, strict=True), x, strict=True))
     for row, total in zip(weights, dyadic.weighted_sums(weights, x[:, None], first, second), strict=True):

@@ -41,7 +41,7 @@ METHODS = ("cusum", "ewma")
 FEWEST = 20
 """Windows of a baseline: fewer cannot tell autocorrelation from chance."""
 LONG_ENOUGH_S = 60.0
-"""With this baseline false alarms kept to the allowed rate in simulation; with 10 s, 5 to 17 came an hour."""
+"""A shorter baseline raised ten times the allowed false alarms in simulation."""
 MOST_PHI = 0.9
 """A larger autocorrelation cannot be learned from a baseline of minutes."""
 SMALLEST_SPREAD = 0.02
@@ -62,8 +62,7 @@ class DetectorSettings:
     method : "cusum" or "ewma"
         A CUSUM finds a lasting shift of the stated size soonest; an EWMA is less tied to one size.
     learn_s : float
-        Duration of learning, from a broker's first latency on; nothing is detected in it. `cautions` speaks if it is
-        short.
+        Duration of learning, from a broker's first latency on; nothing is detected in it.
     window_s : float
         Length of a window; the latencies of a broker in it become one value, their median.
     shift : float
@@ -112,9 +111,9 @@ class DetectorSettings:
         if self.learn_s >= LONG_ENOUGH_S:
             return ()
         return (
-            f"the detector learned for {number(self.learn_s)} s only: where latencies are autocorrelated or the load "
-            f"steps, such a baseline raised 5 to 17 false alarms an hour where 0.5 were allowed; {LONG_ENOUGH_S:g} s "
-            "raised 0 to 0.7",
+            f"the detector learned for {number(self.learn_s)} s only: with autocorrelated or stepped latencies it "
+            f"raised 5 to 17 false alarms an hour after 10 s, and 0 to 0.7 after {LONG_ENOUGH_S:g} s, where 0.5 were "
+            "allowed",
         )
 
     @property

@@ -16,7 +16,8 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno is not None:  # without a number, the file's name would take the place of the message
+            error.filename = error.filename or str(path)
         raise
 
 

@@ -18,6 +18,7 @@ ALL, BUSY, INTERRUPTS, DRIVER = "all processors", "busy processors", "interrupts
 CLIENTS = (
     "open_loop_producer", "open_loop_consumer", "fault_producer", "fault_consumer", "iperf3",
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",
+    "io.openmessaging.benchmark.Benchmark", "io.openmessaging.benchmark.worker.BenchmarkWorker",
 )  # fmt: skip
 ROLE_OF = {"kafka.Kafka": "brokers", "keeper": "links"} | dict.fromkeys(CLIENTS, "clients")
 """Programs by name; every other program of the measurement is the harness: samplers, watchers, the driver."""
@@ -39,9 +40,9 @@ class ProcessorRoles(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        Per setting, means over its trials of the percentages of all processors of the machine: `setting`, `trials`,
-        `busy`, and a column for each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process
-        is charged for, "harness" whatever else measures, "other" all other work, stolen time included.
+        Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, means over trials, `busy`
+        and each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is charged for,
+        "harness" whatever else measures, "other" all other work, stolen time included.
     """
 
     TITLE = "Who used the processors, in % of all processors"
@@ -49,12 +50,15 @@ class ProcessorRoles(RowsResult):
     @property
     def sentence(self) -> str:
         """The busiest setting by role, and the least busy one."""
-        top = self.rows.loc[self.rows.busy.idxmax()]
+        top, least = self.rows.iloc[0], self.rows.iloc[-1]
         by_role = ", ".join(f"{role} {number(top[role], 0)} %" for role in ROLES)
-        where = f"With {top.setting}" if len(self.rows) > 1 else "On average"
-        least = self.rows.busy.min()
-        rest = f" The least busy setting kept them busy {number(least, 0)} %." if len(self.rows) > 1 else ""
-        return f"{where} the processors were busy {number(top.busy, 0)} % of the time: {by_role}.{rest}"
+        busy = f"busy for {number(top.busy, 0)} % of the time ({by_role})"
+        if len(self.rows) == 1:
+            return f"The processors were {busy}."
+        return (
+            f"With “{top.setting}” the processors were {busy}; that is the most of {len(self.rows)} settings. With "
+            f"“{least.setting}” they were busy for {number(least.busy, 0)} %, the least."
+        )
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -132,7 +136,7 @@ def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:
     groups = joined.groupby("setting", sort=False)
     rows = groups[["busy", *ROLES]].mean()
     rows.insert(0, "trials", groups.size())
-    return ProcessorRoles(rows.reset_index())
+    return ProcessorRoles(rows.reset_index().sort_values("busy", ascending=False, ignore_index=True))
 
 
 def _by_role(used: dict[str, float]) -> dict[str, float]:
