@@ -138,9 +138,6 @@ class Degraded(RowsResult):
             row |= {PHASES[phase]: self.of(name, demotes, phase).spelled for phase in PHASES}
             for phase in ("late", "after"):
                 row[f"back, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
-            row["p99 beyond it for"] = median_of(
-                own.back_s, own.back_censored, level=self.level, quantity="", claim="{}"
-            ).spelled
             columns[label(name, demotes)] = row
         return pd.DataFrame(columns).rename_axis("").reset_index()
 
