@@ -91,7 +91,7 @@ def test_a_claim_with_two_quantities_needs_both():
 
 
 def test_the_working_says_what_a_verdict_lacks():
-    for about, text in (({"n": 1}, "two episodes or more"), ({"level": 0.75}, "an interval at 95 %")):
+    for about, text in (({"n": 1}, "two trials or episodes"), ({"level": 0.75}, "an interval at 95 %")):
         audit = ledger.Audit("001-geo-kafka", CLAIMS["001-geo-kafka"])
         rule = rules.Rule("rpo", "rpo", rules.NEVER)
         rules.try_rules(audit, (rule,), {}, {"rpo": estimate(0, 0, 0.01, **about)})

@@ -11,6 +11,7 @@ from geo_trials import one_at_a_time, rates, trial
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
 from wanbench.stats.trials.against_baseline import RESTARTED
 from wanbench.studies.geo_kafka import curves, evidence
+from wanbench.studies.geo_kafka.curves import UNEQUAL
 from wanbench.studies.geo_kafka.factor_columns import level_labels, with_settings
 
 FACTORS = {
@@ -102,6 +103,9 @@ def test_restarts_between_settings_are_cautioned_where_others_share_one():
     assert "how replicas fetch: brokers were restarted" in str(found)
     apart = [row for row in rows if row["setting"] in ("baseline", "f")]
     assert RESTARTED not in str(curves(rates(apart)).of("replica_fetching"))
+    about = {"quantity": "q", "claim": "It is {}"}
+    pooled, own = (found.ratio("f", "baseline", **about, pooled=each) for each in (True, False))
+    assert RESTARTED in pooled.warnings and RESTARTED not in own.warnings  # it warns of the pooled scatter
 
 
 def test_settings_decide_and_not_names():
@@ -160,6 +164,16 @@ def test_settings_that_do_not_scatter_alike_are_cautioned():
         values = 1e7 * np.exp(rng.normal(0, noise, 6))
         rows += [trial(name, bps, partitions=partitions) for bps in values]
     assert "have unequal scatter" in str(curves(rates(rows)))
+
+
+def test_no_verdict_rests_on_one_scatter_for_settings_that_do_not_scatter_alike():
+    alike, rows = curves(rates(one_at_a_time(FACTORS))), one_at_a_time(FACTORS, noise=0.01)
+    rows += [trial("wild", 1e8 * (0.6, 1.0, 1.6)[b - 1], block=b, linger_ms=0.0) for b in (1, 2, 3)]
+    apart = curves(rates(rows))
+    assert "pooled" in evidence(alike, LINKS)["batches"].method
+    assert "own pairs within blocks" in evidence(apart, LINKS)["batches"].method
+    assert UNEQUAL in apart.of("partitions").range.warnings and UNEQUAL not in str(apart)
+    assert UNEQUAL not in alike.of("partitions").range.warnings
 
 
 def test_blocks_that_cannot_be_told_from_settings_are_left_out():

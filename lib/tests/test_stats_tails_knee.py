@@ -59,6 +59,15 @@ def test_a_level_curve_has_no_knee():
     assert found.figure().layout.meta is not None
 
 
+def test_a_curve_that_falls_before_it_rises_is_not_said_to_stay_level():
+    rates, logs = np.array([40.0, 70, 100, 130, 190]), np.log([106.0, 75, 63, 70, 192])
+    found = knee_of(StepCurve(0.99, rates, (1, 2, 3), np.stack([logs - 0.03, logs, logs + 0.03]), 15))
+    assert found.where == "none" and "does not rise" not in str(found)
+    assert "the last step has 1.8 times that of the first, and 3.0 times the lowest, at 100 records/s" in str(
+        found
+    )
+
+
 def test_a_knee_at_an_end_is_said_to_be_there():
     last = tails.knee(stepped(lambda rate: 20 if rate < 4_000 else 200), 0.5)
     assert last.where == "between the last two steps" and last.knee.low <= 2_000 and last.knee.high >= 4_000
@@ -132,6 +141,17 @@ def test_a_rate_that_no_step_is_shown_to_meet_is_not_established():
     rate = best_rate_of(curve, 100.0).rate
     assert isnan(rate.estimate) and (rate.low, rate.high) == (0, 160)
     assert "cannot be estimated" in rate.sentence and "below 160 records/s" in rate.warnings[-1]
+
+
+def test_a_rate_below_which_a_step_exceeds_the_objective_is_not_established():
+    rates, logs = np.array([40.0, 70, 100, 130, 190]), np.log([106.0, 75, 63, 70, 192])
+    curve = StepCurve(0.99, rates, (1, 2, 3), np.stack([logs - 0.01, logs, logs + 0.01]), 15)
+    rate = best_rate_of(curve, 100.0).rate
+    assert isnan(rate.estimate) and (rate.low, rate.high) == (0, 190)
+    assert "at 40 records/s p99 exceeds the objective, though not at a higher rate" in rate.warnings[-1]
+    second = StepCurve(0.99, rates, (1, 2, 3), curve.logs[:, [1, 0, 2, 3, 4]], 15)
+    rate = best_rate_of(second, 100.0).rate
+    assert isnan(rate.estimate) and (rate.low, rate.high) == (40, 190)
 
 
 def test_a_bound_by_the_first_or_last_step_allows_for_the_scatter_of_blocks():

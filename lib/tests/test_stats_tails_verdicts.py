@@ -97,6 +97,12 @@ def test_verdicts_of_a_table_hold_together():
     found = tails.verdicts(pairs, 0.5).rows
     alone, together = (found[c].isin(["better", "worse"]).sum() for c in ("verdict_alone", "verdict"))
     assert alone <= 8 and together == 0
+    single = found[found.verdict_alone.isin(["better", "worse"])]
+    assert (
+        len(single)
+        and (single.reason == single.verdict_alone + " if it were the only row, not with all rows").all()
+    )
+    assert not single.reason.str.contains("contains both 1").any()
 
 
 def test_systems_without_a_common_block_are_not_compared():

@@ -67,6 +67,12 @@ def test_a_warm_up_of_one_run_leaves_tests_of_other_runs():
     assert roles.processor_roles(given | {"trials": warm_up}).rows.trials.tolist() == [1]
 
 
+def test_busy_is_never_less_than_what_programs_used():
+    """The kernel times programs exactly, but samples the busy time of a processor at its ticks, which miss bursts."""
+    [row] = roles.by_trial(tables({roles.BUSY: 0.5, "kafka.Kafka": 0.6, "keeper": 0.2})).to_dict("records")
+    assert row["busy"] == pytest.approx(40) == pytest.approx(sum(row[name] for name in roles.ROLES))
+
+
 def test_interrupts_charged_to_processes_count_once():
     used = {roles.BUSY: 1.0, roles.INTERRUPTS: 0.4, "keeper": 1.0}
     [row] = roles.by_trial(tables(used)).to_dict("records")

@@ -136,6 +136,13 @@ def test_too_few_processors_are_said_with_how_many_it_would_take():
     assert (
         "too few" in found.sentence and "Processors needed: small 2.8" in found.sentence
     )  # 2.4, and 0.4 of all else
+    assert (
+        "at most 50 % of the processors were busy" in found.sentence
+        and "may carry no more" not in found.sentence
+    )
+    trials.trials["machine_busy"] = 0.97
+    full = study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
+    assert "may carry no more messages" in full and "were busy" not in full
     with pytest.raises(MissingDataError, match="HostMetrics"):
         study.enough_processors(trials, {}, brokers=3)
 

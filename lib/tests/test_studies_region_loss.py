@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -200,6 +201,13 @@ def test_settings_beside_each_other_name_only_what_differs(disasters, lost, reco
         and "2 other settings lost none; there all writes stopped for 2.9 to at least 10.0 s"
         in compared.sentence
     )
+
+
+def test_a_single_other_setting_is_named(found):
+    items = tuple(each for each in found if each.setting in ("cut", "kill"))
+    two = replace(found, items=items)
+    compared = region_loss.compare_settings(two, outages.losses(two), outages.recovery(two))
+    assert "“kill” lost 0 of" in compared.sentence and "other setting" not in compared.sentence
 
 
 def test_a_partition_that_was_out_until_healing_in_one_episode_is_named_beside_the_median():

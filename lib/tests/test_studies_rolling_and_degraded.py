@@ -215,6 +215,11 @@ def test_demotion_is_held_against_the_same_slowness_without(made, measured):
     [ratio] = found.estimates
     assert ratio.estimate == pytest.approx(1 / 20, rel=0.01) and ratio.n == 1
     assert (by.led_late[True], by.led_after[True]) == (0, 1)
+    phases = [
+        f"{found.of('slow', on, phase).written}" for phase in ("early", "return") for on in (True, False)
+    ]
+    cost = "In the first half it is {} against {}, just after the slowness {} against {}.".format(*phases)
+    assert cost in found.sentence
     assert "no interval" in found.cautions[0] and "goes from 20.0 ms, undisturbed, to 400 ms in" in str(found)
     assert by.late_demoted[True] == 1 and not by.misnamed.any() and "named" not in str(found)
     assert len(found.figure().data) == 4
@@ -259,6 +264,17 @@ def test_the_claims_get_what_was_measured(made, measured):
     }
     assert study.differ_in_clients(rolls) == ("new", "restart")
     assert study.evidence(both, other_clients=("new", "restart"))["roll_clients"].estimate == pytest.approx(2)
+
+
+def test_restarts_of_one_trial_share_its_undisturbed_p99_and_so_count_as_one(measured):
+    plain = study.restarts(measured)
+    alone = study.evidence(plain, roll="restart")
+    assert alone["roll"].n == 1 and np.isnan(alone["roll"].low) and alone["roll"].basis == "1 trial"
+    rows = claims.rolling_and_degraded(**alone).table().set_index("claim")
+    assert rows.rerun["disruptive"] == "undecided" and "two trials or episodes" in rows.working["disruptive"]
+    again = plain.rows.assign(block=2, p99_ms=lambda rows: 1.01 * rows.p99_ms)
+    two = study.evidence(replace(plain, rows=pd.concat([plain.rows, again])), roll="restart")["roll"]
+    assert two.n == 2 and two.estimate == pytest.approx(1.01**0.5 * alone["roll"].estimate) and two.low > 0
 
 
 def test_newly_started_brokers_are_warmed_up_before_the_next_trial():

@@ -1,5 +1,6 @@
 """The study of two systems' tails, on simulated trials with a known answer."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -126,6 +127,15 @@ def test_verdicts_are_those_that_were_made(by_rate):
     assert by_rate.steps[-1].ratio.low < 1.5**6 / 1.5 < by_rate.steps[-1].ratio.high
     assert by_rate.steps[2].kept_up == (False, True)
     assert "plain fell behind in at least one trial at 2,500, 4,000, 5,500 records/s" in str(by_rate)
+
+
+def test_a_curve_with_its_lowest_point_inside_says_so(by_rate):
+    steps = [
+        replace(step, b=replace(step.b, estimate=ms))
+        for step, ms in zip(by_rate.steps, (100.0, 60.0, 70.0, 90.0, 200.0), strict=True)
+    ]
+    said = replace(by_rate, steps=steps).sentence
+    assert "near goes from 100.0 ms to 200 ms, lowest at 1,500 (60" in said and said.count("lowest") == 1
 
 
 def test_the_table_has_the_layout_of_the_source(by_rate):

@@ -53,7 +53,8 @@ def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
     ----------
     **measured
         The quantities of `RULES` and `SHOWN` that were measured (`studies.rolling_and_degraded.evidence`); an episode,
-        such as one broker's restart, is the unit of replication.
+        such as one broker's restart, is the unit of replication, and a trial where the quantity is p99 over that
+        undisturbed, which the episodes of a trial share.
 
     Raises
     ------

@@ -30,7 +30,7 @@ NO_VERDICT = "Re-run, without a verdict:"
 def too_little(estimate: Estimate) -> str:
     """Why an estimate decides nothing; "" if it can decide."""
     if estimate.n < FEWEST:
-        return "A verdict takes two episodes or more."
+        return "A verdict takes two trials or episodes or more."
     return f"A verdict takes an interval at {percent(LEVEL)}." if estimate.level < LEVEL else ""
 
 

@@ -51,7 +51,8 @@ class BestRate(RowsResult):
     Attributes
     ----------
     rate : Estimate
-        In records/s; NaN if no step is shown to meet the objective, or all do.
+        In records/s; NaN if no step is shown to meet the objective, all do, or a step below the rate is shown to fail
+        it.
     rows : DataFrame
         Per step: `rate_records_per_s`, `n`, `met` (trials that met the objective), `share_met` with `low`, `high`
         (Clopper & Pearson 1934), `latency_ms` (geometric mean). Of searches, per search: `search`, `met_records_per_s`,
@@ -109,7 +110,8 @@ def best_rate_of(
             f"{order.name(curve.q)} of a trial at {at} records/s is that of a lost record, which counts as the slowest "
             "that arrived in any trial",
         )
-    low, high = ends(value, student(level, r) * error) if isfinite(value) else (nan, nan)
+    early = curve.rates[(curve.mean - _half_widths(curve, level) > goal) & (x < value)]
+    low, high = ends(value, student(level, r) * error) if isfinite(value) and not len(early) else (nan, nan)
     if isfinite(low):
         # between two steps the curve is known only to rise
         above = int(np.searchsorted(x, value))
@@ -120,12 +122,18 @@ def best_rate_of(
             high
         )
         bound = f"is {' and '.join(ends_known)} records/s" if ends_known else "has no limit"
-        if isfinite(value):
+        if len(early):
+            at = ", ".join(number(rate, 0) for rate in early)
+            why = (
+                f"at {at} records/s {order.name(curve.q)} exceeds the objective, though not at a higher rate"
+            )
+        elif isfinite(value):
             why = "without one of the blocks, the curve does not cross the objective within the steps"
         else:
             why = f"{'every' if curve.mean[-1] <= goal else 'no'} step meets the objective"
         notes += (f"{why}: by the intervals of single steps the rate {bound}",)
-        value = value if low else nan  # no step is shown to meet the objective
+        # no step is shown to meet the objective, or one below the rate is shown to fail it
+        value = value if low and not len(early) else nan
     about = {
         "of": "a typical trial",
         "basis": f"{count(r, 'block')} of {count(len(x), 'step')}",
@@ -138,12 +146,16 @@ def best_rate_of(
 
 def _by_steps(curve: StepCurve, goal: float, level: float) -> tuple[float, float]:
     """The last step up to which all meet the objective by their intervals, and the first from which on all fail it."""
-    r = len(curve.blocks)
-    half = student(level, r) * curve.logs.std(axis=0, ddof=1) / r**0.5
+    half = _half_widths(curve, level)
     within = int(np.cumprod(curve.mean + half <= goal).sum())
     beyond = int(np.cumprod((curve.mean - half > goal)[::-1]).sum())
     low = float(curve.rates[within - 1]) if within else 0.0
     return low, float(curve.rates[-beyond]) if beyond else inf
+
+
+def _half_widths(curve: StepCurve, level: float) -> np.ndarray:
+    r = len(curve.blocks)
+    return student(level, r) * curve.logs.std(axis=0, ddof=1) / r**0.5
 
 
 def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:

@@ -39,7 +39,7 @@ from an even rise, or from scatter.
 """
 WITHOUT = {
     "unknown": f"it needs {MIN_STEPS} steps at which it is known",
-    "none": "it does not rise",
+    "none": "it is not level and then at least twice as high",
     "before the first step": "it rises from the first step on",
 }
 """Where there is no knee, and why."""
@@ -94,8 +94,12 @@ class Knee(Result):
             )
         span = f"{self.curve.rates[0]:,.0f} to {self.curve.rates[-1]:,.0f} records/s"
         if self.where == "none":
-            rise = exp(self.curve.mean[-1] - self.curve.mean[0])
-            return f"There is no knee of {name} from {span}: the last step has {rise:.2g} times that of the first."
+            rises, lowest = np.exp(self.curve.mean[-1] - self.curve.mean), int(self.curve.mean.argmin())
+            over = f", and {number(rises[lowest], 1)} times the lowest, at {self.curve.rates[lowest]:,.0f} records/s"
+            return (
+                f"There is no knee of {name} from {span}: the last step has {rises[0]:.2g} times that of the first"
+                f"{over if 0 < lowest < len(rises) - 1 else ''}."
+            )
         if self.where == "before the first step":
             first = f"{self.curve.rates[0]:,.0f} records/s"
             return (

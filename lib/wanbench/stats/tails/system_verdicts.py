@@ -174,6 +174,8 @@ def verdicts(
     ]
     open_ = (table.verdict == VERDICTS[-1]) & (table.reason == "")
     table.loc[open_, "reason"] = "the interval contains both 1 and ratios beyond the margin"
+    single = open_ & (table.verdict_alone != VERDICTS[-1])
+    table.loc[single, "reason"] = table.verdict_alone + " if it were the only row, not with all rows"
     _, a, b = found[0][:3]
     return Verdicts(
         table.drop(columns=["p_differs_alone", "p_tied_alone"]),

@@ -146,7 +146,9 @@ def _by_role(used: dict[str, float]) -> dict[str, float]:
         if name not in (ALL, BUSY, INTERRUPTS):
             roles[ROLE_OF.get(name, "harness")] += seconds
     # The kernel may charge interrupts to the process that they interrupt, so only what is left over is its own.
-    left = max(busy - sum(roles.values()), 0.0)
+    # The kernel times programs exactly, but samples the busy time of a processor at its ticks, which miss bursts.
+    busy = max(busy, sum(roles.values()))
+    left = busy - sum(roles.values())
     roles["kernel"] = min(used.get(INTERRUPTS, 0.0), left)
     roles["other"] = left - roles["kernel"]
     return {"busy": 100 * busy / total} | {role: 100 * seconds / total for role, seconds in roles.items()}

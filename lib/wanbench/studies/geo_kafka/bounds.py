@@ -118,6 +118,7 @@ class Bounds(Result):
         rows = text_table(self.table())
         heads = {
             "n_trials": "trials",
+            "limits": "lowest bound",
             "busy_percent": "busy %",
             "iowait_percent": "iowait %",
             "fullest_link": "full",

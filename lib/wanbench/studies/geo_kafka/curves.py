@@ -22,6 +22,7 @@ from ...stats.trials.against_baseline import (
     PAIRS,
     RESTARTED,
     SINGLE,
+    UNEQUAL_BELOW,
     WELCH,
     AgainstBaseline,
     against_baseline,
@@ -31,6 +32,7 @@ from ...stats.trials.scalability import Scalability, fit_scalability
 from . import factor_columns
 
 VALUE = "throughput_bps"
+UNEQUAL = "settings scatter unequally, and the interval takes one scatter for all, so it may be too narrow"
 CHOSEN = "the best level was chosen from the same trials, which makes it look better than it is"
 
 
@@ -171,6 +173,11 @@ class Curves(Result):
         return self.frame[self.frame.cell.isin(self.of(factor).levels.cell)]
 
     @property
+    def is_unequal(self) -> bool:
+        """Whether settings are shown to scatter unequally."""
+        return self.compared.equal_spread_p < UNEQUAL_BELOW
+
+    @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The range of each curve, the widest first."""
         return tuple(sorted((one.range for one in self.curves.values()), key=lambda one: -one.estimate))
@@ -179,7 +186,7 @@ class Curves(Result):
     def cautions(self) -> tuple[str, ...]:
         """Trials not in use, unequal scatter, restarts, and those of the estimates."""
         restarted = [one.label for one in self.curves.values() if RESTARTED in one.range.warnings]
-        others = [text for text in super().cautions if text != RESTARTED]
+        others = [text for text in super().cautions if text not in (RESTARTED, UNEQUAL)]
         others += [f"{', '.join(restarted)}: {RESTARTED}"] if restarted else []
         out = f"{count(self.n_out, 'trial')} without throughput or block not in use"
         return tuple(dict.fromkeys([*([out] if self.n_out else []), *self.compared.notes, *others]))
@@ -265,13 +272,15 @@ class Curves(Result):
         methods = (SINGLE,) if pooled else (PAIRS, WELCH)
         alone = next((other for other in one.others if other.method in methods), Interval(""))
         if pooled:
+            notes += (UNEQUAL,) if self.is_unequal else ()
             method = one.method.partition("; largest |t|")[0] + "; Student's t, for this comparison alone"
         else:
             method = f"least squares of the logarithm; {alone.method or 'no interval'}"
             about["assumption"] = "Trials are independent, apart from what those of a block have in common"
             notes += () if alone.method else ("no interval: a setting has fewer than two trials to compare",)
         ends = {"low": alone.low, "high": alone.high}
-        return replace(one, **about, **ends, method=method, warnings=(*one.warnings, *notes))
+        kept = [text for text in one.warnings if pooled or text != RESTARTED]
+        return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
 
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:

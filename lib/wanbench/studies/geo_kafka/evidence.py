@@ -45,7 +45,13 @@ def evidence(
     found = {}
     for name, (of, over, quantity) in tries.items():
         try:
-            found[name] = curves.ratio(of, over, quantity=quantity, claim=f"Throughput, {quantity}, is {{}}")
+            found[name] = curves.ratio(
+                of,
+                over,
+                quantity=quantity,
+                claim=f"Throughput, {quantity}, is {{}}",
+                pooled=not curves.is_unequal,
+            )
         except MissingDataError:  # not measured, so the claim stays open
             continue
     if fewest == 1 and "producers_gain" in found:

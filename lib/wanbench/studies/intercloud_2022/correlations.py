@@ -73,7 +73,7 @@ class Correlations(Result):
             f"{name} against distance ({first.selection}): r = {number(first.r_rows, R_DECIMALS)} over "
             f"{count(int(first.n_rows), 'row')}, where r = {self.claimed:g} is claimed. Of "
             f"{count(len(self.rows), 'selection')} of rows the nearest is r = {number(closest.r_rows, R_DECIMALS)} "
-            f"({closest.selection}). The claim is reproduced by {matches or 'none of them'}."
+            f"({closest.selection}). To the claimed value round: {matches or 'none of them'}."
         )
 
     def table(self) -> pd.DataFrame:

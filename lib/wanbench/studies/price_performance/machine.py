@@ -50,17 +50,18 @@ class Machine(RowsResult):
                 f"of brokers, {number(most.others, 1)} for clients and all else). So where quotas are "
                 "full, they limit the brokers, not the machine."
             )
-        used = (
-            f"Brokers used {number(short.used.min(), 1)} to {number(short.used.max(), 1)} processors of quotas of "
-            f"{number(short.quotas.min(), 1)} to {number(short.quotas.max(), 1)}. "
-            if short.used.notna().any()
-            else ""
-        )
+        share, full = (short.used + short.others).max() / self.processors, FULL["machine_busy"][1]
         needs = ", ".join(f"{row.setting} {number(row.needed, 1)}" for row in short.itertuples())
+        so = (
+            f"But brokers used less, and at most {number(100 * share, 0)} % of the processors were busy: they were not "
+            "full."
+            if share < full
+            else "Such a size may carry no more messages here than one with a smaller quota, and then tie with it or "
+            "look dearer than it is."
+        )
         return (
-            f"{there}, too few for every size to use its whole quota beside clients and all else. Processors needed: "
-            f"{needs}. {used}Such a size may carry no more messages here than one with a smaller quota, and then "
-            "tie with it or look dearer than it is."
+            f"{there}, too few for every size to use its whole quota beside clients and all else, with "
+            f"{number(100 * full, 0)} % of them busy at most. Processors needed: {needs}. {so}"
         )
 
     def shown(self) -> pd.DataFrame:

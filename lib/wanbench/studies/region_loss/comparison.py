@@ -57,8 +57,9 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """Loss and outage of the first setting and of each that lost records; the other settings together."""
+        """Loss and outage of the first setting and of each that lost records; several others together."""
         told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
+        told = self.settings if len(told) == len(self.settings) - 1 else told
         parts = []
         for name in told:
             outage, worst = (self.recovered.of(name, each).spelled for each in ("writes", "writes_partition"))
@@ -71,10 +72,9 @@ class Comparison(Result):
         if others:
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
-            times = f"{low.estimate:.1f} to {limit}{high.estimate:.1f} s" if len(others) > 1 else high.spelled
             parts.append(
-                f"{count(len(others), 'other setting')} lost none; there all writes stopped for {times}, those to the "
-                f"worst partition at worst for {self._longest(names)}."
+                f"{len(others)} other settings lost none; there all writes stopped for {low.estimate:.1f} to "
+                f"{limit}{high.estimate:.1f} s, those to the worst partition at worst for {self._longest(names)}."
             )
         return " ".join(parts)
 

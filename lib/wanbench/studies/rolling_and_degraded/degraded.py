@@ -24,6 +24,8 @@ PHASES = {
     "return": "just after it",
     "after": "after that",
 }
+PRICE = ("early", "return")
+"""The phases in which demotion moves leaders, which costs latency."""
 SETTLE_S = 1.0
 """Time after a broker has recovered, and leads again if demoted, until latency counts as "after"."""
 LEAST_DEMOTED = 0.5
@@ -92,8 +94,8 @@ class Degraded(RowsResult):
     @property
     def sentence(self) -> str:
         """
-        By kind: p99 undisturbed and in the second half without demotion, and the effect of demotion, or that it was not
-        tested. In how many episodes a healthy broker was named.
+        By kind: p99 undisturbed and in the second half without demotion, and the effect of demotion then and before and
+        after, or that it was not tested. In how many episodes a healthy broker was named.
         """
         effects = []
         for name, demotes in self.arms:
@@ -104,7 +106,11 @@ class Degraded(RowsResult):
                     f"Without demotion, p99 goes from {before}, undisturbed, to {late} in the second half of “{name}”."
                 )
             elif name in self.demotions:
-                effects.append(self.demotions[name].sentence)
+                on, off = ([self.of(name, arm, each).written for each in PRICE] for arm in (True, False))
+                effects.append(
+                    f"{self.demotions[name].sentence} In the first half it is {on[0]} against {off[0]}, just after the "
+                    f"slowness {on[1]} against {off[1]}."
+                )
             elif (name, False) not in self.arms:
                 effects.append(f"Demotion was not tested under “{name}”: every episode was with it.")
             else:
@@ -134,9 +140,6 @@ class Degraded(RowsResult):
             row |= {PHASES[phase]: self.of(name, demotes, phase).spelled for phase in PHASES}
             for phase in ("late", "after"):
                 row[f"back, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
-            row["p99 beyond it for"] = median_of(
-                own.back_s, own.back_censored, level=self.level, quantity="", claim="{}"
-            ).spelled
             columns[label(name, demotes)] = row
         return pd.DataFrame(columns).rename_axis("").reset_index()
 

@@ -12,10 +12,8 @@ from ...formatting import count
 from ...stats.outages.bounds import median_of, share_of
 from ...stats.result import Estimate, Result
 from ...stats.trials.means import half_width, ratio_estimate
-from .degraded import LEAST_DEMOTED, METHOD, Degraded
+from .degraded import LEAST_DEMOTED, Degraded
 from .restarts import Restarts
-
-EPISODES = "Episodes are independent and alike; those of a trial share its undisturbed p99, whose error is not included"
 
 
 def evidence(
@@ -48,7 +46,9 @@ def evidence(
         made["demotion"] = slowed.demotions.get(kind)
         far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
         made["link_disturbed"] = _ratio(
-            far.early_ms / far.before_ms, "p99 on disturbed links, over that undisturbed"
+            _by_trial(far.early_ms / far.before_ms, far),
+            "p99 on disturbed links, over that undisturbed",
+            "trial",
         )
     if found is not None:
         made["degraded_found"] = found.share
@@ -88,7 +88,10 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     spikes = int((rows.back_s > 0).sum())
     worst = float(rows.worst_ms.max() / 1e3)
     return {
-        "roll": _ratio(rows.p99_ms / rows.undisturbed_p99_ms, "p99 of a controlled restart, over that undisturbed"),
+        "roll": _ratio(
+            _by_trial(rows.p99_ms / rows.undisturbed_p99_ms, rows),
+            "p99 of a controlled restart, over that undisturbed", "trial",
+        ),
         "roll_spikes": share_of(
             spikes, len(rows), unit_name="restart", quantity="controlled restarts with p99 beyond its earlier interval",
             claim="p99 was beyond its earlier interval in {} of the controlled restarts",
@@ -111,12 +114,15 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= LEAST_DEMOTED)]
     return {
         "degraded": _ratio(
-            without.early_ms / without.before_ms, "p99 while a processor or links are slowed, over that undisturbed"
+            _by_trial(without.early_ms / without.before_ms, without),
+            "p99 while a processor or links are slowed, over that undisturbed", "trial",
         ),
         "degraded_fenced": _share(
             without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
         ),
-        "demotion_rest": _ratio(early.late_ms / early.before_ms, "p99 after demotion, over that undisturbed"),
+        "demotion_rest": _ratio(
+            _by_trial(early.late_ms / early.before_ms, early), "p99 after demotion, over that undisturbed", "trial"
+        ),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
         "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
         "demotion_min": median_of(
@@ -126,8 +132,15 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     }  # fmt: skip
 
 
-def _ratio(values: pd.Series, quantity: str) -> Estimate | None:
-    """The geometric mean of ratios over episodes; None if one is unknown or infinite."""
+def _by_trial(ratios: pd.Series, rows: pd.DataFrame) -> pd.Series:
+    """The geometric mean of each trial: its episodes share one undisturbed p99, whose error they have in common."""
+    return ratios.groupby(rows.block).apply(
+        lambda own: float(np.exp(np.log(own.to_numpy(dtype=float)).mean()))
+    )
+
+
+def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate | None:
+    """The geometric mean of ratios over episodes or trials; None if one is unknown or infinite."""
     ratios = values.to_numpy(dtype=float)
     if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
         return None
@@ -135,8 +148,9 @@ def _ratio(values: pd.Series, quantity: str) -> Estimate | None:
     half = float(half_width(logs, 0.95))
     return ratio_estimate(
         float(logs.mean()), half, quantity=quantity, claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}", n=len(logs),
-        basis=count(len(logs), "episode"), method=METHOD, assumption=EPISODES,
-        warnings=() if isfinite(half) else ("no interval: a single episode",),
+        basis=count(len(logs), unit), method=f"t on the logarithm of the ratio, {unit} by {unit}",
+        assumption=f"{unit.capitalize()}s are independent and alike",
+        warnings=() if isfinite(half) else (f"no interval: a single {unit}",),
     )  # fmt: skip
 
 

@@ -76,7 +76,10 @@ class Restarts(RowsResult):
     def cautions(self) -> tuple[str, ...]:
         """Few restarts, and intervals that are wider or open."""
         level = min(each.level for each in self.estimates)
-        few = f"few restarts: intervals from the smallest to the largest hold {percent(level)}"
+        few = (
+            f"few restarts: intervals from the smallest to the largest hold {percent(level)}; restarts of a trial "
+            "share its undisturbed p99, whose error is not included"
+        )
         gone = self.rows[np.isinf(self.rows.worst_ms.astype(float))]
         lost = f"records were never received in {count(len(gone), 'restart')}: they count as slower than all others"
         unknown = {

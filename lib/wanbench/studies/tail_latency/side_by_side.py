@@ -125,14 +125,23 @@ class SideBySide(Result):
                 f"{self.unit}: too few or too short trials ({most} of each at most)."
             )
         if len(self.steps) > 1:
-            first, last = self.steps[0], self.steps[-1]
+            first, last, (a, b) = self.steps[0], self.steps[-1], self.names
             grown = [
-                f"{name} goes from {_value(one)} to {_value(other)}"
-                for name, one, other in zip(self.names, (first.a, first.b), (last.a, last.b), strict=True)
+                f"{name} goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
+                for name, *ones in (
+                    (a, *(step.a for step in self.steps)),
+                    (b, *(step.b for step in self.steps)),
+                )
             ]
             span = f"{number(first.step)} to {number(last.step)} {self.unit}"
             text += f" From {span} that of {' and that of '.join(grown)}."
         return text
+
+    def _lowest(self, ones: list[Estimate]) -> str:
+        """The lowest step, if it is neither the first nor the last."""
+        low = min(range(len(ones)), key=lambda k: ones[k].estimate if isfinite(ones[k].estimate) else inf)
+        inside = 0 < low < len(ones) - 1
+        return f", lowest at {number(self.steps[low].step)} ({ones[low].written})" if inside else ""
 
     @property
     def unit(self) -> str:
