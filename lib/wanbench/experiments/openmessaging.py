@@ -39,15 +39,12 @@ class OpenMessaging:
     delay" is the lateness of that send; end-to-end latency counts from the producer's time stamp in whole milliseconds
     of both hosts' wall clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
 
-    It uses Kafka's Java clients, KafkaOpenLoop uses librdkafka. With several requests in flight their
-    latencies differ: at 200 records/s of 1 kB over 20, 40 and 60 ms, acks "all", both sending to the
-    partitions round-robin, with Kafka's default of five, the median end to end was 371 and 375 ms for Java,
-    144 and 157 ms for librdkafka (``python benchmarks/openmessaging.py --in-turn --blocks 2``). With one
-    in flight no difference was seen: 129 and 160 ms against 154 and 154 ms (the same with
-    ``--in-flight 1``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). The
-    likely reason: a broker processes one request of a connection at a time
-    (https://kafka.apache.org/protocol), with acks "all" for as long as replication takes, so the Java
-    producer's small requests wait for one another. Compare systems by one engine only.
+    It uses Kafka's Java clients, KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen: at
+    200 records/s of 1 kB over 20, 40 and 60 ms, acks "all", the median end to end was 129 and 160 ms for Java, 154 and
+    154 ms for librdkafka (``python benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks 2``; from two runs
+    each, the ratio of means is only known to lie between 0.3 and 4.1). With several in flight a broker processes one
+    request of a connection at a time (https://kafka.apache.org/protocol), with acks "all" for as long as replication
+    takes, so requests wait for one another. Compare systems by one engine only.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from ..kafka.programs import processor_use
 from ..labs.base import Host, Process
 from ..labs.programs import program_command
 from ..runs import RawFile, write_raw
-from .base import ended_with, keep
+from .base import keep
 from .sampling import LONGEST_S, Sampling, file_part, hosts_at_work
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -63,18 +63,15 @@ class ProcessorUse(Sampling):
     def end(self, started, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         processes, own_times = started
         own_times.append(_own_time())
-        faults = []
         for name, process in processes.items():
             done, part = process.stop(), f"{stem}.{file_part(name)}"
             compressed = replace(done, stdout=gzip.compress(done.stdout, mtime=0))
             files += keep(folder, self.name, part, "processors.jsonl.gz", compressed)
-            if done.returncode != 0:
-                faults.append(f"{ended_with(f'the program that samples the processors of {name}', done)}.")
             if _BOOT_ID.exists() and _BOOT_ID.read_bytes().strip() in done.stdout.partition(b"\n")[0]:
                 times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
                 content = json.dumps({"at_s_and_used_s": own_times}).encode() + b"\n"
                 files.append(write_raw(folder, self.name, f"{part}.driver.json", content, **times))
-        return faults
+        return []  # a test need not fail for them: a sampler that failed leaves its stderr, and rows that are missing
 
 
 def _own_time() -> tuple[float, float]:
