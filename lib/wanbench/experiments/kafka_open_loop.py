@@ -65,11 +65,11 @@ class KafkaOpenLoop:
     one process; groups are spread over their hosts round-robin. The name of group g is that of the topic
     followed by g.
 
-    The generator has limits. On two busy processors (load average 8), with mock brokers on
-    the same machine, one producer and 3 groups kept the schedule at 5,000 records/s of 2 KB (99 % handed over within
-    2.1 ms), and fell behind at 10,000 (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so if
-    more than one record is due in a millisecond, a record is handed over 0.5 ms late on average; latencies include
-    this. Its programs ask the kernel for priority.
+    The generator has limits. On two otherwise idle processors, with mock brokers on the same machine, one producer and
+    three groups kept the schedule at 10,000 records/s of 2 KB (99 % handed over within 1.1 ms); at 20,000 the groups
+    fell behind (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so if more than one record is
+    due in a millisecond, a record is handed over 0.5 ms late on average; latencies include this. Its programs ask the
+    kernel for priority.
 
     `fell_behind` in table open_loop_loads means that the generator, not the system, was late: see `wanbench.open_loop`.
     A full producer queue is due to the system: records wait, and count from when they were due; `blocked_s` is the time
