@@ -168,7 +168,9 @@ def test_every_field_of_the_manifest_is_checked_against_the_journal(tmp_path, fi
 
 def test_verify_names_a_file_that_was_added(tmp_path):
     run = measured(tmp_path)
-    (run.folder / ".note").touch()
+    (run.folder / ".ipynb_checkpoints").mkdir()
+    for hidden in (".note", ".ipynb_checkpoints/note.txt"):
+        (run.folder / hidden).touch()
     run.verify()
     (run.folder / "ping/0002-a-b.1.txt").touch()
     with pytest.raises(RawDataError, match=r"0002-a-b.1.txt: expected no file"):

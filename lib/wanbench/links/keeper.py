@@ -56,7 +56,8 @@ class Keeper:
             new = tempfile.mkdtemp(prefix=_UNLOCKED)
             with suppress(OSError):  # where there are no locks, nothing is swept
                 fcntl.flock(os.open(new, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)
-            self.folder = new.replace(_UNLOCKED, FOLDERS)
+            path = Path(new)  # the folder above may hold the same text
+            self.folder = str(path.with_name(path.name.replace(_UNLOCKED, FOLDERS)))
             os.rename(new, self.folder)
         return self.folder
 

@@ -228,8 +228,10 @@ class Run:
                         self.folder / MANIFEST, None, listed.get(path), f"{path} with SHA-256 {recorded}"
                     )
             known = listed
-            for file in sorted(self.folder.rglob("[!.]*")):
-                if file.is_file() and file.relative_to(self.folder).as_posix() not in {*listed, MANIFEST}:
+            for file in sorted(self.folder.rglob("*")):
+                path = file.relative_to(self.folder)
+                is_hidden = any(part.startswith(".") for part in path.parts)
+                if file.is_file() and not is_hidden and path.as_posix() not in {*listed, MANIFEST}:
                     raise RawDataError(file, None, "a file", "no file that the manifest does not list")
         for path, recorded in known.items():
             file = self.folder / inside(self.folder, path, self.folder / MANIFEST, None)
