@@ -71,7 +71,7 @@ bench: setup ## run all benchmarks (some take half an hour)
 
 .PHONY: validity
 validity: setup ## count how often the intervals cover, into data/validity (tens of minutes; all processors)
-	@$(BIN)/python -m wanbench.validity --processes "$$(nproc)"
+	@$(BIN)/python -m simulations --processes "$$(nproc)"
 
 PAGES := 01 02 05
 .PHONY: samples

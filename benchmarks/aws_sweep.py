@@ -18,8 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "lib" / "tests"))
 import aws_driver
 
-from wanbench.labs.aws import clients, preflight, sweep
-from wanbench.labs.rented import leases
+from wanbench.measure.labs.aws import clients, preflight, sweep
+from wanbench.measure.labs.rented import leases
 
 KILLS, SEED = int(os.environ.get("WANBENCH_KILLS", "50")), 14
 N_REGIONS = 20

@@ -131,9 +131,9 @@ def reproduce(seconds: float) -> int:
 
 def compare(asked) -> int:
     """All clients against a cluster of the lab."""
-    from wanbench.kafka import Cluster, unavailable
-    from wanbench.labs.local import LocalLab
-    from wanbench.links import LinkSettings
+    from wanbench.measure.kafka import Cluster, unavailable
+    from wanbench.measure.labs.local import LocalLab
+    from wanbench.measure.links import LinkSettings
 
     if reason := unavailable() or LocalLab.unavailable():
         print(reason, file=sys.stderr)
@@ -168,7 +168,7 @@ def java(
     host, bootstrap: str, records: int, rate: float, idempotent: bool
 ) -> tuple[float, float, float | None]:
     """Processor time, duration and median latency of Kafka's own tool, which sends all records."""
-    from wanbench.kafka.available import kafka_jars
+    from wanbench.measure.kafka.available import kafka_jars
 
     command = [
         "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-cp", f"{kafka_jars()}/*",

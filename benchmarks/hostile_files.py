@@ -143,7 +143,14 @@ def write(path: Path, size: int, beginning, recurs: str = "", end: str = "") -> 
 def job(name: str, size: str) -> dict:
     """Make one file and read it."""
     from wanbench.errors import RawDataError
-    from wanbench.ingest import broker_metrics, host_metrics, iperf3, kafka_load, openmessaging, ping
+    from wanbench.read.ingest import (
+        broker_metrics,
+        host_metrics,
+        iperf3,
+        kafka_load,
+        openmessaging,
+        ping,
+    )
 
     readers = {"iperf3": iperf3, "kafka_load": kafka_load, "broker_metrics": broker_metrics}
     readers |= {"openmessaging": openmessaging, "host_metrics": host_metrics, "ping": ping}

@@ -19,11 +19,18 @@ from functools import partial
 
 import numpy as np
 from scipy import stats
+from simulations import simulated_surveys
 
-from wanbench.stats.regions import dyadic, line, matrices, mrqap, qap, simulated_surveys
-from wanbench.stats.regions.covariates import cross_cloud
-from wanbench.stats.regions.quantile_line import quantile_lines
-from wanbench.stats.regions.unordered_pairs import unordered
+from wanbench.methods.regions import (
+    dyadic,
+    line,
+    matrices,
+    mrqap,
+    qap,
+)
+from wanbench.methods.regions.covariates import cross_cloud
+from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.pages.intercloud_2022.quantile_line import quantile_lines
 
 GOAL_S = 1.0
 ONE_THREAD = dict.fromkeys(

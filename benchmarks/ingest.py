@@ -182,7 +182,7 @@ def convert(path):
     """The reader that the goal is about."""
     import pyarrow.parquet as pq
 
-    from wanbench.ingest import ping
+    from wanbench.read.ingest import ping
 
     target = Path(path).with_suffix(".parquet")
     start = time.perf_counter()
@@ -195,14 +195,14 @@ def convert(path):
 
 def read_ping(path):
     """wanbench, to an Arrow table."""
-    from wanbench.ingest import ping
+    from wanbench.read.ingest import ping
 
     return _clocked(lambda: ping.read(path)["echoes"])
 
 
 def read_ping_carefully(path):
     """wanbench, a line at a time."""
-    from wanbench.ingest import ping
+    from wanbench.read.ingest import ping
 
     return _clocked(lambda: ping.read(path, fast=False)["echoes"])
 
@@ -236,7 +236,7 @@ def read_json(folder):
 
 def read_iperf3(folder):
     """wanbench, to tables."""
-    from wanbench import ingest
+    from wanbench.read import ingest
 
     return _clocked(lambda: ingest.read_files(sorted(Path(folder).iterdir()), "iperf3")["transfers"])
 

@@ -16,10 +16,10 @@ from contextlib import suppress
 from itertools import permutations
 from pathlib import Path
 
-from wanbench.kafka import Cluster, unavailable
-from wanbench.kafka.java_commands import Jars
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.measure.kafka import Cluster, unavailable
+from wanbench.measure.kafka.java_commands import Jars
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
 
 REGIONS = ("a", "b", "c")
 ONE_WAY_MS = {frozenset("ab"): 15, frozenset("ac"): 20, frozenset("bc"): 35}

@@ -31,13 +31,13 @@ from pathlib import Path
 import pandas as pd
 
 from wanbench.designs import interleaved
-from wanbench.experiments.kafka_load import KafkaLoad
-from wanbench.ingest import kafka_load as reader
-from wanbench.kafka import Cluster, unavailable
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
-from wanbench.stats import compare_arms
-from wanbench.stats.time.compare import more_or_less
+from wanbench.measure.experiments.kafka_load import KafkaLoad
+from wanbench.measure.kafka import Cluster, unavailable
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
+from wanbench.methods import compare_arms
+from wanbench.methods.time.compare import more_or_less
+from wanbench.read.ingest import kafka_load as reader
 
 TARGET = 0.03
 HOME, BROKERS = "home", ("west", "middle", "east")

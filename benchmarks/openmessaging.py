@@ -26,14 +26,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from wanbench.experiments import OpenMessaging
-from wanbench.experiments.openmessaging_files import Driver, Workload
-from wanbench.ingest import kafka_open_loop, openmessaging
-from wanbench.kafka import Cluster, unavailable
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
-from wanbench.stats import compare_arms
-from wanbench.stats.tails import of_benchmark, of_open_loop, quantiles
+from wanbench.measure.kafka import Cluster, unavailable
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
+from wanbench.methods import compare_arms
+from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
+from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload
+from wanbench.pages.tail_latency.latencies import of_benchmark, quantiles
+from wanbench.pages.tail_latency.open_loop import of_open_loop
+from wanbench.read.ingest import kafka_open_loop, openmessaging
 
 REGIONS = ("west", "middle", "east")
 RTT_MS = {("west", "middle"): 20.0, ("middle", "east"): 40.0, ("west", "east"): 60.0}

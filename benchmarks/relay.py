@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, permutations
 from pathlib import Path
 
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
 
 
 def mesh(regions, settings):

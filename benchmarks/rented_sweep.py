@@ -20,8 +20,8 @@ from azure.core.pipeline.policies import SansIOHTTPPolicy
 from cloud_stub import Current, killed_at_call, serve
 from google.auth.credentials import AnonymousCredentials
 
-from wanbench.labs import azure, gcp
-from wanbench.labs.rented import leases
+from wanbench.measure.labs import azure, gcp
+from wanbench.measure.labs.rented import leases
 
 SETTLE_S = 0.05
 QUICK = {"pause_s": 0.01, "poll_s": 0.005}

@@ -28,10 +28,12 @@ from patience import comes_about
 from scipy.stats import ttest_ind
 from sshd_in_namespaces import OPERATOR, SshdLab
 
-from wanbench import campaign, ingest, plan, stats
-from wanbench.experiments import KafkaLoad, KafkaTrial
-from wanbench.labs import geodesic_links, matrix_links
-from wanbench.labs.ssh import SshLab
+from wanbench import methods
+from wanbench.measure import campaign, plan
+from wanbench.measure.experiments import KafkaLoad, KafkaTrial
+from wanbench.measure.labs import geodesic_links, matrix_links
+from wanbench.measure.labs.ssh import SshLab
+from wanbench.read import ingest
 from wanbench.runs import find
 
 REGIONS = [
@@ -94,7 +96,7 @@ def survey(folder):
         tables = ingest.tabulate(run.folder)
         print(name, {key: len(table) for key, table in sorted(tables.items()) if len(table)})
         pairs[name] = ingest.summarise_pairs(tables)
-        print(name, stats.fit_rtt(pairs[name]).slope)
+        print(name, methods.fit_rtt(pairs[name]).slope)
     columns = ["from_region", "to_region"]
     indexed = {name: table.set_index(columns).sort_index() for name, table in pairs.items()}
     for other in ("again", "ssh"):
@@ -127,7 +129,7 @@ def kafka(folder):
             run = campaign.carry_out(whole, links, lab=kind, campaign=kind, **of[kind], **options)
             tables = ingest.tabulate(run.folder)
             print(kind, {key: len(table) for key, table in sorted(tables.items()) if len(table)})
-            logs[kind].append(stats.trial_rates(tables).rates)
+            logs[kind].append(methods.trial_rates(tables).rates)
     for name in list(sizes)[1:]:
         of_kind = {kind: np.log(by_setting(rates, name)) for kind, rates in logs.items()}
         test = ttest_ind(of_kind["ssh"], of_kind["local"], equal_var=False)

@@ -22,14 +22,16 @@ from itertools import combinations
 import numpy as np
 from scipy import stats
 
-from wanbench import campaign, ingest
-from wanbench.experiments import KafkaOpenLoop
-from wanbench.kafka import unavailable
-from wanbench.labs import matrix_links
-from wanbench.plan import make_trials
-from wanbench.stats.tails.repeated import TailTrials
-from wanbench.stats.tails.system_verdicts import verdict
-from wanbench.studies import tail_latency
+from wanbench.measure import campaign
+from wanbench.measure.experiments import KafkaOpenLoop
+from wanbench.measure.kafka import unavailable
+from wanbench.measure.labs import matrix_links
+from wanbench.measure.plan import make_trials
+from wanbench.pages import tail_latency
+from wanbench.pages.tail_latency import design
+from wanbench.pages.tail_latency.repeated import TailTrials
+from wanbench.pages.tail_latency.system_verdicts import verdict
+from wanbench.read import ingest
 
 ZONES = ["aws:eu-central-2a", "aws:eu-central-2b", "aws:eu-central-2c"]
 SYSTEMS = [{"name": "one"}, {"name": "the same"}, {"name": "lingering", "load": {"linger_ms": 35.0}}]
@@ -53,14 +55,14 @@ def main() -> int:
     if reason := unavailable():
         print(reason, file=sys.stderr)
         return 1
-    systems = campaign.systems(SYSTEMS)
+    systems = design.systems(SYSTEMS)
     load = KafkaOpenLoop(
         RATE_RECORDS_PER_S, record_bytes=2048, partitions=3, groups=1, linger_ms=10.0,
         duration_s=4.0, warmup_s=1.0, drain_s=1.0,
     )  # fmt: skip
     steps = {"rate_records_per_s": [RATE_RECORDS_PER_S]}
     blocks = round(asked.repetitions * TRIALS * SPARE)
-    trials = campaign.systems_by_steps(systems, load, steps, replicates=blocks, client_regions=ZONES, seed=1)
+    trials = design.systems_by_steps(systems, load, steps, replicates=blocks, client_regions=ZONES, seed=1)
     plan = make_trials(trials, from_region=ZONES[0], to_region=ZONES[1], more_regions=ZONES[2:], seed=1)
     links = matrix_links(dict.fromkeys(combinations(ZONES, 2), 2.0), rate_bps=50e6)
     cluster = {"profile": "functional", "heap_mb": 384, "metrics": False}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Make .kafka/jars hold exactly what lib/wanbench/kafka/pom.xml pins, by Maven, each file checked against
-# lib/wanbench/kafka/jars.sha256; and .kafka/broker.jsa the archive of classes with which brokers start sooner. Takes
+# Make .kafka/jars hold exactly what lib/wanbench/measure/kafka/pom.xml pins, by Maven, each file checked against
+# lib/wanbench/measure/kafka/jars.sha256; and .kafka/broker.jsa the archive of classes with which brokers start sooner. Takes
 # almost no time when that is so already. Ends with 0 even if it cannot be done: then it says why, and only what needs
 # Kafka is missing.
 set -u
 cd "$(dirname "$0")/.."
-pom=lib/wanbench/kafka/pom.xml
-sums=lib/wanbench/kafka/jars.sha256
+pom=lib/wanbench/measure/kafka/pom.xml
+sums=lib/wanbench/measure/kafka/jars.sha256
 folder=.kafka
 stamp=$folder/stamp
 archive=$folder/broker.jsa
@@ -48,6 +48,6 @@ $(java -version 2>&1)"
 same $archive_stamp "$wanted" && exit 0
 echo "Preparing a quick start of Kafka" >&2
 rm -f $archive
-.venv/bin/python -P -m wanbench.kafka.class_archive
+.venv/bin/python -P -m wanbench.measure.kafka.class_archive
 echo "$wanted" >$archive_stamp
 exit 0

@@ -10,7 +10,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 purposes=(measuring "hosts by SSH" Kafka "static figures")
 
-minimum_java=17 # of Kafka's brokers, as in lib/wanbench/kafka/available.py
+minimum_java=17 # of Kafka's brokers, as in lib/wanbench/measure/kafka/available.py
 
 present() { # any of these programs; Java only if it is new enough
     local program

@@ -13,8 +13,14 @@ from typing import ClassVar
 
 from scripted_lab import Reply, ScriptedHost, well
 
-from wanbench.labs.aws import AwsLab, clients, launch, sweep, teardown
-from wanbench.labs.ssh import SshHost
+from wanbench.measure.labs.aws import (
+    AwsLab,
+    clients,
+    launch,
+    sweep,
+    teardown,
+)
+from wanbench.measure.labs.ssh import SshHost
 
 REGIONS = ["aws:eu-west-1", "aws:us-east-1"]
 CODES = [name.removeprefix("aws:") for name in REGIONS]

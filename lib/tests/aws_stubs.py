@@ -2,7 +2,7 @@
 
 from botocore.stub import Stubber
 
-from wanbench.labs.aws import clients
+from wanbench.measure.labs.aws import clients
 
 
 class Stubbed(clients.Aws):

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, settings
 from wakeups import MAX_LATE_SHARE, Wakeups
 from xdist.scheduler import LoadScopeScheduling
 
-from wanbench import kafka
 from wanbench.errors import WanbenchError
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.measure import kafka
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
 
 for name, examples in (("test", 60), ("fuzz", 10_000)):
     settings.register_profile(
@@ -170,7 +170,7 @@ def shared_lab(shared_cluster):
 @pytest.fixture
 def short_logs_are_recognised(monkeypatch):
     """The fast path of ping's reader is taken from the first line on, so that short logs test it."""
-    monkeypatch.setattr("wanbench.ingest.ping.plain_lines.MIN_LINES", 1)
+    monkeypatch.setattr("wanbench.read.ingest.ping.plain_lines.MIN_LINES", 1)
 
 
 GROUPS = {

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from wanbench.stats.trials.rates import TrialRates
+from wanbench.methods.trials.rates import TrialRates
 
 BASE = {
     "delay_ms": None, "topics": 1, "partitions": 9, "replication": 3, "producers": 3, "consumer_groups": 1,

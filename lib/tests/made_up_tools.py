@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from wanbench.experiments.base import ExperimentError
-from wanbench.experiments.kafka_load import KafkaLoad
-from wanbench.experiments.perf_tool_arguments import CONSUMER, PRODUCER
-from wanbench.kafka import ClusterError
-from wanbench.labs.base import Host
-from wanbench.labs.processes import EnteredProcess, result_of
+from wanbench.measure.experiments.base import ExperimentError
+from wanbench.measure.experiments.kafka_load import KafkaLoad
+from wanbench.measure.experiments.perf_tool_arguments import CONSUMER, PRODUCER
+from wanbench.measure.kafka import ClusterError
+from wanbench.measure.labs.base import Host
+from wanbench.measure.labs.processes import EnteredProcess, result_of
 
 START = """
 import sys, time

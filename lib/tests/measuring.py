@@ -6,9 +6,9 @@ from pathlib import Path
 
 from scripted_lab import PING_TEXT, Reply, well
 
-from wanbench.campaign.execute import measure
-from wanbench.experiments import Iperf3, Ping
-from wanbench.plan import make_plan
+from wanbench.measure.campaign.execute import measure
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.plan import make_plan
 from wanbench.runs import Run
 
 REGIONS = ["aws:r-1", "aws:r-2", "gcp:r-3", "gcp:r-4"]

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 from confluent_kafka import Producer
 
-from wanbench.kafka.base import BaseCluster
-from wanbench.labs.base import Host
-from wanbench.labs.processes import EnteredProcess, result_of
+from wanbench.measure.kafka.base import BaseCluster
+from wanbench.measure.labs.base import Host
+from wanbench.measure.labs.processes import EnteredProcess, result_of
 
 PARTITIONS = 4
 """Of every topic of the mock."""
@@ -59,7 +59,7 @@ class RecordingLinks:
     """Links that only write down what they were told; `fails` holds the calls that raise."""
 
     def __init__(self, regions, fails=()):
-        from wanbench.links import LinkSettings
+        from wanbench.measure.links import LinkSettings
 
         self.links = {(a, b): LinkSettings(10) for a in regions for b in regions if a != b}
         self.told, self.fails = [], dict(fails)

@@ -1,6 +1,6 @@
 """A workload and a driver of the OpenMessaging Benchmark, made up, as objects and as text."""
 
-from wanbench.experiments.openmessaging_files import Workload
+from wanbench.pages.tail_latency.design.openmessaging_files import Workload
 
 WORKLOAD = Workload(
     topics=2,

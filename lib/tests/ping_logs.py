@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import ping
-from wanbench.ingest.rows import core as core_columns
+from wanbench.read.ingest import ping
+from wanbench.read.ingest.rows import core as core_columns
 
 FOLDER = Path(__file__).parent / "samples" / "ping"
 HEADER = b"PING 198.51.100.7 (198.51.100.7) 56(84) bytes of data.\n"

@@ -4,8 +4,8 @@ import pandas as pd
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3, kafka_load, ping
-from wanbench.ingest.rows import core, fitting
+from wanbench.read.ingest import iperf3, kafka_load, ping
+from wanbench.read.ingest.rows import core, fitting
 
 TOOLS = {"producers": "producer", "consumers": "consumer", "round_trips": "round trip"}
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from wanbench.errors import ParameterError
-from wanbench.kafka.security.access import Access, jaas_config
-from wanbench.kafka.security.kinds import LISTENERS, Security, Tls
-from wanbench.kafka.security.secret import Secret
-from wanbench.labs.base import Host
+from wanbench.measure.kafka.security.access import Access, jaas_config
+from wanbench.measure.kafka.security.kinds import LISTENERS, Security, Tls
+from wanbench.measure.kafka.security.secret import Secret
+from wanbench.measure.labs.base import Host
 
 
 class SaslPlain(Security):
@@ -14,7 +14,7 @@ class SaslPlain(Security):
     Names and passwords (SASL/PLAIN), to test clients that are refused.
 
     Brokers and controllers talk in plain text and may do everything; users may do what access control lists allow. The
-    brokers' settings hold the passwords: show and keep them through `wanbench.kafka.security.secret.without_secrets`.
+    brokers' settings hold the passwords: show and keep them through `wanbench.measure.kafka.security.secret.without_secrets`.
 
     Parameters
     ----------

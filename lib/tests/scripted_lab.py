@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wanbench.errors import CommandError
-from wanbench.labs.base import Completed, Host, Lab, Process
+from wanbench.measure.labs.base import (
+    Completed,
+    Host,
+    Lab,
+    Process,
+)
 from wanbench.runs.journal import now_utc
 
 PING_TEXT = (
@@ -82,7 +87,7 @@ class ScriptedHost(Host):
         raise NotImplementedError
 
     def run(self, command, *, timeout_s, ok=(0,)):
-        if command[:2] == ["sh", "-c"]:  # `wanbench.labs.programs` asks for the host's Python
+        if command[:2] == ["sh", "-c"]:  # `wanbench.measure.labs.programs` asks for the host's Python
             return ScriptedProcess(command, Reply(PYTHON)).wait(timeout_s)
         done = self.start(command).wait(timeout_s)
         if ok is not None and done.returncode not in ok:

@@ -2,10 +2,10 @@
 
 import sys
 
-from wanbench.campaign import measure
-from wanbench.experiments import Iperf3, Ping
-from wanbench.labs.ssh import SshLab
-from wanbench.plan import make_plan
+from wanbench.measure.campaign import measure
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.labs.ssh import SshLab
+from wanbench.measure.plan import make_plan
 
 REGIONS = ("aws:eu-west-1", "aws:us-east-1", "gcp:us-west1")
 # The window bounds throughput, so that it is the same whatever else the machine does.

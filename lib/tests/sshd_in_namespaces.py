@@ -19,10 +19,10 @@ from uuid import uuid4
 import yaml
 from patience import comes_about
 
-from wanbench.labs.local import LocalLab
-from wanbench.labs.ssh.programs.supervisor import PREFIX
-from wanbench.links import LinkSettings
-from wanbench.links.launch import is_rootless, search_path
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.labs.ssh.programs.supervisor import PREFIX
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.links.launch import is_rootless, search_path
 
 OPERATOR = "lab:operator"
 PORT = 2222

@@ -4,13 +4,13 @@ import dataclasses
 
 import pytest
 
-from wanbench.campaign import start
-from wanbench.campaign.start import carry_out
 from wanbench.errors import ParameterError
-from wanbench.experiments import Iperf3, Ping
 from wanbench.folders import samples_folder
-from wanbench.links import LinkSettings
-from wanbench.plan import make_plan
+from wanbench.measure.campaign import start
+from wanbench.measure.campaign.start import carry_out
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.plan import make_plan
 from wanbench.runs import find
 
 CAMPAIGN = "survey-quick"
@@ -89,14 +89,14 @@ def test_the_command_line_asks_to_measure_again(recorded, monkeypatch, asked, op
     _, links, plan = recorded
     monkeypatch.setenv(start.AGAIN_VARIABLE, asked)
     monkeypatch.setattr(
-        "wanbench.campaign.start.measure", lambda *_, fresh, retry_failed, **__: (fresh, retry_failed)
+        "wanbench.measure.campaign.start.measure", lambda *_, fresh, retry_failed, **__: (fresh, retry_failed)
     )
     assert carry_out(plan, links, lab="local", campaign="c") == options
 
 
 def test_the_local_lab_has_hosts_for_brokers_and_for_controllers_of_their_own(recorded, monkeypatch):
     _, links, plan = recorded
-    monkeypatch.setattr("wanbench.campaign.start.measure", lambda plan, lab, **_: lab)
+    monkeypatch.setattr("wanbench.measure.campaign.start.measure", lambda plan, lab, **_: lab)
     here, there = plan.regions[:2]
 
     def hosts(brokers, **cluster):

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from scripted_lab import ScriptedLab
 
-from wanbench.campaign import start
-from wanbench.campaign.check_trials import check_trials
 from wanbench.errors import ParameterError
-from wanbench.experiments import (
+from wanbench.measure.campaign import start
+from wanbench.measure.campaign.check_trials import check_trials
+from wanbench.measure.experiments import (
     BrokerAction,
     BrokerActions,
     BrokerMetrics,
@@ -19,10 +19,10 @@ from wanbench.experiments import (
     KafkaTrial,
     Ping,
 )
-from wanbench.kafka.lab import KafkaLab
-from wanbench.labs import LocalLab, matrix_links
-from wanbench.links import LinkSettings
-from wanbench.plan import Trial, make_trials
+from wanbench.measure.kafka.lab import KafkaLab
+from wanbench.measure.labs import LocalLab, matrix_links
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.plan import Trial, make_trials
 
 REGIONS = ("a", "b", "c")
 LINKS = matrix_links({("a", "b"): 70, ("a", "c"): 70, ("b", "c"): 70}, rate_bps=1e8)

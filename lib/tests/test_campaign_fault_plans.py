@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from wanbench.campaign import fault_trials
 from wanbench.errors import ParameterError
-from wanbench.experiments import KafkaFault
+from wanbench.measure.experiments import KafkaFault
+from wanbench.pages.region_loss.design import fault_trials
 
 BASE = KafkaFault("none", client_settings={"session.timeout.ms": 3000})
 FAULTS = [("cut", "a"), ("kill", "b"), ("cut", "a+b")]

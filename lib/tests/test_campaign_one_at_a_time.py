@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from wanbench.campaign.one_at_a_time import at_level, bandwidth_delay_bytes, one_at_a_time
 from wanbench.errors import ParameterError
-from wanbench.experiments import KafkaLoad, KafkaTrial
-from wanbench.labs import matrix_links
-from wanbench.links import LinkSettings
-from wanbench.plan import make_trials
+from wanbench.measure.experiments import KafkaLoad, KafkaTrial
+from wanbench.measure.labs import matrix_links
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.plan import make_trials
+from wanbench.pages.geo_kafka.design.one_at_a_time import at_level, bandwidth_delay_bytes, one_at_a_time
 
 LINKS = matrix_links({("a", "b"): 70, ("a", "c"): 40, ("b", "c"): 40}, rate_bps=1e8)
 BASELINE = KafkaTrial(

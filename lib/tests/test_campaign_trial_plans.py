@@ -2,7 +2,11 @@
 
 import pytest
 
-from wanbench.campaign.trial_plans import (
+from wanbench.errors import ParameterError
+from wanbench.measure.experiments import KafkaLoad, Ping
+from wanbench.measure.plan import Trial, make_trials
+from wanbench.methods.trials.rates import records_per_full_batch
+from wanbench.pages.private_vs_internet.design import (
     BATCH_HEADER_BYTES,
     MOST_RECORD_HEADER_BYTES,
     RECORD_HEADER_BYTES,
@@ -10,10 +14,6 @@ from wanbench.campaign.trial_plans import (
     thesis,
     two_paths,
 )
-from wanbench.errors import ParameterError
-from wanbench.experiments import KafkaLoad, Ping
-from wanbench.plan import Trial, make_trials
-from wanbench.stats.trials.rates import records_per_full_batch
 
 PATHS = [Path("internet", 132.9, 25.1), Path("private", 62.5, 0.7)]
 LOAD = KafkaLoad(batch_bytes=80_000, duration_s=5, warmup_s=2)

@@ -14,14 +14,14 @@ from tried_claims import (
     estimate,
 )  # fmt: skip
 
-from wanbench import claims as audits
-from wanbench.claims import ledger
-from wanbench.claims.geo_kafka import SHOWN, own_numbers, source_deployment
-from wanbench.stats.cost import cluster_cost
+from wanbench.methods.claims import ledger
+from wanbench.methods.cost import cluster_cost
+from wanbench.pages import geo_kafka
+from wanbench.pages.geo_kafka.claims import SHOWN, own_numbers, source_deployment
 
 
 def tried(**measured):
-    return audits.geo_kafka(**measured).table().set_index("claim")
+    return geo_kafka.geo_kafka(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():

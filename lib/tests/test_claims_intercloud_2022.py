@@ -1,20 +1,21 @@
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import simulated_surveys
 from tried_claims import check_all_tried
 
-from wanbench import claims, stats
-from wanbench.claims.intercloud_2022 import INTERNET_USD_PER_GB, REGIONS_USD_PER_GB
-from wanbench.plan.cost import prices
-from wanbench.stats.distance.clouds import compare_clouds
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.tcp import compare_models
-from wanbench.studies.intercloud_2022.charts import charts
-from wanbench.studies.intercloud_2022.correlations import correlations
-from wanbench.studies.intercloud_2022.matched_cities import matched_cities
-from wanbench.studies.intercloud_2022.nearest_region import nearest_region
-from wanbench.studies.intercloud_2022.repeats import repeats
-from wanbench.studies.intercloud_2022.scatter import scatter
+from wanbench import methods
+from wanbench.measure.plan.cost import prices
+from wanbench.methods.distance.clouds import compare_clouds
+from wanbench.pages import intercloud_2022
+from wanbench.pages.intercloud_2022.charts import charts
+from wanbench.pages.intercloud_2022.claims import INTERNET_USD_PER_GB, REGIONS_USD_PER_GB
+from wanbench.pages.intercloud_2022.compare_models import compare_models
+from wanbench.pages.intercloud_2022.correlations import correlations
+from wanbench.pages.intercloud_2022.matched_cities import matched_cities
+from wanbench.pages.intercloud_2022.nearest_region import nearest_region
+from wanbench.pages.intercloud_2022.repeats import repeats
+from wanbench.pages.intercloud_2022.scatter import scatter
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +28,12 @@ def audit():
     twice = pd.concat([tests, tests])
     quick = {"resamples": 100}
     ways = {"plain": tests, "the catalogue's": tests}
-    return claims.throughput_across_clouds(
+    return intercloud_2022.throughput_across_clouds(
         tests=twice,
         charts=charts(pairs, transfer_s=10, **quick),
         latency_r=correlations(ways, 1.0),
         throughput_r=correlations(ways, -0.7, column="throughput_bps"),
-        inflation=stats.path_inflation(pairs, **quick),
+        inflation=methods.path_inflation(pairs, **quick),
         latency=matched_cities(pairs, within_km=2_000),
         throughput=matched_cities(pairs, column="throughput_bps", within_km=2_000),
         clouds=compare_clouds(pairs, column="throughput_bps", permutations=50),

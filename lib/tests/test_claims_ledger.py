@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from wanbench.claims import ledger
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.stats.result.estimate import Estimate
+from wanbench.methods.claims import ledger
+from wanbench.methods.result.estimate import Estimate
 
 
 def estimate(value, low, high):

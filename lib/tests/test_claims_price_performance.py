@@ -3,13 +3,18 @@
 import pytest
 from tried_claims import CANNOT, NOT, OWN, UNKNOWN, UNTRIED, WITHIN, check_all_tried, check_shown, corrected
 
-from wanbench import claims as audits
-from wanbench.claims import ledger
-from wanbench.claims.price_performance import SHOWN, SOURCE, messages_per_s, own_numbers
+from wanbench.methods.claims import ledger
+from wanbench.pages import price_performance
+from wanbench.pages.price_performance.claims import (
+    SHOWN,
+    SOURCE,
+    messages_per_s,
+    own_numbers,
+)
 
 
 def tried(**measured):
-    return audits.price_performance(**measured).table().set_index("claim")
+    return price_performance.price_performance(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():

@@ -8,16 +8,16 @@ import pytest
 from tried_claims import NOT, OWN, UNKNOWN, UNTRIED, check_all_tried
 from tried_claims import estimate as contrast
 
-from wanbench import claims as audits
 from wanbench.designs import factorial as design
 from wanbench.errors import ParameterError
-from wanbench.stats.factorial.fit import fit_factorial
-from wanbench.stats.lab.utilisation import capacity
-from wanbench.stats.trials.processors import ProcessorEffect
+from wanbench.methods.lab.utilisation import capacity
+from wanbench.methods.trials.processors import ProcessorEffect
+from wanbench.pages import private_vs_internet
+from wanbench.pages.private_vs_internet.fit import fit_factorial
 
 
 def tried(**measured):
-    return audits.private_vs_internet(**measured).table().set_index("claim")
+    return private_vs_internet.private_vs_internet(**measured).table().set_index("claim")
 
 
 def samples(bps, *, rate_bps=1e9, backlog=0, dropped=0):

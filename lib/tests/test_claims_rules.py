@@ -7,8 +7,8 @@ from math import inf, nan
 import pytest
 from tried_claims import NOT, OWN, UNKNOWN, estimate
 
-from wanbench.claims import ledger, rules
 from wanbench.errors import ParameterError
+from wanbench.methods.claims import ledger, rules
 
 MODULES = (
     "private_vs_internet",
@@ -17,7 +17,7 @@ MODULES = (
     "rolling_and_degraded",
     "price_performance",
 )
-SOURCES = {name: import_module(f"wanbench.claims.{name}") for name in MODULES}
+SOURCES = {name: import_module(f"wanbench.pages.{name}.claims") for name in MODULES}
 CLAIMS = {module.SOURCE: ledger.read_claims(module.SOURCE).claims for module in SOURCES.values()}
 ALL = [(module.SOURCE, rule) for module in SOURCES.values() for rule in module.RULES]
 VALUES = (0, 0.001, 0.05, 0.2, 0.5, 0.92, 0.95, 0.98, 1, 1.04, 1.2, 1.4, 1.8, 2.5, 4, 8, 12, 30)
@@ -107,7 +107,9 @@ def test_a_number_is_compared_within_its_rounding_or_a_tenth():
 
 def test_what_is_no_estimate_or_unknown_is_refused():
     for module in SOURCES.values():
-        function = getattr(import_module("wanbench.claims"), module.__name__.rpartition(".")[2])
+        function = getattr(
+            module, module.__name__.split(".")[2].replace("intercloud_2022", "throughput_across_clouds")
+        )
         name = next(rule.measured for rule in module.RULES)
         with pytest.raises(
             ParameterError, match=rf"{name} is 4\.0; allowed: an Estimate, a Result that has one"

@@ -16,11 +16,16 @@ from tried_claims import (
     estimate,
 )  # fmt: skip
 
-from wanbench import claims as audits
-from wanbench.claims import ledger
-from wanbench.claims.tail_latency import PAGE, SHOWN, SOURCE, own_numbers
 from wanbench.errors import ParameterError
-from wanbench.stats.result import Estimate, Result
+from wanbench.methods.claims import ledger
+from wanbench.methods.result import Estimate, Result
+from wanbench.pages import tail_latency
+from wanbench.pages.tail_latency.claims import (
+    PAGE,
+    SHOWN,
+    SOURCE,
+    own_numbers,
+)
 
 
 @dataclass(repr=False)
@@ -29,7 +34,7 @@ class Measured(Result):
 
 
 def tried(**measured):
-    return audits.tail_latency(**measured).table().set_index("claim")
+    return tail_latency.tail_latency(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():
@@ -136,8 +141,8 @@ def test_two_other_systems_are_shown_without_a_verdict():
 
 
 def test_the_caveats_of_the_authors_can_be_shown_alone():
-    audit = audits.tail_latency()
-    part = audit.only(*audits.TAIL_LATENCY_CAVEATS)
-    assert tuple(part.table().claim) == audits.TAIL_LATENCY_CAVEATS
+    audit = tail_latency.tail_latency()
+    part = audit.only(*tail_latency.CAVEATS)
+    assert tuple(part.table().claim) == tail_latency.CAVEATS
     with pytest.raises(ParameterError, match="claim of 003-tail-latency is 'other'"):
         audit.only("other")

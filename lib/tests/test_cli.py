@@ -6,8 +6,9 @@ import nbformat
 import pytest
 from example_site import CELLS, make_checkout
 
-from wanbench import cli, doctor, kafka
-from wanbench.labs.local import LocalLab
+from wanbench import cli, doctor
+from wanbench.measure import kafka
+from wanbench.measure.labs.local import LocalLab
 from wanbench.publish import tags
 from wanbench.publish.site import Record
 
@@ -116,7 +117,7 @@ def test_samples_can_be_asked_for(checkout, asked):
 def test_measuring_again_is_passed_to_the_kernels_and_makes_the_page_anew(
     checkout, asked, monkeypatch, option, value
 ):
-    from wanbench.campaign.start import AGAIN_VARIABLE
+    from wanbench.measure.campaign.start import AGAIN_VARIABLE
 
     monkeypatch.setenv(AGAIN_VARIABLE, "")
     for command in (["run", "01"], ["report", "01"]):
@@ -254,7 +255,7 @@ def test_doctor_finds_programs_outside_the_path(tmp_path, monkeypatch):
 
 
 def test_a_notebook_with_brokers_is_replayed_where_kafka_cannot_run(tmp_path, monkeypatch):
-    from wanbench import kafka
+    from wanbench.measure import kafka
     from wanbench.publish.report import Job
 
     cells = [("parameters", 'lab = "local"  # where\nbrokers = 3  # of a cluster')]

@@ -4,7 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench.designs import Range, factorial, interleaved, space_filling
+from wanbench.designs import (
+    Range,
+    factorial,
+    interleaved,
+    space_filling,
+)
 from wanbench.errors import ParameterError
 
 FACTORS = {"delay_ms": [5, 20, 80], "loss": [1e-4, 1e-3], "rate_bps": [1e7, 1e8]}

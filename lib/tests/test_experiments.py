@@ -6,8 +6,8 @@ import pytest
 from scripted_lab import PING_TEXT, Reply, ScriptedLab, well
 
 from wanbench.errors import CommandError, LabError, ParameterError
-from wanbench.experiments import ExperimentError, Iperf3, Ping
-from wanbench.kafka.placement import CLIENT_PORT
+from wanbench.measure.experiments import ExperimentError, Iperf3, Ping
+from wanbench.measure.kafka.placement import CLIENT_PORT
 
 A, B = "aws:eu-west-1", "gcp:us-east1"
 STEM = "0007-aws.eu-west-1-gcp.us-east1.1"
@@ -61,7 +61,7 @@ def test_ping_that_cannot_ping_fails_and_keeps_its_words(tmp_path):
 
 
 def test_a_ping_that_hangs_is_stopped_and_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.experiments.ping._MARGIN_S", 0.0)
+    monkeypatch.setattr("wanbench.measure.experiments.ping._MARGIN_S", 0.0)
     ping = Ping(count=1, interval_s=0.001, wait_s=0.1)
     with pytest.raises(ExperimentError, match="did not end within"):
         carry_out(ping, tmp_path, lambda host, command: Reply(PING_TEXT, lasts_s=None))

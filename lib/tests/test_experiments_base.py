@@ -7,8 +7,8 @@ import json
 import pytest
 from scripted_lab import ScriptedLab
 
-from wanbench import experiments
-from wanbench.experiments import (
+from wanbench.measure import experiments
+from wanbench.measure.experiments import (
     BrokerAction,
     ConcurrentExperiment,
     Experiment,
@@ -17,8 +17,8 @@ from wanbench.experiments import (
     KafkaOpenLoop,
     KafkaTrial,
 )
-from wanbench.experiments.base import cluster_of, links_of
-from wanbench.plan import make_plan
+from wanbench.measure.experiments.base import cluster_of, links_of
+from wanbench.measure.plan import make_plan
 
 PAIR = ("aws:eu-west-1", "gcp:us-east1")
 NO_EXPERIMENTS = (Experiment, ConcurrentExperiment, ExperimentError, BrokerAction)

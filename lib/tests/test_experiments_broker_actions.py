@@ -9,10 +9,16 @@ import pytest
 
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.experiments import BrokerAction, BrokerActions, Detection, KafkaOpenLoop, KafkaTrial
-from wanbench.experiments.base import ConcurrentExperiment
-from wanbench.experiments.cluster_view import ClusterView
-from wanbench.ingest import broker_actions, detection
+from wanbench.measure.experiments import (
+    BrokerAction,
+    BrokerActions,
+    KafkaOpenLoop,
+    KafkaTrial,
+)
+from wanbench.measure.experiments.base import ConcurrentExperiment
+from wanbench.measure.experiments.cluster_view import ClusterView
+from wanbench.pages.rolling_and_degraded.design.detection import Detection
+from wanbench.read.ingest import broker_actions, detection
 
 DEMOTE = BrokerAction("demote", 1)
 

@@ -5,9 +5,15 @@ from pathlib import Path
 import pytest
 
 from wanbench.change_detection import DetectorSettings
-from wanbench.experiments import BrokerAction, BrokerActions, Detection, KafkaOpenLoop, KafkaTrial
-from wanbench.ingest import broker_actions, detection
-from wanbench.kafka.leadership import leaders, partitions, under_replicated
+from wanbench.measure.experiments import (
+    BrokerAction,
+    BrokerActions,
+    KafkaOpenLoop,
+    KafkaTrial,
+)
+from wanbench.measure.kafka.leadership import leaders, partitions, under_replicated
+from wanbench.pages.rolling_and_degraded.design.detection import Detection
+from wanbench.read.ingest import broker_actions, detection
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 

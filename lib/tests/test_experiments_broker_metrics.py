@@ -20,11 +20,11 @@ from scripted_lab import Reply, ScriptedLab
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.experiments import ExperimentError
-from wanbench.experiments.broker_metrics import BrokerMetrics
-from wanbench.ingest import broker_metrics
-from wanbench.kafka.programs import scrape
-from wanbench.stats.time import rates
+from wanbench.measure.experiments import ExperimentError
+from wanbench.measure.experiments.broker_metrics import BrokerMetrics
+from wanbench.measure.kafka.programs import scrape
+from wanbench.pages.price_performance import rates
+from wanbench.read.ingest import broker_metrics
 
 SAMPLE = Path(__file__).parent / "samples/broker_metrics/kafka-4.3.1_killed-and-restarted.prom.txt"
 ANSWER = b"""# HELP records_total all of them

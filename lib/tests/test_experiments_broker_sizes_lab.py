@@ -7,10 +7,10 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import LabError
-from wanbench.experiments import BrokerProcessors
-from wanbench.experiments.broker_sizes import sized
-from wanbench.ingest import broker_processors
-from wanbench.kafka import BrokerSize
+from wanbench.measure.experiments import BrokerProcessors
+from wanbench.measure.experiments.broker_sizes import sized
+from wanbench.measure.kafka import BrokerSize
+from wanbench.read.ingest import broker_processors
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 

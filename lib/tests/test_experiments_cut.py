@@ -7,14 +7,16 @@ import pytest
 from scripted_lab import ScriptedLab
 
 import wanbench
-from wanbench.campaign.calibrate import calibrate, plan_for_links, separate_pairs
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.experiments import Cut, ExperimentError, Shorten
-from wanbench.ingest import cut
-from wanbench.links import LinkSettings
-from wanbench.plausibility.observations import round_trips
-from wanbench.stats.lab import link_verdicts
-from wanbench.stats.lab.drops import device_drops, lateness, link_drops
+from wanbench.measure.experiments import ExperimentError
+from wanbench.measure.links import LinkSettings
+from wanbench.methods.lab import link_verdicts
+from wanbench.pages.lab_calibration.design.calibrate import calibrate, plan_for_links, separate_pairs
+from wanbench.pages.lab_calibration.design.cut import Cut
+from wanbench.pages.lab_calibration.design.shorten import Shorten
+from wanbench.pages.lab_calibration.drops import device_drops, lateness, link_drops
+from wanbench.read.ingest import cut
+from wanbench.read.plausibility.observations import round_trips
 
 TIMES = {"cut_at_s": 10.0, "cut_answered_at_s": 10.01, "healed_at_s": 11.0, "healed_answered_at_s": 11.01}
 
@@ -77,7 +79,7 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Cut(before_s=0.4, cut_s=0.5, after_s=0.4)
     run = calibrate("cut", [LinkSettings(5), LinkSettings(20)], experiment, lab="local", progress=False)
-    tables = wanbench.ingest.tabulate(run.folder)
+    tables = wanbench.read.ingest.tabulate(run.folder)
     assert run.finished and len(tables["cuts"]) == 2 and tables["unread"].empty
     verdicts = link_verdicts.cut(tables["echoes"], tables["cuts"]).rows
     assert list(verdicts.verdict) == ["within", "within"]
@@ -86,7 +88,7 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     assert (tables["link_counters"].packets_cut > 0).any() and set(counted.verdict) == {"within"}
     late = lateness([tables["link_counters"]]).rows
     assert list(late.run_id) == [run.run_id] and late.packets_delivered[0] > 100
-    pairs = wanbench.ingest.summarise_pairs(tables)
+    pairs = wanbench.read.ingest.summarise_pairs(tables)
     assert pairs.n_echoes.sum() == 0  # echoes under a cut say nothing about a path
 
 
@@ -96,11 +98,11 @@ def test_a_delay_that_becomes_shorter_reorders_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Shorten(10, before_s=0.5, after_s=0.5)
     run = calibrate("shorten", [LinkSettings(150)], experiment, lab="local", progress=False)
-    tables = wanbench.ingest.tabulate(run.folder)
+    tables = wanbench.read.ingest.tabulate(run.folder)
     assert run.finished and tables["unread"].empty
     [verdict] = link_verdicts.order(tables["echoes"]).rows.verdict
     assert verdict == "within"
-    assert wanbench.ingest.summarise_pairs(tables).n_echoes.sum() == 0
+    assert wanbench.read.ingest.summarise_pairs(tables).n_echoes.sum() == 0
     assert round_trips(tables).empty
     kernel = device_drops([tables["device_counters"]]).rows
     assert set(kernel.device) == {"lo", "wan0"} and (kernel.packets_sent[kernel.device == "wan0"] > 0).all()

@@ -14,13 +14,13 @@ from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.experiments import ExperimentError, Iperf3
-from wanbench.experiments.host_metrics import HostMetrics
-from wanbench.experiments.sampling import Sampling, hosts_at_work
-from wanbench.ingest import host_metrics
-from wanbench.kafka.remote_broker import RemoteBrokerHost
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.measure.experiments import ExperimentError, Iperf3
+from wanbench.measure.experiments.host_metrics import HostMetrics
+from wanbench.measure.experiments.sampling import Sampling, hosts_at_work
+from wanbench.measure.kafka.remote_broker import RemoteBrokerHost
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
+from wanbench.read.ingest import host_metrics
 
 SAMPLES = Path(__file__).parent / "samples" / "host_metrics"
 MACHINE, NETWORK = SAMPLES / "sysstat-12.6.1_a.sadf.json", SAMPLES / "sysstat-12.6.1_b.sadf.json"

@@ -10,12 +10,12 @@ import pytest
 from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 
 from wanbench.errors import ParameterError
-from wanbench.experiments import ExperimentError, KafkaFault
-from wanbench.experiments import kafka_fault_session as session
-from wanbench.experiments.kafka_fault_faults import Fault
-from wanbench.experiments.kafka_fault_planted import KINDS, damaged
-from wanbench.ingest import kafka_fault
-from wanbench.kafka.programs import fault_consumer, fault_producer
+from wanbench.measure.experiments import ExperimentError, KafkaFault
+from wanbench.measure.experiments import kafka_fault_session as session
+from wanbench.measure.experiments.kafka_fault_faults import Fault
+from wanbench.measure.experiments.kafka_fault_planted import KINDS, damaged
+from wanbench.measure.kafka.programs import fault_consumer, fault_producer
+from wanbench.read.ingest import kafka_fault
 
 REGIONS = ["eu", "us", "asia"]
 

@@ -3,9 +3,9 @@
 import pytest
 from patience import comes_about
 
-from wanbench.experiments import KafkaFault
-from wanbench.experiments.kafka_fault_faults import Fault
-from wanbench.ingest import kafka_fault
+from wanbench.measure.experiments import KafkaFault
+from wanbench.measure.experiments.kafka_fault_faults import Fault
+from wanbench.read.ingest import kafka_fault
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wanbench.experiments import KafkaFault
-from wanbench.ingest import kafka_fault
+from wanbench.measure.experiments import KafkaFault
+from wanbench.read.ingest import kafka_fault
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 

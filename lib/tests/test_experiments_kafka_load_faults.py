@@ -23,9 +23,9 @@ from made_up_tools import (
 from patience import comes_about
 
 from wanbench.errors import LabError
-from wanbench.experiments.base import ExperimentError
-from wanbench.experiments.kafka_load import KafkaLoad
-from wanbench.kafka import ClusterError
+from wanbench.measure.experiments.base import ExperimentError
+from wanbench.measure.experiments.kafka_load import KafkaLoad
+from wanbench.measure.kafka import ClusterError
 
 
 def test_a_producer_that_dies_half_way_is_named_with_its_own_words(tmp_path):

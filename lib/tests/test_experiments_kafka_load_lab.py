@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
-from wanbench.experiments.base import ExperimentError
-from wanbench.experiments.kafka_load import KafkaLoad
-from wanbench.experiments.kafka_load_counts import count_batches
-from wanbench.experiments.perf_tool_arguments import producer_arguments
-from wanbench.ingest import kafka_load as reader
+from wanbench.measure.experiments.base import ExperimentError
+from wanbench.measure.experiments.kafka_load import KafkaLoad
+from wanbench.measure.experiments.kafka_load_counts import count_batches
+from wanbench.measure.experiments.perf_tool_arguments import producer_arguments
+from wanbench.read.ingest import kafka_load as reader
 
 PATIENT = {
     "start_timeout_s": 300.0,

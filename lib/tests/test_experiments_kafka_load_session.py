@@ -4,10 +4,10 @@ import pytest
 from made_up_tools import COUNTED, ENDS, FOR_EVER, READS_ON, STOPPED, Here, MadeUp, recorded, run
 from patience import comes_about
 
-from wanbench.experiments.kafka_load import KafkaLoad
-from wanbench.experiments.kafka_load_payload import records
-from wanbench.experiments.perf_tool_arguments import CONSUMER, PRODUCER
-from wanbench.ingest import kafka_load as reader
+from wanbench.measure.experiments.kafka_load import KafkaLoad
+from wanbench.measure.experiments.kafka_load_payload import records
+from wanbench.measure.experiments.perf_tool_arguments import CONSUMER, PRODUCER
+from wanbench.read.ingest import kafka_load as reader
 
 
 def test_a_load_that_is_stopped_keeps_its_windows_and_says_what_is_missing(tmp_path):

@@ -11,11 +11,24 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping, clock
-from wanbench.experiments.base import Load
-from wanbench.ingest import kafka_open_loop
-from wanbench.kafka.programs import open_loop_consumer, open_loop_producer
-from wanbench.kafka.programs.open_loop_record import HEAD, NS, RECORD, bucket, elapsed_ns
+from wanbench.measure.experiments import (
+    ExperimentError,
+    KafkaLoad,
+    KafkaOpenLoop,
+    KafkaTrial,
+    Ping,
+    clock,
+)
+from wanbench.measure.experiments.base import Load
+from wanbench.measure.kafka.programs import open_loop_consumer, open_loop_producer
+from wanbench.measure.kafka.programs.open_loop_record import (
+    HEAD,
+    NS,
+    RECORD,
+    bucket,
+    elapsed_ns,
+)
+from wanbench.read.ingest import kafka_open_loop
 
 # Settings
 

@@ -4,19 +4,19 @@ from itertools import permutations
 
 import pytest
 
-from wanbench.experiments import (
+from wanbench.measure.experiments import (
     BrokerMetrics,
     HostMetrics,
     KafkaOpenLoop,
-    KafkaRateSearch,
     KafkaTrial,
     LinkSamples,
 )
-from wanbench.ingest import kafka_open_loop, kafka_rate_search
-from wanbench.kafka import Cluster
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
-from wanbench.stats.tails import of_open_loop
+from wanbench.measure.kafka import Cluster
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
+from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
+from wanbench.pages.tail_latency.open_loop import of_open_loop
+from wanbench.read.ingest import kafka_open_loop, kafka_rate_search
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 

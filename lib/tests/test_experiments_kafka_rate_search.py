@@ -6,16 +6,12 @@ import pytest
 from mock_kafka import PARTITIONS, HereHost, MockCluster
 
 from wanbench.errors import CommandError, ParameterError
-from wanbench.experiments import (
-    ExperimentError,
-    KafkaOpenLoop,
-    KafkaRateSearch,
-    KafkaTrial,
-    kafka_rate_search,
-)
-from wanbench.experiments.kafka_rate_search_step import judged
-from wanbench.ingest import kafka_open_loop
-from wanbench.ingest import kafka_rate_search as reader
+from wanbench.measure.experiments import ExperimentError, KafkaOpenLoop, KafkaTrial
+from wanbench.pages.tail_latency.design import kafka_rate_search
+from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
+from wanbench.pages.tail_latency.design.kafka_rate_search_step import judged
+from wanbench.read.ingest import kafka_open_loop
+from wanbench.read.ingest import kafka_rate_search as reader
 
 LOAD = KafkaOpenLoop(1, groups=2, duration_s=3, warmup_s=1)
 

@@ -9,8 +9,15 @@ import pytest
 from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.experiments import ExperimentError, Iperf3, KafkaLoad, KafkaTrial, Ping, kafka_trial
-from wanbench.links import LinkSettings
+from wanbench.measure.experiments import (
+    ExperimentError,
+    Iperf3,
+    KafkaLoad,
+    KafkaTrial,
+    Ping,
+    kafka_trial,
+)
+from wanbench.measure.links import LinkSettings
 from wanbench.runs import write_raw
 from wanbench.runs.journal import now_utc
 

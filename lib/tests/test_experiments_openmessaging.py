@@ -10,13 +10,19 @@ from mock_kafka import HereHost
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.experiments import ExperimentError, KafkaTrial, OpenMessaging
-from wanbench.experiments.flat_yaml import read_flat
-from wanbench.experiments.openmessaging_files import Driver, Workload, read_driver, read_workload
-from wanbench.ingest import openmessaging as reader
-from wanbench.ingest.readers import reader_in_run
-from wanbench.kafka import ClusterError
-from wanbench.stats.tails import of_benchmark
+from wanbench.measure.experiments import ExperimentError, KafkaTrial
+from wanbench.measure.kafka import ClusterError
+from wanbench.pages.tail_latency.design.flat_yaml import read_flat
+from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
+from wanbench.pages.tail_latency.design.openmessaging_files import (
+    Driver,
+    Workload,
+    read_driver,
+    read_workload,
+)
+from wanbench.pages.tail_latency.latencies import of_benchmark
+from wanbench.read.ingest import openmessaging as reader
+from wanbench.read.ingest.readers import reader_in_run
 
 DISTRIBUTION = os.environ.get("WANBENCH_OMB")
 WORKLOAD = Workload(

@@ -6,13 +6,9 @@ import pytest
 from openmessaging_examples import DRIVER, WORKLOAD, file
 
 from wanbench.errors import ParameterError
-from wanbench.experiments import KafkaOpenLoop
-from wanbench.experiments.java_properties import read_properties
-from wanbench.experiments.openmessaging_files import (
-    Driver,
-    Workload,
-    read_driver,
-)
+from wanbench.measure.experiments import KafkaOpenLoop
+from wanbench.pages.tail_latency.design.java_properties import read_properties
+from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload, read_driver
 
 
 def test_an_open_loop_load_of_a_workload(tmp_path):
@@ -99,7 +95,7 @@ def test_settings_that_librdkafka_lacks_are_an_error_and_others_are_translated()
 def test_shared_settings_are_known_to_librdkafka():
     import confluent_kafka
 
-    from wanbench.experiments.openmessaging_settings import _RENAMED, OF_BOTH
+    from wanbench.pages.tail_latency.design.openmessaging_settings import _RENAMED, OF_BOTH
 
     for name in {*OF_BOTH, *_RENAMED.values()}:
         try:

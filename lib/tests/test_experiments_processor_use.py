@@ -13,15 +13,15 @@ from confluent_kafka import Producer
 from mock_kafka import HereHost
 
 from wanbench.errors import RawDataError
-from wanbench.experiments import KafkaOpenLoop, ProcessorUse
-from wanbench.experiments.kafka_open_loop_session import OpenLoopSession
-from wanbench.ingest import processor_use as reader
-from wanbench.kafka.programs import processor_use as program
+from wanbench.measure.experiments import KafkaOpenLoop, ProcessorUse
+from wanbench.measure.experiments.kafka_open_loop_session import OpenLoopSession
+from wanbench.measure.kafka.programs import processor_use as program
+from wanbench.read.ingest import processor_use as reader
 
 BUSY = "import sys, time\nwhile time.process_time() < float(sys.argv[1]): pass\nprint(1, flush=True)\ntime.sleep(60)"
 
 
-def busy(seconds, module="wanbench.kafka.programs.open_loop_producer"):
+def busy(seconds, module="wanbench.measure.kafka.programs.open_loop_producer"):
     """A process that has used the processor for so long, under the name of one of our programs."""
     command = [sys.executable, "-c", BUSY, str(seconds), "-m", module]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)

@@ -10,15 +10,22 @@ import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
 import pytest
+from simulations import simulated_surveys
 
-from wanbench import figures
 from wanbench.errors import ParameterError
-from wanbench.figures import coastline, schedule, theme
-from wanbench.stats import link_map
-from wanbench.stats.distance import inflation, inflation_figure, straight_lines, straight_lines_figure
-from wanbench.stats.lab import Verdicts, cut_timeline, link_verdicts
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.tcp import window_figure, window_fit
+from wanbench.figures import coastline, theme
+from wanbench.methods.distance import (
+    inflation,
+    inflation_figure,
+    straight_lines,
+    straight_lines_figure,
+)
+from wanbench.methods.lab import Verdicts, link_verdicts
+from wanbench.methods.tcp import window_figure, window_fit
+from wanbench.pages import intercloud_throughput
+from wanbench.pages.intercloud_throughput import schedule
+from wanbench.pages.intercloud_throughput.link_map import link_map
+from wanbench.pages.lab_calibration.cut_figure import cut_timeline
 
 PAIRS = simulated_surveys.survey(12, seed=1, region_ms=4, region_log_sd=0.1)
 REGIONS = pd.DataFrame(
@@ -110,7 +117,7 @@ MAKERS = {
     "cut-timeline": lambda note: cut_timeline(echoes(), cuts(), note=note),
     "link-map-throughput": lambda note: link_map(PAIRS, REGIONS, note=note),
     "link-map-rtt": lambda note: link_map(PAIRS, REGIONS, value="rtt_ms", note=note),
-    "rounds": lambda note: figures.rounds(journalled(), note=note),
+    "rounds": lambda note: intercloud_throughput.rounds(journalled(), note=note),
 }
 
 
@@ -236,14 +243,14 @@ def test_the_map_draws_every_link_and_shows_names_as_text(made):
 def test_overlaps_of_tests_are_counted():
     tests = journalled()
     assert schedule.overlapping(tests) == 0
-    assert "No region was in two tests at once" in figures.rounds(tests).layout.meta["alt"]
+    assert "No region was in two tests at once" in intercloud_throughput.rounds(tests).layout.meta["alt"]
     tests.loc[2, "started_at_utc"] -= pd.Timedelta(seconds=3)
     assert schedule.overlapping(tests) == 2
-    assert "2 overlaps" in figures.rounds(tests).layout.meta["alt"]
-    bars = [trace for trace in figures.rounds(tests).data if trace.name == "done"]
+    assert "2 overlaps" in intercloud_throughput.rounds(tests).layout.meta["alt"]
+    bars = [trace for trace in intercloud_throughput.rounds(tests).data if trace.name == "done"]
     assert len(bars[0].y) == 6
     with pytest.raises(ParameterError, match="table tests has no rows"):
-        figures.rounds(tests.head(0))
+        intercloud_throughput.rounds(tests.head(0))
 
 
 def test_a_name_that_is_not_a_file_name_is_refused():

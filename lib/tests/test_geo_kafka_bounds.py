@@ -5,8 +5,8 @@ import pytest
 from geo_trials import KERNEL, rates, reading, tables_of, trial
 
 from wanbench.errors import MissingDataError
-from wanbench.stats.trials.region_limits import WIRE
-from wanbench.studies.geo_kafka import bounds, curves
+from wanbench.pages.geo_kafka import bounds, curves
+from wanbench.pages.geo_kafka.region_limits import WIRE
 
 
 def test_the_lowest_bound_is_named_and_what_was_reached_of_it():

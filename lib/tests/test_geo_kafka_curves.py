@@ -9,10 +9,10 @@ import pytest
 from geo_trials import one_at_a_time, rates, trial
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.stats.trials.against_baseline import RESTARTED
-from wanbench.studies.geo_kafka import curves, evidence
-from wanbench.studies.geo_kafka.curves import UNEQUAL
-from wanbench.studies.geo_kafka.factor_columns import level_labels, with_settings
+from wanbench.pages.geo_kafka import curves, evidence
+from wanbench.pages.geo_kafka.against_baseline import RESTARTED
+from wanbench.pages.geo_kafka.curves import UNEQUAL
+from wanbench.pages.geo_kafka.factor_columns import level_labels, with_settings
 
 FACTORS = {
     ("batch_bytes", 16_384): 0.25, ("batch_bytes", 131_072): 2.0, ("partitions", 36): 1.5, ("partitions", 144): 0.6,

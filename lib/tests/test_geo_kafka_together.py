@@ -5,11 +5,11 @@ import pytest
 from geo_trials import one_at_a_time, rates, trial
 
 from wanbench import designs
-from wanbench.campaign import together as planned
 from wanbench.designs import Range
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.experiments import KafkaLoad, KafkaTrial
-from wanbench.studies.geo_kafka import curves, together
+from wanbench.measure.experiments import KafkaLoad, KafkaTrial
+from wanbench.pages.geo_kafka import curves, together
+from wanbench.pages.geo_kafka.design.together import together as planned
 
 SPACE = {
     "batch_bytes": Range(16_384, 262_144, log=True, whole=True),

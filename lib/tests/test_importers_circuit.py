@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.importers import read_circuit
-from wanbench.stats.lab import metrics_figure
-from wanbench.stats.lab.circuit import circuit_capacity, circuit_windows
+from wanbench.methods.lab.circuit import circuit_capacity, circuit_windows
+from wanbench.pages.private_vs_internet import metrics_figure
+from wanbench.read.importers import read_circuit
 
 GOOD = """time,circuit,in_mbps,out_mbps,capacity_gbps
 2026-11-01T10:00:00Z,PF-1,800,12,1

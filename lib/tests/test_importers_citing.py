@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from wanbench import importers
 from wanbench.errors import ParameterError
+from wanbench.read import importers
 
 ROW = {
     "path": "/somewhere/on/this/machine/a.csv",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wanbench.importers.corner import is_transposed
+from wanbench.read.importers.corner import is_transposed
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from wanbench import folders, importers
+from wanbench import folders
 from wanbench.errors import ParameterError, RawDataError, WanbenchError
-from wanbench.importers import fetching, originals
+from wanbench.read import importers
+from wanbench.read.importers import fetching, originals
 
 CONTENT = b"a,b\n1,2\n"
 HASH = hashlib.sha256(CONTENT).hexdigest()

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wanbench import importers, tables
+from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.importers import sheet
+from wanbench.read import importers
+from wanbench.read.importers import sheet
 
 FUZZ = settings(max_examples=settings.default.max_examples // 5)  # each example reads whole tables
 SURVEY = (
@@ -122,17 +123,17 @@ def without_flags(found, regions=None):
 
 
 def survey(path):
-    with patch("wanbench.importers.intercloud.finished", without_flags):
+    with patch("wanbench.read.importers.intercloud.finished", without_flags):
         return importers.read_survey(path)
 
 
 def skyplane(path):
-    with patch("wanbench.importers.skyplane.finished", without_flags):
+    with patch("wanbench.read.importers.skyplane.finished", without_flags):
         return importers.read_skyplane(path)
 
 
 def mapped(path):
-    with patch("wanbench.importers.mapped_table.finished", without_flags):
+    with patch("wanbench.read.importers.mapped_table.finished", without_flags):
         return importers.read_table(path, MAPPING)
 
 

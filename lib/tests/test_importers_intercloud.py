@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import importers, ingest, regions
+from wanbench import regions
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.read import importers, ingest
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "doit"
 HEADER = "timestamp,run_id,from_cloud,from_region,to_cloud,to_region,bitrate_Bps,avgrtt,gcp_vm,aws_vm"

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from wanbench import importers, ingest
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.folders import samples_folder
-from wanbench.importers.mapping import KEYS
+from wanbench.read import importers, ingest
+from wanbench.read.importers.mapping import KEYS
 
 COLUMNS = {"from": "a", "to": "b", "mean_rtt": "rtt"}
 MAPPING = {"columns": COLUMNS, "units": {"rtt": "ms"}}

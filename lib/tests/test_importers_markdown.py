@@ -5,8 +5,8 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.importers import read_markdown
-from wanbench.ingest import summarise_pairs
+from wanbench.read.importers import read_markdown
+from wanbench.read.ingest import summarise_pairs
 
 TABBED = """---
 title: made up
@@ -86,7 +86,7 @@ def without_flags(request, monkeypatch):
     """The plausibility rules take time; only tests with the fixture `with_flags` run them."""
     if "with_flags" not in request.fixturenames:
         monkeypatch.setattr(
-            "wanbench.plausibility.check", lambda found, regions=None: tables.from_rows("flags", [])
+            "wanbench.read.plausibility.check", lambda found, regions=None: tables.from_rows("flags", [])
         )
 
 

@@ -12,7 +12,7 @@ from test_importers_matrix import PLAIN
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.importers import matrix, read_markdown, read_matrix
+from wanbench.read.importers import read_markdown, read_matrix
 from wanbench.regions import catalogue
 
 
@@ -20,8 +20,8 @@ from wanbench.regions import catalogue
 def rows_only():
     """Rows as they are before they become tables, which takes most of the time."""
     with (
-        patch("wanbench.importers.matrix.finished", lambda found: found),
-        patch.object(matrix.tables, "from_rows", lambda name, rows: list(rows)),
+        patch("wanbench.read.importers.matrix.finished", lambda found: found),
+        patch.object(tables, "from_rows", lambda name, rows: list(rows)),
     ):
         yield
 

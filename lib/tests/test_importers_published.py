@@ -6,8 +6,8 @@ from pandas.testing import assert_frame_equal
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.folders import published_folder
-from wanbench.importers import available, read_published
-from wanbench.importers.published import STUDIES, import_originals, write_tables
+from wanbench.read.importers import available, read_published
+from wanbench.read.importers.published import STUDIES, import_originals, write_tables
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench.errors import ParameterError
-from wanbench.importers import region_names as names
-from wanbench.importers.region_names import KINDS, candidates, region_from, region_names
+from wanbench.read.importers import region_names as names
+from wanbench.read.importers.region_names import (
+    KINDS,
+    candidates,
+    region_from,
+    region_names,
+)
 from wanbench.regions import CLOUDS, catalogue, region
 
 TABLE = region_names()

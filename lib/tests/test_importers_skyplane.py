@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import importers, ingest
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.read import importers, ingest
 
 GRIDS = Path(__file__).resolve().parents[3] / "shared" / "data" / "grids"
 ENDS = "src_region,src_tier,src_instance_class,dst_region,dst_tier,dst_instance_class"

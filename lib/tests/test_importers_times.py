@@ -2,7 +2,7 @@
 
 import pytest
 
-from wanbench.importers.times import decimal_mark, milliseconds
+from wanbench.read.importers.times import decimal_mark, milliseconds
 
 
 @pytest.mark.parametrize(

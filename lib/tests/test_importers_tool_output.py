@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wanbench import importers, ingest
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.read import importers, ingest
 
 SAMPLES = Path(__file__).parent / "samples"
 PING = SAMPLES / "ping" / "busybox-1.35_loss.txt"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from wanbench import ingest
 from wanbench.errors import RawDataError
-from wanbench.ingest import broker_pauses
-from wanbench.ingest.readers import reader_in_run
+from wanbench.read import ingest
+from wanbench.read.ingest import broker_pauses
+from wanbench.read.ingest.readers import reader_in_run
 
 SAMPLES = Path(__file__).parent / "samples" / "kafka_cluster"
 SAME_PAUSE_S = 0.005

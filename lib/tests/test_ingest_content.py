@@ -12,9 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from wanbench import importers
 from wanbench.errors import RawDataError
-from wanbench.ingest import cloudwatch, content, formats, host_metrics, kafka_load
+from wanbench.read import importers
+from wanbench.read.ingest import (
+    cloudwatch,
+    content,
+    formats,
+    host_metrics,
+    kafka_load,
+)
 
 TEXT = "PING ::1(::1) 56 data bytes\n" + "64 bytes from ::1: icmp_seq=1 ttl=64 time=0.02 ms – ok\n" * 50
 BYTES = TEXT.encode()

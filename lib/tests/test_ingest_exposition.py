@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import broker_metrics, exposition, read_files
+from wanbench.read.ingest import broker_metrics, exposition, read_files
 
 SAMPLE = Path(__file__).parent / "samples/broker_metrics/kafka-4.3.1_killed-and-restarted.prom.txt"
 SCRAPES = "".join(

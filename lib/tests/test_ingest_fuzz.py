@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import globalping, iperf3, mtr, ping, ripe_atlas
-from wanbench.ingest.ping import plain_lines
-from wanbench.ingest.rows import joined
+from wanbench.read.ingest import (
+    globalping,
+    iperf3,
+    mtr,
+    ping,
+    ripe_atlas,
+)
+from wanbench.read.ingest.ping import plain_lines
+from wanbench.read.ingest.rows import joined
 
 FOLDER = Path(__file__).parent / "samples"
 PINGS = [path.read_bytes() for path in sorted((FOLDER / "ping").glob("*.txt"))]

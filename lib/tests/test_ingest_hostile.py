@@ -9,7 +9,7 @@ import pytest
 from reading import read_echoes, read_iperf3
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import (
+from wanbench.read.ingest import (
     broker_metrics,
     exposition,
     host_metrics,
@@ -20,9 +20,15 @@ from wanbench.ingest import (
     openmessaging,
     ping,
 )
-from wanbench.ingest.kafka_load import consumer, lines, log, outputs, round_trip
-from wanbench.ingest.ping.echoes import Echoes
-from wanbench.ingest.ping.lines import LineReader
+from wanbench.read.ingest.kafka_load import (
+    consumer,
+    lines,
+    log,
+    outputs,
+    round_trip,
+)
+from wanbench.read.ingest.ping.echoes import Echoes
+from wanbench.read.ingest.ping.lines import LineReader
 
 WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
 CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924 "

@@ -5,7 +5,7 @@ from iperf3_recorded import FOLDER, RECORDED, as_tables, changed
 from reading import read_iperf3
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3
+from wanbench.read.ingest import iperf3
 
 
 def places(value, path=()):

@@ -9,7 +9,7 @@ from iperf3_recorded import FOLDER, as_tables
 from reading import read_iperf3
 
 from wanbench.errors import RawDataError
-from wanbench.ingest.rows import core as core_columns
+from wanbench.read.ingest.rows import core as core_columns
 
 SAMPLES = sorted([*FOLDER.glob("*.json"), *FOLDER.glob("*.txt")])
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "iperf3"

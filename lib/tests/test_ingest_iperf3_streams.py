@@ -8,7 +8,7 @@ from iperf3_recorded import FOLDER, RECORDED, changed
 from reading import read_iperf3
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3_documents
+from wanbench.read.ingest import iperf3_documents
 
 STREAM = (FOLDER / "handmade-stream.json").read_bytes()
 N_STREAMS = 3

@@ -5,7 +5,7 @@ import pytest
 from reading import only, tools
 from reading import read_perf_tool as read
 
-from wanbench.ingest import kafka_load
+from wanbench.read.ingest import kafka_load
 
 MIB = 2**20
 HEADER = (

@@ -6,8 +6,8 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import kafka_fault
-from wanbench.ingest.rows import joined
+from wanbench.read.ingest import kafka_fault
+from wanbench.read.ingest.rows import joined
 
 CONTEXT = {column.name: None for column in tables.CONTEXT} | {"source_file": "t.fault.json"}
 

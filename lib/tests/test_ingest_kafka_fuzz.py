@@ -9,8 +9,8 @@ from test_ingest_fuzz import FREE, damaged
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest.kafka_load import log
-from wanbench.ingest.kafka_load.outputs import OutputReader
+from wanbench.read.ingest.kafka_load import log
+from wanbench.read.ingest.kafka_load.outputs import OutputReader
 
 SAMPLES = [
     path.read_bytes()[:3000]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from reading import tools
 
-from wanbench import ingest
 from wanbench.errors import RawDataError
-from wanbench.ingest import kafka_load
+from wanbench.read import ingest
+from wanbench.read.ingest import kafka_load
 
 PACKAGE = Path(kafka_load.__file__).parents[1]
 HEADER = "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"

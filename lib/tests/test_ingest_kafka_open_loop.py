@@ -8,14 +8,15 @@ from dataclasses import asdict
 import pytest
 from run_folders import claimed
 
-from wanbench import stats, tables
+from wanbench import methods, tables
 from wanbench.errors import RawDataError
-from wanbench.experiments import KafkaOpenLoop, KafkaRateSearch, KafkaTrial
-from wanbench.ingest import kafka_open_loop
-from wanbench.ingest.readers import reader_in_run
-from wanbench.ingest.trials import _of_all_producers, trials
-from wanbench.plan import Trial, make_trials
-from wanbench.stats.tails.histograms import decoded
+from wanbench.measure.experiments import KafkaOpenLoop, KafkaTrial
+from wanbench.measure.plan import Trial, make_trials
+from wanbench.methods.tails.histograms import decoded
+from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
+from wanbench.read.ingest import kafka_open_loop
+from wanbench.read.ingest.readers import reader_in_run
+from wanbench.read.ingest.trials import _of_all_producers, trials
 
 SETTINGS = {
     "rate_records_per_s": 4.0, "record_bytes": 100, "topics": 1, "partitions": 3, "replication": 1, "producers": 1,
@@ -201,7 +202,7 @@ def test_trials_with_open_loop_loads_have_their_settings_and_break_no_rates(tmp_
     test = {name: row[name] for name in ("run_id", "test_id", "from_region", "to_region")}
     test |= {"attempt": 1, "outcome": "done", "started_at_utc": "2026-01-01T00:00:00Z"}
     found["tests"] = tables.from_rows("tests", [{**filler("tests"), **test}])
-    rates = stats.trial_rates(found)
+    rates = methods.trial_rates(found)
     assert rates.rates.empty and len(rates.left_out) == 1 and rates.sentence == "No trial was measured."
     assert len(rates.table()) == 0 and rates.cautions
 

@@ -8,7 +8,7 @@ from reading import only
 from reading import read_perf_tool as read
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import kafka_load
+from wanbench.read.ingest import kafka_load
 
 MIB = 8 * 2**20
 WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."

@@ -6,7 +6,7 @@ from reading import only
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import kafka_load
+from wanbench.read.ingest import kafka_load
 
 PROGRESS = "0\t147.947586\n1000\t8.03529E-4\n"
 MEAN = "Avg latency: 41.2031 ms\n\n"

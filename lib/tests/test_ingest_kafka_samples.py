@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 from reading import tools
 
-from wanbench import ingest, tables
+from wanbench import tables
 from wanbench.folders import shared_folder
-from wanbench.ingest import kafka_load
+from wanbench.read import ingest
+from wanbench.read.ingest import kafka_load
 
 FOLDER = Path(__file__).parent / "samples" / "kafka_perf"
 SAMPLES = sorted(FOLDER.glob("*.txt"))

@@ -8,9 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from wanbench import ingest
 from wanbench.errors import RawDataError
-from wanbench.ingest import flent, globalping, mtr, netperf, ripe_atlas
+from wanbench.read import ingest
+from wanbench.read.ingest import (
+    flent,
+    globalping,
+    mtr,
+    netperf,
+    ripe_atlas,
+)
 
 SAMPLES = Path(__file__).parent / "samples"
 READERS = {

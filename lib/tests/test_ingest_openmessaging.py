@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wanbench import folders, tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import openmessaging
+from wanbench.read.ingest import openmessaging
 
 SHARED = folders.shared_folder() / "omb"
 OLDER = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wanbench import importers, ingest
 from wanbench.errors import RawDataError
+from wanbench.read import importers, ingest
 
 OUTPUTS = {
     "iperf 2:": "----\nClient connecting to 10.9.0.2, UDP port 5001\n[  3] local 10.9.0.1 port 40000 connected with\n",

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import ingest, regions, tables
+from wanbench import regions, tables
 from wanbench.errors import ParameterError
+from wanbench.read import ingest
 
 A, B, C = "aws:eu-west-1", "gcp:us-east1", "azure:eastus"
 

@@ -10,8 +10,8 @@ from ping_logs import FOLDER, HEADER, a_log, outcome
 from reading import read_echoes
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import ping
-from wanbench.ingest.ping import scan
+from wanbench.read.ingest import ping
+from wanbench.read.ingest.ping import scan
 
 pytestmark = pytest.mark.usefixtures("short_logs_are_recognised")
 

@@ -11,10 +11,10 @@ import pytest
 from ping_logs import FOLDER, HEADER, a_log
 from reading import read_echoes
 
-from wanbench.ingest import ping
-from wanbench.ingest.ping import echoes, scan
-from wanbench.ingest.ping.footer_times import WITHOUT_CARRY
-from wanbench.ingest.rows import core as core_columns
+from wanbench.read.ingest import ping
+from wanbench.read.ingest.ping import echoes, scan
+from wanbench.read.ingest.ping.footer_times import WITHOUT_CARRY
+from wanbench.read.ingest.rows import core as core_columns
 
 pytestmark = pytest.mark.usefixtures("short_logs_are_recognised")
 

@@ -10,7 +10,7 @@ from reading import read_echoes
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest.rows import core as core_columns
+from wanbench.read.ingest.rows import core as core_columns
 
 pytestmark = pytest.mark.usefixtures("short_logs_are_recognised")
 SAMPLES = sorted(FOLDER.glob("*.txt"))

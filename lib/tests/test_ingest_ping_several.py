@@ -10,8 +10,8 @@ from ping_logs import FOLDER, a_log
 from reading import read_echoes
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import content, ping
-from wanbench.ingest.ping import echoes, lines, scan
+from wanbench.read.ingest import content, ping
+from wanbench.read.ingest.ping import echoes, lines, scan
 
 pytestmark = pytest.mark.usefixtures("short_logs_are_recognised")
 

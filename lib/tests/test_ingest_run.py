@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import ingest, regions, tables
+from wanbench import regions, tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.ingest.ping.lines import HEADER
-from wanbench.ingest.readers import READERS, reader_in_run
+from wanbench.read import ingest
+from wanbench.read.ingest.ping.lines import HEADER
+from wanbench.read.ingest.readers import READERS, reader_in_run
 
 SAMPLES = Path(__file__).parent / "samples"
 LOOSE = [reader.experiment for reader in READERS if reader.loose]
@@ -359,7 +360,7 @@ def test_summaries_say_what_they_need(run):
 def test_files_of_a_run_find_their_reader_by_name():
     def read_by(experiment, name):
         reader = reader_in_run(experiment, name)
-        return reader and (reader.read.__module__.removeprefix("wanbench.ingest."), reader.read.__name__)
+        return reader and (reader.read.__module__.removeprefix("wanbench.read.ingest."), reader.read.__name__)
 
     assert read_by("cut", "0001.1.txt") == ("ping.log", "read") and read_by("cut", "0001.1.json") == (
         "cut",

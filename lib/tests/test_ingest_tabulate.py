@@ -13,7 +13,7 @@ RECORDING = next(iter(sorted(samples_folder().glob("raw/survey-quick/*/"))))
 
 
 def test_what_is_written_reads_back(tmp_path):
-    found = wanbench.ingest.tabulate(RECORDING, tmp_path)
+    found = wanbench.read.ingest.tabulate(RECORDING, tmp_path)
     assert len(found["echoes"]) == 56 * 20
     for name, frame in found.items():
         assert_frame_equal(wanbench.tables.read(name, tmp_path), frame)
@@ -21,7 +21,7 @@ def test_what_is_written_reads_back(tmp_path):
 
 def test_the_default_place_is_below_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
-    wanbench.ingest.tabulate(RECORDING)
+    wanbench.read.ingest.tabulate(RECORDING)
     assert (tmp_path / "tables" / "survey-quick" / RECORDING.name / "echoes.parquet").is_file()
 
 
@@ -37,25 +37,25 @@ def damaged(tmp_path):
 
 
 def test_damaged_files_are_rows_and_the_others_are_read(damaged):
-    found = wanbench.ingest.read_run(damaged)
+    found = wanbench.read.ingest.read_run(damaged)
     assert len(found["unread"]) == 2
     assert len(found["echoes"]) == 54 * 20
-    counts = wanbench.ingest.account(found).set_index("what").n
+    counts = wanbench.read.ingest.account(found).set_index("what").n
     assert counts["files that could not be read"] == 2
     assert counts["echoes sent"] == 54 * 20
-    short = wanbench.ingest.shortfalls(found)
+    short = wanbench.read.ingest.shortfalls(found)
     assert list(short.what) == ["file not read"] * 2
     assert short.why.str.contains("SHA-256").any()
 
 
 def test_failed_attempts_are_shortfalls_with_their_reason():
-    found = wanbench.ingest.read_run(RECORDING)
-    none = wanbench.ingest.shortfalls(found)
+    found = wanbench.read.ingest.read_run(RECORDING)
+    none = wanbench.read.ingest.shortfalls(found)
     assert none.empty and (repr(none), none._repr_html_()) == ("none", "<p>none</p>")
     tests = found["tests"].copy()
     tests.loc[0, ["outcome", "failed_experiment", "reason"]] = ["failed", "iperf3", "unable to connect"]
     tests.loc[1, "outcome"] = "interrupted"
-    short = wanbench.ingest.shortfalls(found | {"tests": tests})
+    short = wanbench.read.ingest.shortfalls(found | {"tests": tests})
     assert list(short.what) == ["attempt failed", "attempt interrupted"]
     assert list(short.why) == ["iperf3: unable to connect", "no end in the journal"]
     assert isinstance(short, pd.DataFrame) and "unable to connect" in short._repr_html_()

@@ -7,10 +7,11 @@ import pytest
 from run_folders import claimed
 
 from wanbench.errors import RawDataError
-from wanbench.experiments import KafkaLoad, KafkaTrial, OpenMessaging
 from wanbench.folders import samples_folder
-from wanbench.ingest.trials import trials
-from wanbench.plan import Trial, make_trials
+from wanbench.measure.experiments import KafkaLoad, KafkaTrial
+from wanbench.measure.plan import Trial, make_trials
+from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
+from wanbench.read.ingest.trials import trials
 from wanbench.runs import find
 
 TUNED = KafkaTrial(

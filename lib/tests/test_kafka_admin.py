@@ -9,10 +9,10 @@ import pytest
 from patience import comes_about
 from scripted_lab import Scripted
 
-from wanbench.kafka.admin import ask as admin
-from wanbench.kafka.security.access import Access, ClientFiles
-from wanbench.kafka.security.kinds import Tls
-from wanbench.kafka.security.private_files import put_private
+from wanbench.measure.kafka.admin import ask as admin
+from wanbench.measure.kafka.security.access import Access, ClientFiles
+from wanbench.measure.kafka.security.kinds import Tls
+from wanbench.measure.kafka.security.private_files import put_private
 
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
 CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"
@@ -101,7 +101,7 @@ REFUSED = (
 ASK_ALL = """
 import json, sys
 from pathlib import Path
-from wanbench.kafka.admin.program import answered
+from wanbench.measure.kafka.admin.program import answered
 settings = json.loads(Path(sys.argv[1]).read_text())
 print(json.dumps([answered(settings, verb, question) for verb, question in json.loads(sys.argv[2])]))
 """

@@ -9,10 +9,10 @@ from kafka.errors import KafkaConnectionError, UnknownBrokerIdError, UnknownTopi
 from scripted_lab import Scripted
 
 from wanbench.errors import ParameterError
-from wanbench.kafka import ClusterError
-from wanbench.kafka.admin import ask as admin
-from wanbench.kafka.admin import program as admin_program
-from wanbench.kafka.security.access import Access, ClientFiles
+from wanbench.measure.kafka import ClusterError
+from wanbench.measure.kafka.admin import ask as admin
+from wanbench.measure.kafka.admin import program as admin_program
+from wanbench.measure.kafka.security.access import Access, ClientFiles
 
 FILES = ClientFiles("b:1", Access())
 
@@ -78,7 +78,7 @@ def test_a_topic_is_deleted_although_the_broker_that_was_asked_goes_away(monkeyp
 
 
 def test_verbs_are_known_here_and_there():
-    program = "from wanbench.kafka.admin import program as admin_program; print(*admin_program.VERBS)"
+    program = "from wanbench.measure.kafka.admin import program as admin_program; print(*admin_program.VERBS)"
     done = subprocess.run([__import__("sys").executable, "-c", program], capture_output=True, check=True)
     assert sorted(done.stdout.decode().split()) == sorted(admin.VERBS)
     with pytest.raises(ParameterError, match="create_topic"):

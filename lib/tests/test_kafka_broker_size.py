@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
-from wanbench import campaign
-from wanbench.campaign.check_trials import check_trials
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.experiments import BrokerProcessors, KafkaLoad, KafkaTrial
-from wanbench.ingest import broker_processors
-from wanbench.kafka import BrokerSize
-from wanbench.kafka.programs import processor_samples
-from wanbench.labs.local import LocalLab
-from wanbench.plan import make_trials
+from wanbench.measure import campaign
+from wanbench.measure.campaign.check_trials import check_trials
+from wanbench.measure.experiments import BrokerProcessors, KafkaLoad, KafkaTrial
+from wanbench.measure.kafka import BrokerSize
+from wanbench.measure.kafka.programs import processor_samples
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.plan import make_trials
+from wanbench.read.ingest import broker_processors
 
 SMALL = BrokerSize("small", 0.3, 2e7, price_usd_per_hour=0.01)
 

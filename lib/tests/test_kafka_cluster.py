@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
-from wanbench.experiments.base import ExperimentError
-from wanbench.experiments.broker_metrics import BrokerMetrics
-from wanbench.ingest import broker_metrics, broker_pauses
-from wanbench.kafka import Cluster, ClusterError
-from wanbench.kafka.admin import ask as admin
+from wanbench.measure.experiments.base import ExperimentError
+from wanbench.measure.experiments.broker_metrics import BrokerMetrics
+from wanbench.measure.kafka import Cluster, ClusterError
+from wanbench.measure.kafka.admin import ask as admin
+from wanbench.read.ingest import broker_metrics, broker_pauses
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
@@ -215,8 +215,8 @@ def test_a_port_in_use_is_named_with_who_has_it(lab, cluster):
 
 
 SCRIPT = """
-from wanbench.kafka import Cluster
-from wanbench.labs.local import LocalLab
+from wanbench.measure.kafka import Cluster
+from wanbench.measure.labs.local import LocalLab
 with LocalLab(["eu"], {}) as lab:
     print(lab.host("eu").scratch, flush=True)
     with Cluster(lab, ["eu"], profile="functional"):

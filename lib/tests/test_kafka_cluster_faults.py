@@ -10,14 +10,19 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import CommandError, ParameterError
-from wanbench.kafka import Cluster, ClusterError, KafkaLab, unavailable
-from wanbench.kafka.admin.ask import AnswerError
-from wanbench.kafka.node import Node
-from wanbench.kafka.placement import NodePlacement
-from wanbench.kafka.security.kinds import Tls
-from wanbench.labs.base import Completed
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.measure.kafka import (
+    Cluster,
+    ClusterError,
+    KafkaLab,
+    unavailable,
+)
+from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.measure.kafka.node import Node
+from wanbench.measure.kafka.placement import NodePlacement
+from wanbench.measure.kafka.security.kinds import Tls
+from wanbench.measure.labs.base import Completed
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
 
 LINKS = {("eu", "us"): LinkSettings(1), ("us", "eu"): LinkSettings(1)}
 QUICK = {"profile": "functional", "heap_mb": 256}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import kafka_load as reader
-from wanbench.kafka.programs import count_batches
+from wanbench.measure.kafka.programs import count_batches
+from wanbench.read.ingest import kafka_load as reader
 
 NOON_S = 1_800_000_000
 ROW = [1, "load-0", 0, NOON_S, 2, 7, 400]

@@ -14,15 +14,17 @@ from pathlib import Path
 import pytest
 from sasl_plain import SaslPlain
 
-from wanbench.campaign import carry_out, start, systems, systems_by_steps
 from wanbench.errors import ParameterError
-from wanbench.experiments import HostMetrics, KafkaLoad
-from wanbench.ingest import tabulate
-from wanbench.kafka import Cluster, ClusterError
-from wanbench.kafka.admin.ask import AnswerError
-from wanbench.kafka.external import ExternalCluster
-from wanbench.labs import LocalLab, matrix_links
-from wanbench.plan import make_trials
+from wanbench.measure.campaign import carry_out, start
+from wanbench.measure.experiments import HostMetrics, KafkaLoad
+from wanbench.measure.kafka import Cluster, ClusterError
+from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.measure.kafka.external import ExternalCluster
+from wanbench.measure.labs import LocalLab, matrix_links
+from wanbench.measure.plan import make_trials
+from wanbench.pages.tail_latency.design.systems import systems
+from wanbench.pages.tail_latency.design.systems_by_steps import systems_by_steps
+from wanbench.read.ingest import tabulate
 from wanbench.runs import write_raw
 
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
@@ -115,7 +117,8 @@ class Eyes:
                 with contextlib.suppress(OSError):
                     arguments = Path("/proc", pid, "cmdline").read_bytes()
                     self.looked += (
-                        b"wanbench.kafka.admin.program" in arguments or b"ProducerPerformance" in arguments
+                        b"wanbench.measure.kafka.admin.program" in arguments
+                        or b"ProducerPerformance" in arguments
                     )
                     if is_marked(arguments):
                         self.found.add(arguments)
@@ -230,7 +233,7 @@ def test_who_is_not_let_in_is_told_why(running, environment, arguments, message)
 
 
 def test_nobody_there_is_said_with_the_address(running, environment, monkeypatch):
-    monkeypatch.setattr("wanbench.kafka.external.CONNECT_S", 1.0)
+    monkeypatch.setattr("wanbench.measure.kafka.external.CONNECT_S", 1.0)
     lab, _, authority = running
     arguments = {
         "mechanism": "PLAIN",

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from scripted_lab import Reply, ScriptedHost, ScriptedLab
 
-from wanbench.kafka import ClusterError
-from wanbench.kafka.java_commands import Jars
+from wanbench.measure.kafka import ClusterError
+from wanbench.measure.kafka.java_commands import Jars
 
 
 def test_hosts_get_their_jars_side_by_side_and_once(monkeypatch, tmp_path):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from wanbench.kafka import leadership
+from wanbench.measure.kafka import leadership
 
 
 def view(replicas, leaders=None, isr=None):

@@ -8,7 +8,7 @@ import time
 import pytest
 from patience import comes_about
 
-from wanbench.kafka.programs import line_times
+from wanbench.measure.kafka.programs import line_times
 
 
 def arguments(path, source):

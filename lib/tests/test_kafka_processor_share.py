@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
-from wanbench.kafka.programs import processor_share
-from wanbench.links.keeper import remove_processor_groups
+from wanbench.measure.kafka.programs import processor_share
+from wanbench.measure.links.keeper import remove_processor_groups
 
 BUSY = [sys.executable, "-c", "while True: pass"]
 

@@ -14,18 +14,18 @@ from cryptography.hazmat.primitives import serialization
 from sasl_plain import SaslPlain
 
 from wanbench.errors import ParameterError
-from wanbench.kafka.security.access import Access, ClientFiles
-from wanbench.kafka.security.credentials import authority, identity, servers
-from wanbench.kafka.security.kinds import Tls, identity_pem, security
-from wanbench.kafka.security.private_files import put_private
-from wanbench.kafka.security.secret import (
+from wanbench.measure.kafka.security.access import Access, ClientFiles
+from wanbench.measure.kafka.security.credentials import authority, identity, servers
+from wanbench.measure.kafka.security.kinds import Tls, identity_pem, security
+from wanbench.measure.kafka.security.private_files import put_private
+from wanbench.measure.kafka.security.secret import (
     Secret,
     from_environment,
     names_secret,
     refuse_secrets,
     without_secrets,
 )
-from wanbench.labs.base import Completed, Host
+from wanbench.measure.labs.base import Completed, Host
 
 WORD = 'correct "horse" \\ battery é'
 

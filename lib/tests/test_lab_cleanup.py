@@ -17,16 +17,16 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
-from wanbench.links.launch import is_rootless
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.links.launch import is_rootless
 
 pytestmark = pytest.mark.lab
 
 OPEN_AND = """
 import os, signal, sys, threading, time
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
 
 with LocalLab(["a", "b"], {{("a", "b"): LinkSettings(5), ("b", "a"): LinkSettings(5)}}) as lab:
     lab.host("b").start(["iperf3", "-s", "--forceflush"]).wait_for_output("listening", 60)
@@ -286,7 +286,7 @@ def as_nobody(code, folder, *, device=False):
         ]
         return subprocess.run(arguments, capture_output=True, timeout=60, check=False)
 
-    head = "import os\nfrom wanbench.labs.local import LocalLab\nfrom wanbench.links import LinkSettings\n"
+    head = "import os\nfrom wanbench.measure.labs.local import LocalLab\nfrom wanbench.measure.links import LinkSettings\n"
     if (trial := run("import wanbench")).returncode:
         pytest.skip(f"no other user can run this Python here: {trial.stderr.decode()}")
     done = run(head + code)
@@ -295,8 +295,8 @@ def as_nobody(code, folder, *, device=False):
 
 
 SLOW_AND_DIE = """from pathlib import Path
-    from wanbench.kafka.programs import processor_share
-    from wanbench.labs.programs import program_command
+    from wanbench.measure.kafka.programs import processor_share
+    from wanbench.measure.labs.programs import program_command
     host = lab.host("a")
     host.start(["sh", "-c", "echo $$ > $0; exec sleep 600", host.scratch + "/pid"])
     while not Path(host.scratch, "pid").exists() or not Path(host.scratch, "pid").read_text():

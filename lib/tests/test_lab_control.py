@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from wanbench.errors import LabError
-from wanbench.links.control import Client, Server
+from wanbench.measure.links.control import Client, Server
 
 
 def refuse():

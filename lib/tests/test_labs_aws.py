@@ -29,17 +29,22 @@ from aws_driver import (
 from patience import comes_about
 from sshd_in_namespaces import unavailable as no_sshd
 
-from wanbench.campaign import measure
 from wanbench.errors import LabError
-from wanbench.experiments import Ping
-from wanbench.ingest import tabulate
-from wanbench.labs.aws import clients, preflight, tags, teardown
-from wanbench.labs.rented import leases, ready
-from wanbench.labs.rented.access import key_pair
-from wanbench.labs.spending import BudgetError
-from wanbench.links.launch import search_path
-from wanbench.plan import make_plan
+from wanbench.measure.campaign import measure
+from wanbench.measure.experiments import Ping
+from wanbench.measure.labs.aws import (
+    clients,
+    preflight,
+    tags,
+    teardown,
+)
+from wanbench.measure.labs.rented import leases, ready
+from wanbench.measure.labs.rented.access import key_pair
+from wanbench.measure.labs.spending import BudgetError
+from wanbench.measure.links.launch import search_path
+from wanbench.measure.plan import make_plan
 from wanbench.publish.colophon import colophon
+from wanbench.read.ingest import tabulate
 
 PING = Ping(count=2, interval_s=0.01)
 

@@ -18,17 +18,22 @@ from botocore.stub import ANY
 import wanbench
 from wanbench import cli
 from wanbench.errors import LabError, ParameterError
-from wanbench.experiments import Iperf3, Ping
 from wanbench.folders import root
-from wanbench.labs import spending
-from wanbench.labs.aws import AwsLab, clients, launch, preflight
-from wanbench.labs.aws.costs import Costs
-from wanbench.labs.aws.list_prices import list_prices
-from wanbench.labs.aws.tags import Tags
-from wanbench.labs.aws.user_data import user_data
-from wanbench.labs.rented.costs import Meter
-from wanbench.plan import cost as costing
-from wanbench.plan import make_plan
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.labs import spending
+from wanbench.measure.labs.aws import (
+    AwsLab,
+    clients,
+    launch,
+    preflight,
+)
+from wanbench.measure.labs.aws.costs import Costs
+from wanbench.measure.labs.aws.list_prices import list_prices
+from wanbench.measure.labs.aws.tags import Tags
+from wanbench.measure.labs.aws.user_data import user_data
+from wanbench.measure.labs.rented.costs import Meter
+from wanbench.measure.plan import cost as costing
+from wanbench.measure.plan import make_plan
 from wanbench.publish.presets import read_parameters
 
 ASKED_BY_MSK = {
@@ -150,7 +155,7 @@ def product(*usd):
 
 def test_the_price_list_comes_first_and_dated_tables_stand_for_the_rest(monkeypatch):
     monkeypatch.setattr(
-        "wanbench.labs.aws.list_prices.everywhere", lambda work, items: [work(each) for each in items]
+        "wanbench.measure.labs.aws.list_prices.everywhere", lambda work, items: [work(each) for each in items]
     )
     answers = [[product(0.096)], [product(0.02, 0.0)], [product(0.153)], []]
     aws = Stubbed(pricing=[("get_products", {"PriceList": each}) for each in answers])
@@ -260,14 +265,14 @@ def test_the_policy_in_the_docs_allows_what_the_code_calls_and_no_more():
 
 def test_the_command_sweep_hands_on_what_it_is_told(monkeypatch):
     told = []
-    monkeypatch.setattr("wanbench.labs.aws.sweep", lambda **options: told.append(options) or 1)
+    monkeypatch.setattr("wanbench.measure.labs.aws.sweep", lambda **options: told.append(options) or 1)
     assert cli.main(["sweep", "--yes"]) == 1 and cli.main(["sweep", "--all"]) == 1
     assert told == [{"yes": True, "everything": False}, {"yes": False, "everything": True}]
 
 
 def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
     given = read_parameters(root() / "papermill-params" / "02-intercloud-throughput" / "aws.yml")
-    monkeypatch.setattr("wanbench.labs.aws.costs.list_prices", lambda *asked: {})
+    monkeypatch.setattr("wanbench.measure.labs.aws.costs.list_prices", lambda *asked: {})
     plan = make_plan(regions=given["regions"], experiments=[Ping(), Iperf3()], rate_bps=given["rate_bps"])
     opened = AwsLab(plan.regions, operator_address="192.0.2.7", **given["lab_options"])
     costs = Costs(None, plan.regions, instance_type="t3.small", hosts_per_region=1, overrides={})
@@ -275,7 +280,7 @@ def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
 
 
 def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is_lost(monkeypatch, capsys):
-    monkeypatch.setattr("wanbench.labs.aws.costs.list_prices", lambda *asked: {})
+    monkeypatch.setattr("wanbench.measure.labs.aws.costs.list_prices", lambda *asked: {})
     monkeypatch.setattr(AwsLab, "survey", lambda self: ([], []))
     names = ["aws:eu-west-1", "aws:us-east-1"]
     options = {"instance_type": "t3.small", "operator_address": "192.0.2.7"}

@@ -11,13 +11,13 @@ from botocore.stub import ANY, Stubber
 from measuring import REGIONS, go, plan_of
 from scripted_lab import ScriptedLab
 
-from wanbench import ingest
-from wanbench.campaign import execute
 from wanbench.errors import ParameterError
-from wanbench.ingest import cloudwatch as reader
-from wanbench.labs.aws import clients, cloudwatch
-from wanbench.labs.aws.cloudwatch import CloudWatch, Watched
-from wanbench.stats.lab.circuit import circuit_windows
+from wanbench.measure.campaign import execute
+from wanbench.measure.labs.aws import clients, cloudwatch
+from wanbench.measure.labs.aws.cloudwatch import CloudWatch, Watched
+from wanbench.methods.lab.circuit import circuit_windows
+from wanbench.read import ingest
+from wanbench.read.ingest import cloudwatch as reader
 
 VPN = Watched("vpn", "eu-west-1", "vpn-0abc", "tunnel to Azure")
 ACCOUNT = "123456789012"

@@ -9,11 +9,16 @@ from aws_stubs import Stubbed
 from botocore.stub import ANY
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.kafka.external_clusters import external_clusters
-from wanbench.labs.aws import clients, msk, msk_estate, sweep
-from wanbench.labs.aws.msk import MskCluster
-from wanbench.labs.rented import leases
-from wanbench.labs.spending import BudgetError
+from wanbench.measure.kafka.external_clusters import external_clusters
+from wanbench.measure.labs.aws import (
+    clients,
+    msk,
+    msk_estate,
+    sweep,
+)
+from wanbench.measure.labs.aws.msk import MskCluster
+from wanbench.measure.labs.rented import leases
+from wanbench.measure.labs.spending import BudgetError
 
 ACCOUNT = "123456789012"
 BOOTSTRAP = "b-1.x.kafka.us-east-1.amazonaws.com:9094,b-2.x.kafka.us-east-1.amazonaws.com:9094"

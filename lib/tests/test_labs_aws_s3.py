@@ -11,8 +11,8 @@ from scripted_lab import ScriptedLab
 
 from wanbench import cli
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.labs.aws import s3
-from wanbench.labs.aws.clients import AwsError
+from wanbench.measure.labs.aws import s3
+from wanbench.measure.labs.aws.clients import AwsError
 
 AT = "s3://my-bucket/runs/1"
 

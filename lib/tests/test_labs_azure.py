@@ -24,17 +24,22 @@ from cloud_stub import Current, killed_at_call, serve
 from sshd_in_namespaces import unavailable as no_sshd
 
 from wanbench import cli
-from wanbench.campaign import measure
 from wanbench.errors import LabError, ParameterError
-from wanbench.experiments import Iperf3, Ping
 from wanbench.folders import root
-from wanbench.labs.azure import AzureLab, clients, sweep, teardown
-from wanbench.labs.azure import lab as lab_module
-from wanbench.labs.rented import leases, tags
-from wanbench.labs.rented.sweep import sweep_clouds
-from wanbench.labs.spending import BudgetError
-from wanbench.links.launch import search_path
-from wanbench.plan import make_plan
+from wanbench.measure.campaign import measure
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.labs.azure import (
+    AzureLab,
+    clients,
+    sweep,
+    teardown,
+)
+from wanbench.measure.labs.azure import lab as lab_module
+from wanbench.measure.labs.rented import leases, tags
+from wanbench.measure.labs.rented.sweep import sweep_clouds
+from wanbench.measure.labs.spending import BudgetError
+from wanbench.measure.links.launch import search_path
+from wanbench.measure.plan import make_plan
 from wanbench.publish.presets import read_parameters
 
 REGIONS = ["azure:westeurope", "azure:eastus"]
@@ -350,7 +355,7 @@ def test_a_missing_extra_subscription_and_credentials_are_told(monkeypatch):
 def test_sweep_covers_azure(monkeypatch, capsys):
     told = []
     for other in ("aws", "gcp"):
-        monkeypatch.setattr(f"wanbench.labs.{other}.unusable", lambda: "it is not looked for")
+        monkeypatch.setattr(f"wanbench.measure.labs.{other}.unusable", lambda: "it is not looked for")
     assert (
         sweep_clouds() == 1
         and "azure: not looked at, as AZURE_SUBSCRIPTION_ID is not set" in capsys.readouterr().out
@@ -358,7 +363,7 @@ def test_sweep_covers_azure(monkeypatch, capsys):
     monkeypatch.setenv(clients.VARIABLE, SUBSCRIPTION)
     assert teardown.unusable() == "no credentials of Azure are found"
     monkeypatch.setenv("AZURE_CLIENT_ID", "an-id")
-    monkeypatch.setattr("wanbench.labs.azure.sweep", lambda **options: told.append(options) or 0)
+    monkeypatch.setattr("wanbench.measure.labs.azure.sweep", lambda **options: told.append(options) or 0)
     assert cli.main(["sweep", "azure", "--yes"]) == 0 and sweep_clouds() == 0
     assert told == [{"yes": True, "everything": False}, {}]
 

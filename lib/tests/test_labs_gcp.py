@@ -27,16 +27,21 @@ from gcp_stub import PROJECT
 from google.auth.credentials import AnonymousCredentials
 from sshd_in_namespaces import unavailable as no_sshd
 
-from wanbench.campaign import measure
 from wanbench.errors import LabError, ParameterError
-from wanbench.experiments import Iperf3, Ping
 from wanbench.folders import root
-from wanbench.labs.gcp import GcpLab, clients, sweep, teardown
-from wanbench.labs.gcp.launch import AHEAD_S
-from wanbench.labs.rented import leases, tags
-from wanbench.labs.spending import BudgetError
-from wanbench.links.launch import search_path
-from wanbench.plan import make_plan
+from wanbench.measure.campaign import measure
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.labs.gcp import (
+    GcpLab,
+    clients,
+    sweep,
+    teardown,
+)
+from wanbench.measure.labs.gcp.launch import AHEAD_S
+from wanbench.measure.labs.rented import leases, tags
+from wanbench.measure.labs.spending import BudgetError
+from wanbench.measure.links.launch import search_path
+from wanbench.measure.plan import make_plan
 from wanbench.publish.presets import read_parameters
 
 REGIONS = ["gcp:europe-west1", "gcp:us-west1"]

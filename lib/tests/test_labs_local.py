@@ -8,8 +8,8 @@ from itertools import permutations
 
 import pytest
 
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
 
 pytestmark = pytest.mark.lab
 

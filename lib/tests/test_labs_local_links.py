@@ -23,8 +23,8 @@ import pytest
 from patience import comes_about, three_attempts
 from scipy import stats
 
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings, queue_in_bytes
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings, queue_in_bytes
 
 pytestmark = pytest.mark.lab
 RTTS_MS = (2, 10, 40, 100, 200, 300)

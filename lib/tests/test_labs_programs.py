@@ -13,8 +13,8 @@ import pytest
 from scripted_lab import Reply, ScriptedHost, ScriptedLab, ScriptedProcess
 
 from wanbench.errors import LabError
-from wanbench.labs import programs
-from wanbench.labs.ssh.programs import supervisor
+from wanbench.measure.labs import programs
+from wanbench.measure.labs.ssh.programs import supervisor
 
 
 class Asked(ScriptedHost):
@@ -69,9 +69,9 @@ def test_a_host_is_asked_once_and_given_a_program_once(tmp_path):
 @pytest.mark.parametrize(
     "module, says",
     [
-        ("wanbench.kafka.programs.readiness", "IndexError"),
-        ("wanbench.kafka.admin.program", "IndexError"),
-        ("wanbench.kafka.programs.open_loop_producer", "arguments are required: --"),
+        ("wanbench.measure.kafka.programs.readiness", "IndexError"),
+        ("wanbench.measure.kafka.admin.program", "IndexError"),
+        ("wanbench.measure.kafka.programs.open_loop_producer", "arguments are required: --"),
     ],
 )
 def test_a_host_without_wanbench_gets_what_its_modules_import(tmp_path, module, says):

@@ -19,26 +19,33 @@ import wanbench
 from wanbench import cli
 from wanbench.errors import LabError
 from wanbench.folders import root
-from wanbench.labs.rented import Estate, Resource, everywhere, leases, sweep, tags
-from wanbench.labs.rented.clock import clock_at
-from wanbench.labs.rented.own_address import own_public_address
-from wanbench.labs.rented.ready import close, make_ready
-from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
-from wanbench.labs.rented.user_data import HOST_PYTHON, user_data
+from wanbench.measure.labs.rented import (
+    Estate,
+    Resource,
+    everywhere,
+    leases,
+    sweep,
+    tags,
+)
+from wanbench.measure.labs.rented.clock import clock_at
+from wanbench.measure.labs.rented.own_address import own_public_address
+from wanbench.measure.labs.rented.ready import close, make_ready
+from wanbench.measure.labs.rented.sweep import CLOUDS, sweep_clouds
+from wanbench.measure.labs.rented.user_data import HOST_PYTHON, user_data
 
 
 def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
     told = []
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     for cloud in CLOUDS:
-        monkeypatch.setattr(f"wanbench.labs.{cloud}.unusable", lambda: "it is not looked for")
+        monkeypatch.setattr(f"wanbench.measure.labs.{cloud}.unusable", lambda: "it is not looked for")
     assert sweep_clouds() == 1
     assert "gcp: not looked at, as it is not looked for." in (shown := capsys.readouterr()).out
     assert "No cloud could be asked" in shown.err
-    monkeypatch.setattr("wanbench.labs.gcp.sweep", lambda **options: told.append(options) or 0)
+    monkeypatch.setattr("wanbench.measure.labs.gcp.sweep", lambda **options: told.append(options) or 0)
     assert cli.main(["sweep", "gcp", "--yes"]) == 0 and told == [{"yes": True, "everything": False}]
     assert cli.main(["sweep", "elsewhere"]) != 0 and "allowed: aws, gcp" in capsys.readouterr().err
-    monkeypatch.setattr("wanbench.labs.gcp.unusable", lambda: None)
+    monkeypatch.setattr("wanbench.measure.labs.gcp.unusable", lambda: None)
     leases.Lease("aws", "7").release(all_gone=False)
     # What a run left on a cloud that cannot be asked is not nothing.
     assert sweep_clouds() == 1 and len(told) == 2
@@ -47,8 +54,10 @@ def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     monkeypatch.setenv("AWS_PROFILE", "nowhere")
     for cloud in ("gcp", "azure"):
-        monkeypatch.setattr(f"wanbench.labs.{cloud}.unusable", lambda: None)
-        monkeypatch.setattr(f"wanbench.labs.{cloud}.sweep", lambda **options: told.append(options) or 0)
+        monkeypatch.setattr(f"wanbench.measure.labs.{cloud}.unusable", lambda: None)
+        monkeypatch.setattr(
+            f"wanbench.measure.labs.{cloud}.sweep", lambda **options: told.append(options) or 0
+        )
     assert sweep_clouds() == 1 and len(told) == 4
     assert "aws: boto3 cannot read its configuration" in capsys.readouterr().err
 

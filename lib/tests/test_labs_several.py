@@ -17,16 +17,21 @@ from azure.core.pipeline.policies import SansIOHTTPPolicy
 from cloud_stub import serve
 from google.auth.credentials import AnonymousCredentials
 
-from wanbench.campaign import measure
-from wanbench.campaign.start import _lab
 from wanbench.errors import LabError, ParameterError
-from wanbench.experiments import Iperf3, Ping
-from wanbench.ingest.lab_cost import lab_cost
-from wanbench.labs import AzureLab, GcpLab, azure, gcp
-from wanbench.labs.rented import SeveralClouds, leases, on_one_cloud
-from wanbench.labs.rented.tenancy import Tenancy
-from wanbench.labs.spending import BudgetError, spent_before_usd
-from wanbench.plan import make_plan
+from wanbench.measure.campaign import measure
+from wanbench.measure.campaign.start import _lab
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.labs import (
+    AzureLab,
+    GcpLab,
+    azure,
+    gcp,
+)
+from wanbench.measure.labs.rented import SeveralClouds, leases, on_one_cloud
+from wanbench.measure.labs.rented.tenancy import Tenancy
+from wanbench.measure.labs.spending import BudgetError, spent_before_usd
+from wanbench.measure.plan import make_plan
+from wanbench.read.ingest.lab_cost import lab_cost
 from wanbench.runs import find
 
 REGIONS = ["gcp:europe-west1", "azure:eastus"]

@@ -14,14 +14,14 @@ import sshd_in_namespaces
 from patience import comes_about
 from sshd_in_namespaces import OPERATOR, SECRET, SshdLab
 
-from wanbench import ingest
-from wanbench.campaign import measure
 from wanbench.cli import main
 from wanbench.errors import CommandError, LabError
-from wanbench.kafka.lab import KafkaLab
-from wanbench.labs import LocalLab, SshLab, geodesic_links
-from wanbench.labs.ssh import SshHost, read_inventory
-from wanbench.labs.ssh.connection import Connection
+from wanbench.measure.campaign import measure
+from wanbench.measure.kafka.lab import KafkaLab
+from wanbench.measure.labs import LocalLab, SshLab, geodesic_links
+from wanbench.measure.labs.ssh import SshHost, read_inventory
+from wanbench.measure.labs.ssh.connection import Connection
+from wanbench.read import ingest
 
 pytestmark = pytest.mark.lab
 

@@ -5,12 +5,12 @@ import shlex
 import pytest
 import yaml
 
-from wanbench.campaign import carry_out
 from wanbench.errors import ParameterError
-from wanbench.experiments import Ping
-from wanbench.labs import SshLab, matrix_links
-from wanbench.labs.ssh import facts, read_inventory
-from wanbench.plan import make_plan
+from wanbench.measure.campaign import carry_out
+from wanbench.measure.experiments import Ping
+from wanbench.measure.labs import SshLab, matrix_links
+from wanbench.measure.labs.ssh import facts, read_inventory
+from wanbench.measure.plan import make_plan
 
 
 @pytest.fixture

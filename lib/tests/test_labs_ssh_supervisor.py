@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
-from wanbench.labs.ssh.programs import supervisor
+from wanbench.measure.labs.ssh.programs import supervisor
 
 
 class Supervised:

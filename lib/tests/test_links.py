@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.labs import MIN_RTT_MS, geodesic_links, matrix_links
-from wanbench.links import MIN_QUEUE_BYTES, LinkSettings, queue_in_bytes
+from wanbench.measure.labs import MIN_RTT_MS, geodesic_links, matrix_links
+from wanbench.measure.links import MIN_QUEUE_BYTES, LinkSettings, queue_in_bytes
 from wanbench.regions import distance_km, light_rtt_ms
 
 
@@ -120,7 +120,7 @@ def test_children_of_the_keeper_do_not_inherit_its_real_time_priority():
     # A child at this priority would stop a machine of one processor until it ends.
     code = (
         "import json, subprocess, sys\n"
-        "from wanbench.links.keeper import hurry\n"
+        "from wanbench.measure.links.keeper import hurry\n"
         "granted = hurry(locked_later=False)\n"
         "child = [sys.executable, '-c', 'import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)']\n"
         "print(json.dumps([granted, subprocess.run(child, capture_output=True, text=True).stdout.strip()]))"
@@ -134,6 +134,6 @@ def test_children_of_the_keeper_do_not_inherit_its_real_time_priority():
 
 def test_the_keeper_loads_nothing_large():
     # It locks its memory and starts with every lab.
-    code = "import sys, wanbench.links.keeper as _; print(*sys.modules)"
+    code = "import sys, wanbench.measure.links.keeper as _; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.split()
     assert not {b"numpy", b"pandas", b"scipy", b"plotly"} & set(loaded)

@@ -8,10 +8,10 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import CommandError, LabError, ParameterError
-from wanbench.experiments.base import ended_with
-from wanbench.labs import processes
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.measure.experiments.base import ended_with
+from wanbench.measure.labs import processes
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
 
 LINKS = {("a", "b"): LinkSettings(1), ("b", "a"): LinkSettings(1)}
 

@@ -19,10 +19,10 @@ from measuring import (
 )
 from scripted_lab import Reply, ScriptedLab, well
 
-from wanbench import ingest
 from wanbench.errors import LabError, ParameterError, RawDataError
+from wanbench.pages.lab_calibration.drops import device_drops
+from wanbench.read import ingest
 from wanbench.runs import overlaps
-from wanbench.stats.lab.drops import device_drops
 
 DEVICE = (
     "region",

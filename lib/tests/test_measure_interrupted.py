@@ -16,7 +16,7 @@ from measuring import REGIONS, failing, go, newest, outcomes, plan_of, stopping_
 from scripted_lab import ScriptedLab, well
 
 from wanbench.errors import LabError, RawDataError
-from wanbench.experiments import Ping
+from wanbench.measure.experiments import Ping
 from wanbench.runs import RunHeldError, overlaps
 
 

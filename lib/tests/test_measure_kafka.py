@@ -7,16 +7,22 @@ from dataclasses import replace
 
 import pytest
 
-from wanbench.campaign.execute import measure
 from wanbench.errors import LabError
-from wanbench.experiments import Iperf3, KafkaLoad, KafkaTrial, LinkSamples, Ping
-from wanbench.ingest import tabulate
-from wanbench.kafka.lab import KafkaLab
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
-from wanbench.plan import Trial, make_trials
+from wanbench.measure.campaign.execute import measure
+from wanbench.measure.experiments import (
+    Iperf3,
+    KafkaLoad,
+    KafkaTrial,
+    LinkSamples,
+    Ping,
+)
+from wanbench.measure.kafka.lab import KafkaLab
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.plan import Trial, make_trials
+from wanbench.methods.trials.rates import trial_rates
+from wanbench.read.ingest import tabulate
 from wanbench.runs import find
-from wanbench.stats.trials.rates import trial_rates
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 

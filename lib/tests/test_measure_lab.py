@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
-from wanbench.campaign.execute import measure
-from wanbench.experiments import Iperf3, Ping
-from wanbench.labs import matrix_links
-from wanbench.labs.local import LocalLab
-from wanbench.plan import make_plan
+from wanbench.measure.campaign.execute import measure
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.labs import matrix_links
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.plan import make_plan
 from wanbench.runs import Run, overlaps
 
 REGIONS = ["aws:r-1", "aws:r-2", "gcp:r-3", "gcp:r-4"]

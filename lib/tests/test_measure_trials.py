@@ -4,15 +4,12 @@ import json
 
 from scripted_lab import Reply, ScriptedLab, well
 
-from wanbench.campaign.execute import measure
-from wanbench.campaign.trial_plans import (
-    Path,
-    two_paths,
-)
-from wanbench.experiments import KafkaLoad, Ping
-from wanbench.ingest import read_run
-from wanbench.plan import Trial, make_trials
-from wanbench.plan.selection import MAX_NAME
+from wanbench.measure.campaign.execute import measure
+from wanbench.measure.experiments import KafkaLoad, Ping
+from wanbench.measure.plan import Trial, make_trials
+from wanbench.measure.plan.selection import MAX_NAME
+from wanbench.pages.private_vs_internet.design import Path, two_paths
+from wanbench.read.ingest import read_run
 from wanbench.runs.journal import now_utc
 
 PATHS = [Path("internet", 132.9, 25.1), Path("private", 62.5, 0.7)]

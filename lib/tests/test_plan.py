@@ -7,8 +7,15 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.experiments import Iperf3, Ping
-from wanbench.plan import Trial, make_plan, make_trials, pair, prices, select_pairs
+from wanbench.measure.experiments import Iperf3, Ping
+from wanbench.measure.plan import (
+    Trial,
+    make_plan,
+    make_trials,
+    pair,
+    prices,
+    select_pairs,
+)
 from wanbench.regions import distance_km
 
 EXPERIMENTS = [Ping(count=5), Iperf3(duration_s=None, transfer_bytes=10_000_000)]

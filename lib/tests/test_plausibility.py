@@ -3,11 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import clean_tables, planted_faults
 
 import wanbench
-from wanbench import plausibility, tables
+from wanbench import tables
 from wanbench.errors import ParameterError
-from wanbench.plausibility import clean_tables, planted_faults, positions, rate_units, rules, tail_reach
+from wanbench.read import plausibility
+from wanbench.read.plausibility import (
+    positions,
+    rate_units,
+    rules,
+    tail_reach,
+)
 
 
 @pytest.mark.parametrize("fault", planted_faults.FAULTS)
@@ -322,7 +329,7 @@ def test_a_single_wrong_rtt_blames_no_region(both):
 
 
 def test_pairs_alone_can_be_checked():
-    pairs = wanbench.ingest.summarise_pairs(
+    pairs = wanbench.read.ingest.summarise_pairs(
         clean_tables.clean(2, form="lab", n_regions=8) | {"tests": _no_tests()}
     )
     assert plausibility.check({"pairs": pairs}).empty

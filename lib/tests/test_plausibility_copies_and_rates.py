@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import clean_tables, planted_faults
 
-from wanbench import plausibility, tables
-from wanbench.plausibility import clean_tables, mixed_rate_units, planted_faults, rate_plateau
+from wanbench import tables
+from wanbench.read import plausibility
+from wanbench.read.plausibility import mixed_rate_units, rate_plateau
 
 RTTS = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms", "sd_rtt_ms"]
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import clean_tables, planted_faults
 
-from wanbench import plausibility
 from wanbench.errors import ParameterError
-from wanbench.plausibility import clean_tables, planted_faults
-from wanbench.plausibility.geolocation import cap, locate, position
-from wanbench.plausibility.geolocation_figure import geolocation
-from wanbench.plausibility.positions import EARTH_RADIUS_KM, great_circle_km
+from wanbench.pages.intercloud_2022.geolocation_figure import geolocation
+from wanbench.read import plausibility
+from wanbench.read.plausibility.geolocation import cap, locate, position
+from wanbench.read.plausibility.positions import EARTH_RADIUS_KM, great_circle_km
 from wanbench.regions import LIGHT_RTT_MS_PER_KM, catalogue
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wanbench import ingest, plausibility
+from wanbench.read import ingest, plausibility
 
 SAMPLES = Path(__file__).parent / "samples"
 OMITTED = json.loads((SAMPLES / "iperf3" / "v3.12_tcp_p3_omit1_cubic.json").read_text())

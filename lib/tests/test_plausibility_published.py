@@ -2,8 +2,8 @@
 
 import pytest
 
-from wanbench import importers, plausibility
 from wanbench.folders import root
+from wanbench.read import importers, plausibility
 
 SHARED = root().parent / "shared" / "data"
 DOIT, GRIDS = SHARED / "doit", SHARED / "grids"

@@ -3,17 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import faults as validity_faults
+from simulations import planted_faults, simulated_surveys, simulation
+from simulations import plausibility as validity_plausibility
+from simulations.clean_tables import FORMS
 
-from wanbench import ingest, plausibility, stats, tables
+from wanbench import methods, tables
 from wanbench.errors import ParameterError
 from wanbench.folders import samples_folder
-from wanbench.plausibility import planted_faults
-from wanbench.plausibility.clean_tables import FORMS
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.regions.sensitivity import with_and_without
-from wanbench.validity import faults as validity_faults
-from wanbench.validity import plausibility as validity_plausibility
-from wanbench.validity import simulation
+from wanbench.methods.regions.sensitivity import with_and_without
+from wanbench.read import ingest, plausibility
 
 
 def flag(**columns):
@@ -86,11 +85,11 @@ def test_sensitivity_undoes_a_planted_fault(pairs):
     mine = (pairs.from_region == region) | (pairs.to_region == region)
     wrong = pairs.assign(distance_km=pairs.distance_km.where(~mine, 20_000 - pairs.distance_km))
     found = flags(flag(scope="region", rule="coordinates", region=region))
-    both = with_and_without(stats.fit_rtt, wrong, found)
+    both = with_and_without(methods.fit_rtt, wrong, found)
     table = both.table().set_index("quantity")
-    clean = stats.fit_rtt(pairs[~mine].reset_index(drop=True))
+    clean = methods.fit_rtt(pairs[~mine].reset_index(drop=True))
     assert table.without_estimate.iloc[0] == pytest.approx(clean.estimates[0].estimate)
-    assert table.estimate.iloc[0] == pytest.approx(stats.fit_rtt(wrong).estimates[0].estimate)
+    assert table.estimate.iloc[0] == pytest.approx(methods.fit_rtt(wrong).estimates[0].estimate)
     assert len(both.left_out) == 22 and both.n_pairs == 132
     assert f"22 of 132 ordered pairs are flagged and left out (22 by coordinates of {region})" in str(both)
     assert "instead of" in str(both) and "<table" in both._repr_html_()
@@ -98,18 +97,18 @@ def test_sensitivity_undoes_a_planted_fault(pairs):
 
 
 def test_without_flags_both_are_one(pairs):
-    both = with_and_without(stats.fit_rtt, pairs, flags())
+    both = with_and_without(methods.fit_rtt, pairs, flags())
     assert both.sentence == "The plausibility rules flag none of 132 ordered pairs."
     assert (both.table().change == 0).all() and not both.table().outside.any()
 
 
 def test_where_nothing_is_left_it_says_so(pairs):
     every = flags(*[flag(scope="region", rule="coordinates", region=name) for name in set(pairs.from_region)])
-    both = with_and_without(stats.fit_rtt, pairs, every)
+    both = with_and_without(methods.fit_rtt, pairs, every)
     assert both.without is None and "impossible without them" in str(both)
     assert both.table().without_estimate.isna().all()
     column = flags(flag(scope="column", column_name="rtt_ms", found="all in seconds", cause="a factor"))
-    assert "all in seconds (a factor)" in str(with_and_without(stats.fit_rtt, pairs, column))
+    assert "all in seconds (a factor)" in str(with_and_without(methods.fit_rtt, pairs, column))
 
 
 def test_a_runs_tables_have_flags_and_the_account_counts_them(tmp_path):
@@ -127,7 +126,7 @@ def test_a_runs_tables_have_flags_and_the_account_counts_them(tmp_path):
 def test_an_analysis_must_give_estimates(pairs):
     with pytest.raises(ParameterError, match="result of the analysis is 132"):
         with_and_without(len, pairs, flags())
-    one = with_and_without(lambda rows: stats.fit_rtt(rows).estimates[0], pairs, flags())
+    one = with_and_without(lambda rows: methods.fit_rtt(rows).estimates[0], pairs, flags())
     assert len(one.table()) == 1
     assert isinstance(one.table(), pd.DataFrame) and np.isfinite(one.table().estimate[0])
 

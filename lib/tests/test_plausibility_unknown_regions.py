@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from simulations import planted_faults
 
-from wanbench import ingest, plausibility
 from wanbench import tables as declared
-from wanbench.ingest.readers import READERS
-from wanbench.plausibility import planted_faults
+from wanbench.read import ingest, plausibility
+from wanbench.read.ingest.readers import READERS
 
 SAMPLES = Path(__file__).parent / "samples"
 FOLDERS = {"kafka_load": "kafka_perf", "end_to_end": "kafka_perf", "broker_metrics": "broker_metrics"}

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from wanbench.campaign import start
-from wanbench.labs import CLOUDS, aws
-from wanbench.labs.rented import RentedLab
-from wanbench.plan.cost import SET_UP_S
+from wanbench.measure.campaign import start
+from wanbench.measure.labs import CLOUDS, aws
+from wanbench.measure.labs.rented import RentedLab
+from wanbench.measure.plan.cost import SET_UP_S
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.presets import read_parameters
 

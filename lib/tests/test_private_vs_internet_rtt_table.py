@@ -5,7 +5,7 @@ import pytest
 from trial_tables import together, trial
 
 from wanbench.errors import ParameterError
-from wanbench.studies.private_vs_internet.rtt_table import PUBLISHED, STATISTICS, rtt_table
+from wanbench.pages.private_vs_internet.rtt_table import PUBLISHED, STATISTICS, rtt_table
 
 
 def tables(n=5, seed=1):

@@ -10,8 +10,8 @@ from trial_tables import together, trial
 
 from wanbench.designs import interleaved
 from wanbench.errors import ParameterError
-from wanbench.stats.trials.rates import trial_rates
-from wanbench.studies.private_vs_internet.scales import compare_scales
+from wanbench.methods.trials.rates import trial_rates
+from wanbench.pages.private_vs_internet.scales import compare_scales
 
 
 def measured(ratios, seed=0, *, drops=0, blocks=3):

@@ -4,8 +4,8 @@ import pytest
 from trial_tables import together, trial
 
 from wanbench.errors import ParameterError
-from wanbench.stats.trials.rates import trial_rates
-from wanbench.studies.private_vs_internet.traffic import traffic
+from wanbench.methods.trials.rates import trial_rates
+from wanbench.pages.private_vs_internet.traffic import traffic
 
 FULL = {"full_rate_bps": 1e9}
 

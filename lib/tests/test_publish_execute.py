@@ -13,7 +13,12 @@ from example_site import CELLS, jobs, make_checkout, notebook
 from patience import comes_about
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.publish.execute import NotebookError, Progress, execute, kernel_environment
+from wanbench.publish.execute import (
+    NotebookError,
+    Progress,
+    execute,
+    kernel_environment,
+)
 from wanbench.publish.figure_files import browser
 from wanbench.publish.notebooks import find_notebook, notebook_paths, read_notebook
 from wanbench.publish.report import Job, publish

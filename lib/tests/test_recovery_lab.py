@@ -15,10 +15,11 @@ import pytest
 from patience import three_attempts
 from reading import read_iperf3
 
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
-from wanbench.stats.lab import Verdicts, link_verdicts, tcp_verdicts
-from wanbench.stats.tcp import advertised_window_bytes, window_fit
+from wanbench.measure.labs.local import LocalLab
+from wanbench.measure.links import LinkSettings
+from wanbench.methods.lab import Verdicts, link_verdicts
+from wanbench.methods.tcp import advertised_window_bytes, window_fit
+from wanbench.pages.intercloud_throughput import tcp_verdicts
 
 pytestmark = [pytest.mark.lab, pytest.mark.timing]
 

@@ -9,8 +9,8 @@ import pytest
 
 from wanbench import regions, tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.experiments import Ping
-from wanbench.plan import make_plan, select_pairs
+from wanbench.measure.experiments import Ping
+from wanbench.measure.plan import make_plan, select_pairs
 from wanbench.regions import (
     CLOUDS,
     catalogue,

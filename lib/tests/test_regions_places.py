@@ -9,7 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench.regions import CLOUDS, catalogue, distance_km, light_rtt_ms, region, select
+from wanbench.regions import (
+    CLOUDS,
+    catalogue,
+    distance_km,
+    light_rtt_ms,
+    region,
+    select,
+)
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 NAMES = catalogue()["name"].tolist()

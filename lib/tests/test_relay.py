@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wanbench.links import LinkSettings, queue_in_bytes
-from wanbench.links.gate import Gate
-from wanbench.links.link import Link
-from wanbench.links.relay import Relay
-from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
+from wanbench.measure.links import LinkSettings, queue_in_bytes
+from wanbench.measure.links.gate import Gate
+from wanbench.measure.links.link import Link
+from wanbench.measure.links.relay import Relay
+from wanbench.measure.links.segments import OFFLOAD_BYTES, piece, shape
 
 MSS = 1448
 HEADER_BYTES = 52

@@ -8,16 +8,16 @@ from example_site import ONE_SIZE
 
 import wanbench
 from wanbench.folders import root, samples_folder
+from wanbench.methods import compare_links, fit_rtt, fit_window
+from wanbench.methods.trials.limits import limits
+from wanbench.methods.trials.rates import trial_rates
+from wanbench.pages.private_vs_internet import rtt_table
 from wanbench.publish.figure_files import browser
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import declared_parameters
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 from wanbench.runs import Run
-from wanbench.stats import compare_links, fit_rtt, fit_window
-from wanbench.stats.trials.limits import limits
-from wanbench.stats.trials.rates import trial_rates
-from wanbench.studies.private_vs_internet import rtt_table
 
 pytestmark = pytest.mark.browser
 
@@ -122,7 +122,7 @@ def table(site):
         run = Run.open(folder)
         written = site[0] / "data" / "tables" / run.campaign / run.run_id
         if not (written / "flags.parquet").is_file():  # which is written last
-            wanbench.ingest.tabulate(folder, written)
+            wanbench.read.ingest.tabulate(folder, written)
         return wanbench.tables.read(name, written)
 
     return read
@@ -156,7 +156,7 @@ def test_recordings_are_whole_and_plausible(folder, table):
 
 def test_the_recorded_survey_gives_back_what_the_links_were_given():
     run = wanbench.runs.find(samples_folder(), "survey-quick")[-1]
-    pairs = wanbench.ingest.summarise_pairs(wanbench.ingest.read_run(run.folder))
+    pairs = wanbench.read.ingest.summarise_pairs(wanbench.read.ingest.read_run(run.folder))
     slope = fit_rtt(pairs, resamples=200).slope.estimate
     given = run.parameters["path_inflation"] * wanbench.regions.light_rtt_ms(1000.0)
     assert slope == pytest.approx(given, rel=0.01)

@@ -8,7 +8,12 @@ from run_folders import PLAN, A, C, claimed, finish, lines, measured, rewrite, s
 
 from wanbench import folders, tables
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.runs import Run, find, journal, write_raw
+from wanbench.runs import (
+    Run,
+    find,
+    journal,
+    write_raw,
+)
 
 
 def test_round_trip(tmp_path):

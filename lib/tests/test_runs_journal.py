@@ -9,7 +9,12 @@ import pytest
 from run_folders import PLAN, A, B, C, claimed, lines, measured, rewrite, start
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.runs import Run, RunWriter, journal, overlaps
+from wanbench.runs import (
+    Run,
+    RunWriter,
+    journal,
+    overlaps,
+)
 
 
 @pytest.mark.parametrize("cut", [1, 7, -1])

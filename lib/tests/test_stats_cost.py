@@ -7,25 +7,27 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from simulations import cost, simulation
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.stats.cost import (
-    Change,
+from wanbench.methods.cost import (
     Deployment,
-    Times,
     cluster_cost,
-    cost_changes,
-    count_region_bytes,
-    modelled_changes,
     price,
     price_list,
-    tornado,
 )
-from wanbench.stats.cost.region_copies import region_copies
-from wanbench.stats.result import Estimate
-from wanbench.stats.trials.rates import TrialRates
-from wanbench.studies.price_performance import paid_over_listed
-from wanbench.validity import cost, simulation
+from wanbench.methods.cost.region_copies import region_copies
+from wanbench.methods.result import Estimate
+from wanbench.methods.trials.rates import TrialRates
+from wanbench.pages.geo_kafka.changes import (
+    Change,
+    Times,
+    cost_changes,
+    modelled_changes,
+)
+from wanbench.pages.geo_kafka.counted_bytes import count_region_bytes
+from wanbench.pages.geo_kafka.tornado import tornado
+from wanbench.pages.price_performance import paid_over_listed
 
 
 def measured(value, low, high, unit="bytes", n=6, level=0.95):

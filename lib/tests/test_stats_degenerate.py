@@ -5,15 +5,15 @@ from math import inf, isnan, nan
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import simulated_surveys
+from simulations.models import transfers
 
-from wanbench import stats
+from wanbench import methods
 from wanbench.change_detection import Detector
 from wanbench.errors import ParameterError
-from wanbench.stats import tails
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.regions.skew import skew_of_effects
-from wanbench.stats.trials.means import geometric_mean, ratio_of_differences
-from wanbench.validity.models import transfers
+from wanbench.methods.regions.skew import skew_of_effects
+from wanbench.methods.trials.means import geometric_mean, ratio_of_differences
+from wanbench.pages import geo_kafka, grids_and_predictions, intercloud_throughput, tail_latency
 
 pytestmark = pytest.mark.filterwarnings("error")
 PAIRS = simulated_surveys.survey(8, seed=3, region_ms=6, pair_ms=4)
@@ -21,7 +21,7 @@ FEW = {"resamples": 40}
 
 
 def test_equal_values_have_no_correlation():
-    found = stats.fit_rtt(PAIRS.assign(rtt_ms=50.0), **FEW)
+    found = methods.fit_rtt(PAIRS.assign(rtt_ms=50.0), **FEW)
     assert isnan(found.pearson.estimate) and found.slope.estimate == pytest.approx(0)
 
 
@@ -30,26 +30,28 @@ def test_sizes_that_no_measurement_has_are_refused_by_row():
     with pytest.raises(
         ParameterError, match=r"rtt_ms in row 3 of table pairs .* is 1e\+300; allowed: 0, or a number"
     ):
-        stats.fit_rtt(one, **FEW)
+        methods.fit_rtt(one, **FEW)
     with pytest.raises(ParameterError, match="value in row 20 is 1e-300"):
-        stats.compare_series(np.ones(20), np.full(20, 1e-300))
+        methods.compare_series(np.ones(20), np.full(20, 1e-300))
     with pytest.raises(ParameterError, match="latency of the sample in row 0"):
-        tails.of_values([np.full(3, 1e300)])
+        tail_latency.of_values([np.full(3, 1e300)])
     with pytest.raises(ParameterError, match="throughput_bps in row 0"):
-        stats.estimate_loss(transfers("cubic", 0.01, 2, seed=1).assign(throughput_bps=1e300))
+        intercloud_throughput.estimate_loss(transfers("cubic", 0.01, 2, seed=1).assign(throughput_bps=1e300))
 
 
 def test_an_infinite_throughput_is_left_out_of_a_prediction():
     finite = PAIRS.assign(throughput_bps=PAIRS.throughput_bps.where(PAIRS.index > 2))
     endless = PAIRS.assign(throughput_bps=PAIRS.throughput_bps.where(PAIRS.index > 2, inf))
     ends = PAIRS.from_region[20], PAIRS.to_region[20]
-    both = [stats.fit_predictor(pairs).predict(*ends).throughput for pairs in (finite, endless)]
+    both = [
+        grids_and_predictions.fit_predictor(pairs).predict(*ends).throughput for pairs in (finite, endless)
+    ]
     assert both[0].high == both[1].high < inf
 
 
 def test_clouds_at_one_distance_are_not_compared():
     with pytest.raises(ParameterError, match="pairs of different distance"):
-        stats.compare_clouds(PAIRS.assign(distance_km=0.0), permutations=10)
+        methods.compare_clouds(PAIRS.assign(distance_km=0.0), permutations=10)
 
 
 def test_effects_that_are_equal_but_for_rounding_are_not_skewed():
@@ -60,16 +62,16 @@ def test_effects_that_are_equal_but_for_rounding_are_not_skewed():
 
 def test_a_ratio_of_medians_near_zero_may_be_zero():
     busy = np.where(np.random.default_rng(0).random(60) < 0.45, 0.0, 5.0)
-    found = stats.compare_series(np.linspace(19, 21, 60), busy, resamples=50).medians
+    found = methods.compare_series(np.linspace(19, 21, 60), busy, resamples=50).medians
     assert found.low == 0 and found.low < found.estimate <= found.high
 
 
 def test_latencies_of_zero_have_no_ratio_and_no_knee():
     none, some = (
-        tails.TailTrials(name, [tails.of_values([np.full(99, ms)])] * 3)
+        tail_latency.TailTrials(name, [tail_latency.of_values([np.full(99, ms)])] * 3)
         for name, ms in (("a", 0.0), ("b", 9.0))
     )
-    found = tails.verdict(none, some, 0.5)
+    found = tail_latency.verdict(none, some, 0.5)
     assert found.verdict == "not enough data" and "the clocks may be apart" in str(found)
     steps = [
         {"block": block, "rate_records_per_s": rate, "tail": none.tails[0]}
@@ -77,7 +79,7 @@ def test_latencies_of_zero_have_no_ratio_and_no_knee():
         for rate in range(1, 5)
     ]
     with pytest.raises(ParameterError, match="p50 of 8 trials is not above 0 ms"):
-        tails.knee(pd.DataFrame(steps), 0.5)
+        tail_latency.knee(pd.DataFrame(steps), 0.5)
 
 
 def test_means_of_logarithms_take_positive_numbers():
@@ -91,7 +93,7 @@ def test_means_of_logarithms_take_positive_numbers():
 def test_a_response_without_scatter_has_no_best_setting():
     places = np.random.default_rng(0).random((30, 2))
     flat = pd.DataFrame({"x": places[:, 0], "z": places[:, 1], "rate": 5.0})
-    assert stats.fit_surface(flat, "rate", ["x", "z"]).best.estimate == pytest.approx(5)
+    assert geo_kafka.fit_surface(flat, "rate", ["x", "z"]).best.estimate == pytest.approx(5)
 
 
 def test_a_detector_refuses_what_is_not_a_number():

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
+from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import ceiling
-from wanbench.stats.distance.tobit import tobit
-from wanbench.stats.regions import simulated_surveys
+from wanbench.methods.distance import ceiling
+from wanbench.methods.distance.tobit import tobit
 
 HALF_KM = 3000.0
 CAP_BPS = 1e9

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import clouds
-from wanbench.stats.regions import group_differences, places, regression, simulated_surveys
-from wanbench.stats.regions.directed_pairs import directed
-from wanbench.stats.regions.unordered_pairs import unordered
+from wanbench.methods.distance import clouds
+from wanbench.methods.regions import group_differences, places, regression
+from wanbench.methods.regions.directed_pairs import directed
+from wanbench.methods.regions.unordered_pairs import unordered
 
 
 def survey(n=18, *, seed=0, crossing_ms=0.0, slower=1.0, from_aws=1.0, **settings):

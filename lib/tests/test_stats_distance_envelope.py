@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from simulations import simulated_surveys
 from statsmodels.regression.quantile_regression import QuantReg
 
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import envelope
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.regions.quantile_line import check_loss, quantile_lines
-from wanbench.stats.regions.unordered_pairs import unordered
+from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.pages.intercloud_2022 import envelope
+from wanbench.pages.intercloud_2022.quantile_line import check_loss, quantile_lines
 
 
 def minimum_loss(x, y, weights, tau):

@@ -4,12 +4,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import simulated_surveys
 
 from wanbench import tables
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import straight_lines
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.regions.unordered_pairs import unordered
+from wanbench.methods.distance import straight_lines
+from wanbench.methods.regions.unordered_pairs import unordered
 
 
 def test_the_simulated_survey_is_a_valid_table():

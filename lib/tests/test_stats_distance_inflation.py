@@ -3,10 +3,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.stats.distance.inflation import order_interval, path_inflation, physics_check
-from wanbench.stats.regions import dyadic, simulated_surveys
+from wanbench.methods.distance.inflation import order_interval, path_inflation, physics_check
+from wanbench.methods.regions import dyadic
 
 
 def inflated(n_regions, seed, factors=(1.5, 1.5), spread=0.0):

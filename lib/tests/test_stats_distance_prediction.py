@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from simulations import simulated_surveys
 
 from wanbench import regions
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import prediction, prediction_fits
-from wanbench.stats.distance.prediction_coverage import prediction_coverage
-from wanbench.stats.regions import conformal, region_effects, simulated_surveys
+from wanbench.pages.grids_and_predictions import conformal, prediction, prediction_fits, region_effects
+from wanbench.pages.grids_and_predictions.prediction_coverage import prediction_coverage
 
 PAIRS = simulated_surveys.survey(18, seed=3, region_ms=6, pair_ms=3, region_log_sd=0.2)
 NAMES = sorted(set(PAIRS.from_region))

@@ -7,9 +7,9 @@ import pytest
 
 from wanbench.designs import factorial
 from wanbench.errors import ParameterError
-from wanbench.stats.factorial.aliases import alias_table
-from wanbench.stats.factorial.fit import fit_factorial
-from wanbench.stats.factorial.gain_map import critical
+from wanbench.methods.factorial.gain_map import critical
+from wanbench.pages.private_vs_internet.aliases import alias_table
+from wanbench.pages.private_vs_internet.fit import fit_factorial
 
 SIX = {
     "delay_ms": [10.0, 60.0],

@@ -8,7 +8,7 @@ import statsmodels.formula.api as smf
 
 from wanbench.designs import factorial as design
 from wanbench.errors import ParameterError
-from wanbench.stats.factorial.fit import fit_factorial
+from wanbench.pages.private_vs_internet.fit import fit_factorial
 
 FACTORS = {"delay_ms": [5, 20, 80], "loss": [1e-4, 1e-3], "rate_bps": [1e7, 1e8]}
 TRUE = {"delay_ms": -0.6, "loss": -0.3, "rate_bps": 0.4}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wanbench.designs import factorial
-from wanbench.stats.factorial.fit import fit_factorial
+from wanbench.pages.private_vs_internet.fit import fit_factorial
 
 LEVELS = {
     "bend along two factors": {

@@ -9,7 +9,7 @@ from scipy import stats
 
 from wanbench.designs import Range, space_filling
 from wanbench.errors import ParameterError
-from wanbench.stats.factorial.surface import fit_surface
+from wanbench.pages.geo_kafka.surface import fit_surface
 
 SPACE = {
     "batch_bytes": Range(16_384, 1_048_576, log=True),

@@ -1,6 +1,6 @@
 """Drops and lateness where nothing was counted."""
 
-from wanbench.stats.lab.drops import device_drops, lateness
+from wanbench.pages.lab_calibration.drops import device_drops, lateness
 
 
 def test_without_a_session_there_is_nothing_to_report():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wanbench.stats.lab import network
+from wanbench.methods.lab import network
 
 
 @pytest.mark.parametrize(

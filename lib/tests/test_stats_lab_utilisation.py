@@ -9,11 +9,11 @@ from trial_tables import together, trial
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.stats.lab import metrics_figure as figures
-from wanbench.stats.lab import utilisation
-from wanbench.stats.time import rates
-from wanbench.stats.trials import processors
-from wanbench.stats.trials.rates import trial_rates
+from wanbench.methods.lab import utilisation
+from wanbench.methods.trials import processors
+from wanbench.methods.trials.rates import trial_rates
+from wanbench.pages.price_performance import rates
+from wanbench.pages.private_vs_internet import metrics_figure as figures
 
 RATE = 8e6
 """One megabyte a second."""

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats.lab import Verdicts, link_verdicts, verdicts
+from wanbench.methods.lab import Verdicts, link_verdicts, verdicts
 
 A, B = "aws:eu-west-1", "gcp:us-east1"
 

@@ -6,9 +6,9 @@ import pytest
 from fault_tables import episode, together
 
 from wanbench.errors import ParameterError
-from wanbench.stats.outages.bounds import median_of, share_of, upper_bound
-from wanbench.stats.outages.gaps import longest_gap, time_to_recover
-from wanbench.stats.outages.records import NAMES, account
+from wanbench.methods.outages.bounds import median_of, share_of, upper_bound
+from wanbench.pages.region_loss.gaps import longest_gap, time_to_recover
+from wanbench.pages.region_loss.records import NAMES, account
 
 STEADY = np.arange(0, 40, 0.05)
 

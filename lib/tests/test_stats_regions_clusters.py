@@ -5,19 +5,24 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import effects, simulated_surveys
 
-from wanbench import stats
+from wanbench import methods
 from wanbench.errors import ParameterError
+from wanbench.methods.distance import straight_lines as distance
+from wanbench.methods.regions import (
+    coverage,
+    dyadic,
+    line,
+    places,
+)
+from wanbench.methods.regions.leave_one_out import leave_out
+from wanbench.methods.regions.skew import Skew
+from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.methods.regions.variance_components import Sums
+from wanbench.methods.tcp import window_fit
+from wanbench.pages import grids_and_predictions, intercloud_2022
 from wanbench.regions import distance_km
-from wanbench.stats.distance import straight_lines as distance
-from wanbench.stats.regions import coverage, dyadic, line, places, simulated_surveys
-from wanbench.stats.regions.leave_one_out import leave_out
-from wanbench.stats.regions.skew import Skew
-from wanbench.stats.regions.unordered_pairs import unordered
-from wanbench.stats.regions.variance_components import Sums
-from wanbench.stats.tcp import window_fit
-from wanbench.studies import intercloud_2022
-from wanbench.validity import effects
 
 IN_TOKYO = ["aws:ap-northeast-1", "gcp:asia-northeast1", "azure:japaneast"]
 ELSEWHERE = [
@@ -45,9 +50,9 @@ def test_regions_of_one_city_are_one_unit_also_where_their_pair_was_not_measured
         grouped = places.units(sample)
         tokyo = {grouped.of_region[sample.regions.index(name)] for name in IN_TOKYO}
         assert len(tokyo) == 1 and grouped.n == 1 + len(ELSEWHERE) and grouped.clustered
-    slope = stats.fit_rtt(pairs, resamples=40).slope
+    slope = methods.fit_rtt(pairs, resamples=40).slope
     assert slope.n_places == 7 and "36 pairs of 9 regions in 7 places" in str(slope)
-    by_region = stats.fit_rtt(pairs, resamples=40, cluster="region").slope
+    by_region = methods.fit_rtt(pairs, resamples=40, cluster="region").slope
     assert by_region.estimate == slope.estimate and "in 7 places" not in str(by_region)
 
 
@@ -62,19 +67,19 @@ def test_the_unit_may_be_chosen(cluster, n):
 @pytest.mark.parametrize("cluster", ["city", -1, True, None, float("nan"), {"aws:nowhere": "x"}])
 def test_another_unit_is_refused(cluster):
     with pytest.raises(ParameterError, match="cluster"):
-        stats.fit_rtt(pairs_of(ELSEWHERE), cluster=cluster)
+        methods.fit_rtt(pairs_of(ELSEWHERE), cluster=cluster)
 
 
 FITS = {
-    "rtt": lambda pairs, **more: stats.fit_rtt(pairs, resamples=40, **more).slope,
-    "throughput": lambda pairs, **more: stats.fit_throughput(pairs, resamples=40, **more).half_distance,
-    "window": lambda pairs, **more: stats.fit_window(pairs, resamples=40, **more).window,
-    "ceiling": lambda pairs, **more: stats.fit_with_ceiling(pairs, ceiling=280e6, **more).slope,
-    "clouds": lambda pairs, **more: stats.compare_clouds(pairs, permutations=9, **more).difference.estimate,
-    "envelope": lambda pairs, **more: stats.lower_envelope(pairs, resamples=40, **more).slope,
-    "inflation": lambda pairs, **more: stats.path_inflation(pairs, resamples=40, **more).medians["all"],
+    "rtt": lambda pairs, **more: methods.fit_rtt(pairs, resamples=40, **more).slope,
+    "throughput": lambda pairs, **more: methods.fit_throughput(pairs, resamples=40, **more).half_distance,
+    "window": lambda pairs, **more: methods.fit_window(pairs, resamples=40, **more).window,
+    "ceiling": lambda pairs, **more: methods.fit_with_ceiling(pairs, ceiling=280e6, **more).slope,
+    "clouds": lambda pairs, **more: methods.compare_clouds(pairs, permutations=9, **more).difference.estimate,
+    "envelope": lambda pairs, **more: intercloud_2022.lower_envelope(pairs, resamples=40, **more).slope,
+    "inflation": lambda pairs, **more: methods.path_inflation(pairs, resamples=40, **more).medians["all"],
     "scatter": lambda pairs, **more: intercloud_2022.scatter(pairs, resamples=40, **more).rtt,
-    "model": lambda pairs, **more: stats.fit_model(pairs, "window-limited", **more).parameters["W"],
+    "model": lambda pairs, **more: methods.fit_model(pairs, "window-limited", **more).parameters["W"],
 }
 
 
@@ -212,7 +217,7 @@ def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
             np.log(300e6), np.log(8e3 * window_bytes * pairs.to_region.map(factor) / pairs.rtt_ms)
         )
         noise = np.random.default_rng(2).normal(0, 0.2, len(pairs))
-        return stats.fit_window(pairs.assign(throughput_bps=np.exp(log + noise)), resamples=40)
+        return methods.fit_window(pairs.assign(throughput_bps=np.exp(log + noise)), resamples=40)
 
     assert "those beyond the knee" in str(fit(9.5e6).window)
     plain, uneven = fit(3e6), fit(3e6, receiver=0.6)
@@ -222,14 +227,14 @@ def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
 
 
 def test_a_result_shows_what_it_says_and_has_other_levels():
-    fit = stats.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=40)
+    fit = methods.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=40)
     assert repr(fit) == str(fit) and repr(fit.slope) == str(fit.slope)
     assert len(repr(fit.sample)) < 100
-    again = stats.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=40, level=0.8)
+    again = methods.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=40, level=0.8)
     for one, other in zip(fit.estimates, again.estimates, strict=True):
         assert one.conf_int(0.8) == pytest.approx((other.low, other.high))
     assert fit.slope.standard_error == pytest.approx(again.slope.standard_error)
-    envelope = stats.lower_envelope(simulated_surveys.survey(12, seed=1), resamples=40).slope
+    envelope = intercloud_2022.lower_envelope(simulated_surveys.survey(12, seed=1), resamples=40).slope
     assert envelope.conf_int() == (envelope.low, envelope.high)
     with pytest.raises(ParameterError, match=r"fit again with level=0\.8"):
         envelope.conf_int(0.8)
@@ -254,16 +259,16 @@ BAD = {
     ),
 }
 DOORS = {
-    "fit_rtt": stats.fit_rtt,
-    "fit_throughput": lambda pairs: stats.fit_throughput(pairs, column="rtt_ms"),
-    "inflation": stats.path_inflation,
-    "physics_check": stats.physics_check,
-    "predict": stats.fit_predictor,
-    "what_if": lambda pairs: stats.what_if(pairs, "aws:region-000", "gcp:region-002"),
+    "fit_rtt": methods.fit_rtt,
+    "fit_throughput": lambda pairs: methods.fit_throughput(pairs, column="rtt_ms"),
+    "inflation": methods.path_inflation,
+    "physics_check": methods.physics_check,
+    "predict": grids_and_predictions.fit_predictor,
+    "what_if": lambda pairs: grids_and_predictions.what_if(pairs, "aws:region-000", "gcp:region-002"),
     "nearest": lambda pairs: intercloud_2022.nearest_region(
         pairs.drop(columns="throughput_bps").rename(columns={"rtt_ms": "throughput_bps"})
     ),
-    "ceiling": lambda pairs: stats.fit_with_ceiling(pairs, column="rtt_ms"),
+    "ceiling": lambda pairs: methods.fit_with_ceiling(pairs, column="rtt_ms"),
 }
 
 
@@ -283,7 +288,7 @@ def test_a_row_that_cannot_be_used_is_named_at_every_door(door, fault):
 @pytest.mark.parametrize("door", [*(name for name in DOORS if name != "nearest"), "directed"])
 @pytest.mark.parametrize("given", [None, "pairs.csv", [1, 2]])
 def test_what_is_no_table_is_named_at_every_door(door, given):
-    from wanbench.stats.regions.directed_pairs import directed
+    from wanbench.methods.regions.directed_pairs import directed
 
     call = DOORS.get(door, lambda pairs: directed(pairs, "rtt_ms"))
     with pytest.raises(
@@ -295,12 +300,12 @@ def test_what_is_no_table_is_named_at_every_door(door, given):
 def test_an_infinite_rtt_is_left_out_and_counted_as_such():
     pairs = simulated_surveys.survey(9, seed=1)
     pairs.loc[0, "rtt_ms"] = np.inf
-    assert "1 where rtt_ms is infinite" in str(stats.fit_rtt(pairs, resamples=40).slope)
+    assert "1 where rtt_ms is infinite" in str(methods.fit_rtt(pairs, resamples=40).slope)
 
 
 def test_one_distance_for_all_is_named_in_km():
     with pytest.raises(ParameterError, match=r"every pair has the same distance \(1,000 km\)"):
-        stats.fit_rtt(simulated_surveys.survey(6, seed=10).assign(distance_km=1000.0))
+        methods.fit_rtt(simulated_surveys.survey(6, seed=10).assign(distance_km=1000.0))
 
 
 def test_places_of_a_table_without_the_catalogue_come_from_its_distances():

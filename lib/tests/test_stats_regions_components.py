@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from simulations import simulated_surveys
 
-from wanbench.stats.regions import leave_one_out, mean_freedom, simulated_surveys, variance_components
-from wanbench.stats.regions.variance_components import Components, Sums
+from wanbench.methods.regions import leave_one_out, mean_freedom, variance_components
+from wanbench.methods.regions.variance_components import Components, Sums
 
 
 def table(n_regions=9, seed=0, **effects):

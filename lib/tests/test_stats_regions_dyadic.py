@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
+from simulations import simulated_surveys
 
-from wanbench.stats.regions import dyadic, line, simulated_surveys
-from wanbench.stats.regions.unordered_pairs import unordered
+from wanbench.methods.regions import dyadic, line
+from wanbench.methods.regions.unordered_pairs import unordered
 
 
 def loose_pairs(n_regions=9, seed=0):

@@ -5,10 +5,16 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy import stats
+from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.stats.regions import matrices, mrqap, permutation, qap, simulated_surveys
-from wanbench.stats.regions.unordered_pairs import unordered
+from wanbench.methods.regions import (
+    matrices,
+    mrqap,
+    permutation,
+    qap,
+)
+from wanbench.methods.regions.unordered_pairs import unordered
 
 
 def square(rng, n, symmetric=True):

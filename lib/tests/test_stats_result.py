@@ -6,8 +6,13 @@ from math import nan
 import pandas as pd
 import pytest
 
-from wanbench.stats.result import Estimate, Interval, Result, RowsResult
-from wanbench.stats.trials.means import ratio_estimate
+from wanbench.methods.result import (
+    Estimate,
+    Interval,
+    Result,
+    RowsResult,
+)
+from wanbench.methods.trials.means import ratio_estimate
 
 
 def estimate(quantity, value, *warnings, **fields):

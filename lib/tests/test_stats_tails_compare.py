@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from wanbench import folders
-from wanbench.ingest import openmessaging
-from wanbench.stats.tails import latencies as tails
-from wanbench.stats.tails import quantile_intervals
-from wanbench.stats.tails.compare import compare_tails, difference
+from wanbench.methods.tails import quantile_intervals
+from wanbench.pages.tail_latency import latencies as tails
+from wanbench.pages.tail_latency.compare import compare_tails, difference
+from wanbench.read.ingest import openmessaging
 
 SHARED = folders.shared_folder() / "omb"
 

@@ -5,7 +5,7 @@ import pytest
 from latency_samples import encoded
 
 from wanbench.errors import ParameterError
-from wanbench.stats.tails import histograms
+from wanbench.methods.tails import histograms
 
 
 def test_merged_histograms_are_the_histogram_of_all():

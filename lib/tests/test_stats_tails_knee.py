@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.stats import tails
-from wanbench.stats.tails.best_rates import best_rate_of
-from wanbench.stats.tails.knee_rate import knee_of
-from wanbench.stats.tails.step_curves import StepCurve, step_curve
+from wanbench.pages import tail_latency
+from wanbench.pages.tail_latency.knee_rate import knee_of
+from wanbench.pages.tail_latency.step_curves import StepCurve, step_curve
+from wanbench.pages.tail_latency.tails_best_rates import best_rate_of
 
 RATES = (250.0, 500.0, 1_000.0, 2_000.0, 4_000.0)
 
@@ -23,7 +23,9 @@ def stepped(middle, blocks=4, rates=RATES, noise=0.02, seed=0):
         own = np.exp(0.1 * rng.normal())
         for rate in rng.permutation(rates):
             values = own * np.exp(noise * rng.normal()) * middle(rate) * rng.lognormal(0, 0.1, 400)
-            rows.append({"block": block, "rate_records_per_s": rate, "tail": tails.of_values([values])})
+            rows.append(
+                {"block": block, "rate_records_per_s": rate, "tail": tail_latency.of_values([values])}
+            )
     return pd.DataFrame(rows)
 
 
@@ -33,11 +35,11 @@ def bent(rate):
 
 
 def test_the_knee_lies_between_steps_and_a_second_runs_in_its_interval():
-    found = tails.knee(stepped(bent), 0.5)
+    found = tail_latency.knee(stepped(bent), 0.5)
     assert found.where == "inside" and found.knee.estimate == pytest.approx(1_400, rel=0.05)
     assert found.knee.low < 1_400 < found.knee.high and found.exponent == pytest.approx(3, rel=0.1)
     wider = (found.second_run.low < found.knee.low, found.second_run.high > found.knee.high)
-    again = tails.knee(stepped(bent, seed=1), 0.5).knee.estimate
+    again = tail_latency.knee(stepped(bent, seed=1), 0.5).knee.estimate
     assert all(wider) and found.second_run.low < again < found.second_run.high
     assert "p50 of latency begins to rise at 1," in found.sentence and "Kneedle gives" in found.sentence
     assert found.figure().layout.meta is not None and len(found.table()) == 2
@@ -52,7 +54,7 @@ def test_a_knee_that_every_block_holds_at_a_step_is_only_known_to_be_nearer_to_i
 
 
 def test_a_level_curve_has_no_knee():
-    found = tails.knee(stepped(lambda rate: 20), 0.5)
+    found = tail_latency.knee(stepped(lambda rate: 20), 0.5)
     assert (
         found.where == "none" and isnan(found.knee.estimate) and "There is no knee of p50" in found.sentence
     )
@@ -69,10 +71,10 @@ def test_a_curve_that_falls_before_it_rises_is_not_said_to_stay_level():
 
 
 def test_a_knee_at_an_end_is_said_to_be_there():
-    last = tails.knee(stepped(lambda rate: 20 if rate < 4_000 else 200), 0.5)
+    last = tail_latency.knee(stepped(lambda rate: 20 if rate < 4_000 else 200), 0.5)
     assert last.where == "between the last two steps" and last.knee.low <= 2_000 and last.knee.high >= 4_000
     assert "add some from 2,000 on" in str(last)
-    rising = tails.knee(stepped(lambda rate: rate / 10), 0.5)
+    rising = tail_latency.knee(stepped(lambda rate: rate / 10), 0.5)
     assert rising.where == "before the first step" and "rises from the first step on" in rising.sentence
 
 
@@ -85,35 +87,35 @@ def test_a_missing_trial_does_not_take_its_block_along():
 
 def test_few_steps_or_blocks_are_refused():
     with pytest.raises(ParameterError, match="3 steps and 4 blocks; allowed: at least 4 steps"):
-        tails.knee(stepped(bent, rates=RATES[:3]))
+        tail_latency.knee(stepped(bent, rates=RATES[:3]))
     with pytest.raises(ParameterError, match="lacks column tail"):
-        tails.knee(stepped(bent).drop(columns="tail"))
+        tail_latency.knee(stepped(bent).drop(columns="tail"))
 
 
 def with_lost(rate):
     frame = stepped(bent)
-    frame.at[frame.index[frame.rate_records_per_s == rate][0], "tail"] = tails.of_values(
+    frame.at[frame.index[frame.rate_records_per_s == rate][0], "tail"] = tail_latency.of_values(
         [np.array([inf] * 400)]
     )
     return frame
 
 
 def test_a_knee_rests_on_no_step_with_a_lost_quantile():
-    found = tails.knee(with_lost(4_000), 0.5)
+    found = tail_latency.knee(with_lost(4_000), 0.5)
     assert found.curve.rates.tolist() == list(RATES[:4]) and found.knee.low < 1_400 < found.knee.high
     assert "steps from 4,000 records/s on are left out: p50 of a trial is that of a lost record" in str(found)
 
 
 @pytest.mark.parametrize("rate", [2_000, 250])
 def test_without_enough_known_steps_there_is_no_knee(rate):
-    found = tails.knee(with_lost(rate), 0.5)
+    found = tail_latency.knee(with_lost(rate), 0.5)
     assert found.where == "unknown" and isnan(found.knee.estimate) and isnan(found.second_run.estimate)
     assert "p50 is known at too few steps to have a knee" in found.sentence
     assert found.figure().layout.meta is not None
 
 
 def test_a_lost_quantile_is_no_number_of_its_step():
-    found = tails.best_rate(with_lost(4_000), 40.0, 0.5)
+    found = tail_latency.best_rate(with_lost(4_000), 40.0, 0.5)
     assert np.isnan(found.rows.latency_ms).tolist() == [False] * 4 + [True]
     assert "p50 of a trial at 4,000 records/s is that of a lost record" in str(found)
 
@@ -122,7 +124,7 @@ def test_a_lost_quantile_is_no_number_of_its_step():
 
 
 def test_the_best_rate_lies_between_the_steps_that_meet_and_fail():
-    found = tails.best_rate(stepped(bent), 40.0, 0.5)
+    found = tail_latency.best_rate(stepped(bent), 40.0, 0.5)
     assert found.rate.estimate == pytest.approx(1_400 * 2 ** (1 / 3), rel=0.12)  # between steps
     assert found.rate.low <= 1_000 and found.rate.high >= 2_000
     assert found.rows.share_met.tolist() == [1, 1, 1, 0, 0] and found.rows.low.iloc[0] > 0.3
@@ -131,7 +133,7 @@ def test_the_best_rate_lies_between_the_steps_that_meet_and_fail():
 
 @pytest.mark.parametrize(("objective", "text"), [(1e4, "at least 4,000"), (1.0, "below 250")])
 def test_an_objective_that_all_or_none_meet_bounds_the_rate(objective, text):
-    found = tails.best_rate(stepped(bent), objective, 0.5)
+    found = tail_latency.best_rate(stepped(bent), objective, 0.5)
     assert isnan(found.rate.estimate) and text in str(found)
 
 
@@ -171,24 +173,24 @@ def searches(*brackets):
 
 
 def test_searches_give_the_rate_with_their_brackets_as_error():
-    found = tails.searched_rate(searches((1_000, 1_100), (1_000, 1_100), (1_000, 1_100)), 50.0)
+    found = tail_latency.searched_rate(searches((1_000, 1_100), (1_000, 1_100), (1_000, 1_100)), 50.0)
     assert found.rate.estimate == pytest.approx(1_100**0.5 * 1_000**0.5)
     assert (found.rate.low, found.rate.high) == pytest.approx((1_000, 1_100))
     assert "brackets of ±4.9 % or less" in str(found)
-    apart = tails.searched_rate(searches((1_000, 1_100), (1_200, 1_300), (900, 1_000)), 50.0)
+    apart = tail_latency.searched_rate(searches((1_000, 1_100), (1_200, 1_300), (900, 1_000)), 50.0)
     assert apart.rate.low < 900 and apart.rate.high > 1_300
 
 
 def test_a_single_search_or_an_open_one_is_said_so():
-    assert "a single search" in str(tails.searched_rate(searches((1_000, 1_100)), 50.0))
+    assert "a single search" in str(tail_latency.searched_rate(searches((1_000, 1_100)), 50.0))
     open_ = searches((1_000, 1_100), (1_000, 1_100))
-    found = tails.searched_rate(open_[~((open_.search == 1) & ~open_.met)], 50.0)
+    found = tail_latency.searched_rate(open_[~((open_.search == 1) & ~open_.met)], 50.0)
     assert found.rate.high == inf and found.rate.low == 1_000 and isnan(found.rate.estimate)
     assert found.rate.level == 0.75  # both searches end above the typical rate in a quarter of all cases
     unknown = open_.assign(met=open_.met.astype("boolean").mask(open_.search == 1))
-    assert "1 search left out" in str(tails.searched_rate(unknown, 50.0))
+    assert "1 search left out" in str(tail_latency.searched_rate(unknown, 50.0))
     with pytest.raises(ParameterError, match="no step"):
-        tails.searched_rate(open_.iloc[:0], 50.0)
+        tail_latency.searched_rate(open_.iloc[:0], 50.0)
 
 
 def test_a_knee_with_a_single_step_beyond_it_is_not_placed_by_the_scatter_of_the_step_before():

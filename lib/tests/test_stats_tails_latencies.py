@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.stats.tails import latencies as tails
-from wanbench.stats.tails import percentiles_figure
-from wanbench.stats.tails.compare import compare_tails
+from wanbench.pages.tail_latency import latencies as tails
+from wanbench.pages.tail_latency import percentiles_figure
+from wanbench.pages.tail_latency.compare import compare_tails
 
 
 def test_a_result_is_shown_as_its_sentence():

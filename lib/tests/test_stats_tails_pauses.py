@@ -6,9 +6,9 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.stats import tails
-from wanbench.stats.tails.over_time_figure import over_time
-from wanbench.stats.tails.shifted_pauses import with_pause
+from wanbench.pages import tail_latency
+from wanbench.pages.tail_latency.over_time_figure import over_time
+from wanbench.pages.tail_latency.shifted_pauses import with_pause
 
 START_S = 1_795_378_700.25
 
@@ -57,12 +57,12 @@ def made(seed, cause, trials=3, n=60):
 
 def test_brokers_without_logs_are_missing_data():
     with pytest.raises(MissingDataError, match="run outside the lab"):
-        tails.causes(made(1, cause=True)[0], None)
+        tail_latency.causes(made(1, cause=True)[0], None)
 
 
 def test_a_planted_cause_is_found_and_named():
     seconds, pauses = made(1, cause=True)
-    found = tails.causes(seconds, pauses, over_ms=120, kinds=("gc", "roll"))
+    found = tail_latency.causes(seconds, pauses, over_ms=120, kinds=("gc", "roll"))
     assert found.beyond_chance and found.p <= 0.01 and found.slow.estimate == 1.0
     assert found.excess.low > 0.3 and found.ratio.low > 2 and found.others.high < 0.3
     assert set(found.named.text) == {"Pause Full"} and set(found.named.node_id) == {2}
@@ -71,7 +71,7 @@ def test_a_planted_cause_is_found_and_named():
     assert "100 % of the" in str(found) and "more often than by chance (p = 0.00" in str(found)
     # what else happened, too short to count or in another run, is no cause
     for other in (pauses.assign(duration_ms=5.0), pauses.assign(run_id="other")):
-        none = tails.causes(seconds, other, over_ms=120)
+        none = tail_latency.causes(seconds, other, over_ms=120)
         assert none.p == 1 and not none.beyond_chance and "no pause of at least 20 ms" in str(none)
 
 
@@ -80,7 +80,7 @@ def test_without_a_cause_false_alarms_are_few_and_intervals_hold_none():
     p, within = [], 0
     for seed in range(100):
         seconds, pauses = made(1_000 + seed, cause=False, trials=2, n=120)
-        found = tails.causes(seconds, pauses, shifts=99, kinds=("gc",), seed=seed)
+        found = tail_latency.causes(seconds, pauses, shifts=99, kinds=("gc",), seed=seed)
         p.append(found.p)
         within += found.excess.low <= 0 <= found.excess.high
     # each band leaves out a right test or interval in one of a hundred simulations
@@ -118,16 +118,16 @@ def test_seconds_of_an_open_loop_load():
     frame = histograms([[10] * 99 + [500], [20] * 200, [10] * 100])
     frame.loc[0, "warm_up"] = True
     frame.loc[2, "n_lost"] = 2
-    found = tails.per_second(frame)
+    found = tail_latency.per_second(frame)
     assert found.n.tolist() == [200, 102] and found.p50_ms.round(1).tolist() == [20.0, 10.0]
     assert found.max_ms.tolist()[1] == found.p99_ms.tolist()[1] == np.inf
     with pytest.raises(MissingDataError, match="no second has a latency of 'publish'"):
-        tails.per_second(frame, what="publish")
+        tail_latency.per_second(frame, what="publish")
 
 
 def test_the_figure_has_lines_of_seconds_and_marks_of_pauses():
     seconds, pauses = made(5, cause=True, trials=2)
-    result = tails.causes(seconds, pauses, kinds=("gc",))
+    result = tail_latency.causes(seconds, pauses, kinds=("gc",))
     figure = result.figure()
     assert [trace.name for trace in figure.data[:3]] == ["median", "p99", "maximum"]
     n_first = int((pauses.at_s < START_S + 500).sum())
@@ -154,4 +154,4 @@ def test_the_figure_has_lines_of_seconds_and_marks_of_pauses():
 )
 def test_what_is_refused(change, message):
     with pytest.raises(ParameterError, match=message):
-        tails.causes(*made(3, cause=True), **change)
+        tail_latency.causes(*made(3, cause=True), **change)

@@ -7,9 +7,9 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from wanbench.errors import ParameterError
-from wanbench.stats.tails import latencies as tails
-from wanbench.stats.tails import quantile_intervals
-from wanbench.stats.tails.compare import compare_tails
+from wanbench.methods.tails import quantile_intervals
+from wanbench.pages.tail_latency import latencies as tails
+from wanbench.pages.tail_latency.compare import compare_tails
 
 
 @pytest.mark.parametrize("q", [0.5, 0.9, 0.99])

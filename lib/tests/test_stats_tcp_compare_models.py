@@ -5,11 +5,17 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import least_squares
+from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.tcp import bytes_sent, compare_models, cubic_bps, knee, robust_fit
-from wanbench.stats.tcp.models import Paths, throughput_models
+from wanbench.methods.tcp import (
+    bytes_sent,
+    cubic_bps,
+    knee,
+    robust_fit,
+)
+from wanbench.methods.tcp.models import Paths, throughput_models
+from wanbench.pages.intercloud_2022.compare_models import compare_models
 
 
 def survey(seed=1, n=16, bps=None, **settings):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from wanbench.stats.tcp import (
+from wanbench.methods.tcp import (
     buffer_bytes,
     bytes_sent,
     cubic_bps,
@@ -13,9 +13,9 @@ from wanbench.stats.tcp import (
     transfer_time_s,
     window_limited_bps,
 )
-from wanbench.stats.tcp.cubic import CONVEX, DECREASE, SCALE
-from wanbench.stats.tcp.mathis import MSS_BYTES, PERIODIC, RANDOM
-from wanbench.stats.tcp.pftk import backoff, timeout_share, unlimited_window
+from wanbench.methods.tcp.cubic import CONVEX, DECREASE, SCALE
+from wanbench.methods.tcp.mathis import MSS_BYTES, PERIODIC, RANDOM
+from wanbench.methods.tcp.pftk import backoff, timeout_share, unlimited_window
 
 
 def test_a_window_and_its_buffer_are_inverse():

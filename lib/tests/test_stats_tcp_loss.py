@@ -6,13 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from simulations import models as simulated
+from simulations import simulated_surveys
 
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.stats.lab import Verdicts, tcp_verdicts
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.result.estimate import Estimate
-from wanbench.stats.tcp.loss import RECOVERY, estimate_loss, loss_limited_window, loss_of_window
-from wanbench.validity import models as simulated
+from wanbench.methods.lab import Verdicts
+from wanbench.methods.result.estimate import Estimate
+from wanbench.pages.intercloud_throughput import tcp_verdicts
+from wanbench.pages.intercloud_throughput.loss import (
+    RECOVERY,
+    estimate_loss,
+    loss_limited_window,
+    loss_of_window,
+)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@ import math
 
 import numpy as np
 import pytest
+from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import straight_lines
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.tcp import knee, window_fit
+from wanbench.methods.distance import straight_lines
+from wanbench.methods.tcp import knee, window_fit
 
 
 @pytest.mark.parametrize("seed", range(6))

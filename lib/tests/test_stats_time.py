@@ -7,12 +7,18 @@ import pandas as pd
 import pytest
 from arch.bootstrap import StationaryBootstrap
 from scipy import stats
+from simulations.compare import trial
+from simulations.slow import swings
 from statsmodels.tsa.ar_model import AutoReg
 
 from wanbench.errors import ParameterError
-from wanbench.stats.time import arms, autoregression, compare, memory, series
-from wanbench.validity.compare import trial
-from wanbench.validity.slow import swings
+from wanbench.methods.time import (
+    arms,
+    autoregression,
+    compare,
+    memory,
+    series,
+)
 
 
 def autoregressive(phi, n, seed, mean=100.0):

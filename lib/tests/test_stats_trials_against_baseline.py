@@ -6,7 +6,12 @@ import pytest
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats.trials.against_baseline import PAIRS, SINGLE, WELCH, against_baseline
+from wanbench.pages.geo_kafka.against_baseline import (
+    PAIRS,
+    SINGLE,
+    WELCH,
+    against_baseline,
+)
 
 RATIOS = {"baseline": 1.0, "batch 32768": 2.0, "linger 50": 1.0, "acks 1": 1.5}
 

@@ -5,14 +5,14 @@ import pytest
 from geo_trials import READING, reading
 from scipy.stats import t
 
-from wanbench import stats
 from wanbench.errors import MissingDataError
-from wanbench.stats.trials.means import ratio_of_differences
-from wanbench.studies.geo_kafka import curves
+from wanbench.methods.trials.means import ratio_of_differences
+from wanbench.pages import geo_kafka
+from wanbench.pages.geo_kafka import curves
 
 
 def client_rack(made_rates, tables):
-    return stats.client_rack(curves(made_rates).trials("consumers"), made_rates, tables)
+    return geo_kafka.client_rack(curves(made_rates).trials("consumers"), made_rates, tables)
 
 
 @pytest.mark.parametrize("far", [0.0, 0.5])

@@ -9,11 +9,11 @@ from trial_tables import together, trial
 
 from wanbench.designs import factorial
 from wanbench.errors import ParameterError
-from wanbench.stats.factorial.fit import fit_factorial
-from wanbench.stats.tcp.mathis import RANDOM, mathis_bps
-from wanbench.stats.trials.limits import limits, window_batches_per_s
-from wanbench.stats.trials.rates import trial_rates
-from wanbench.studies.private_vs_internet.thesis_limits import explain
+from wanbench.methods.tcp.mathis import RANDOM, mathis_bps
+from wanbench.methods.trials.limits import limits, window_batches_per_s
+from wanbench.methods.trials.rates import trial_rates
+from wanbench.pages.private_vs_internet.fit import fit_factorial
+from wanbench.pages.private_vs_internet.thesis_limits import explain
 
 BATCH = 15_500  # bytes of a batch in the simulated log
 

@@ -8,10 +8,10 @@ import pytest
 from trial_tables import together, trial
 
 from wanbench.errors import ParameterError
-from wanbench.stats.trials.limits import limits
-from wanbench.stats.trials.means import ratio_estimate
-from wanbench.stats.trials.processors import processor_effect
-from wanbench.stats.trials.rates import trial_rates
+from wanbench.methods.trials.limits import limits
+from wanbench.methods.trials.means import ratio_estimate
+from wanbench.methods.trials.processors import processor_effect
+from wanbench.methods.trials.rates import trial_rates
 
 RTTS_MS = {"internet": 130.0, "private": 60.0}
 

@@ -8,9 +8,9 @@ import pytest
 from trial_tables import CONTEXT, START_S, together, trial
 
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.stats.trials import concurrent, counted_seconds
-from wanbench.stats.trials.rates import BY_LINES, BY_LOG, trial_rates
-from wanbench.stats.trials.steadiness import steadiness
+from wanbench.methods.trials import concurrent, counted_seconds
+from wanbench.methods.trials.rates import BY_LINES, BY_LOG, trial_rates
+from wanbench.methods.trials.steadiness import steadiness
 
 
 def rates_of(*trials, **settings):

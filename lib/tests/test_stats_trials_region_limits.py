@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from wanbench.stats.trials.limits import BITS
-from wanbench.stats.trials.region_limits import WIRE, region_limits
+from wanbench.methods.trials.limits import BITS
+from wanbench.pages.geo_kafka.region_limits import WIRE, region_limits
 
 A, B, C = "gcp:a", "gcp:b", "gcp:c"
 REGIONS = (A, B, C)

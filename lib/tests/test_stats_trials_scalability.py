@@ -6,8 +6,8 @@ import pytest
 from scipy import optimize, stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats.trials.scalability import fit_scalability
-from wanbench.stats.trials.scalability_fit import usl
+from wanbench.pages.geo_kafka.scalability import fit_scalability
+from wanbench.pages.geo_kafka.scalability_fit import usl
 
 PRODUCERS = (1, 2, 4, 8, 16, 32)
 

@@ -8,8 +8,8 @@ from trial_tables import together, trial
 
 from wanbench.designs import interleaved
 from wanbench.errors import ParameterError
-from wanbench.stats.trials.rates import TrialRates, trial_rates
-from wanbench.stats.trials.two_links import compare_links
+from wanbench.methods.trials.rates import TrialRates, trial_rates
+from wanbench.methods.trials.two_links import compare_links
 
 LINKS = {"internet": 100, "private": 225}
 

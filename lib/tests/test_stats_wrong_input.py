@@ -1,4 +1,4 @@
-"""Whatever is given, the public functions of `wanbench.stats` answer or refuse it in plain words; results pickle."""
+"""Whatever is given, the public functions of `wanbench.methods` answer or refuse it in plain words; results pickle."""
 
 import inspect
 import pickle
@@ -10,20 +10,90 @@ import pandas as pd
 import pytest
 import tail_tables
 import trial_tables
+from simulations import simulated_surveys
 from test_stats_time_detection import made_up
 
-from wanbench import stats
+from wanbench import methods
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, WanbenchError
-from wanbench.plausibility.report import report
-from wanbench.stats import cost, lab, outages, tails, tcp
-from wanbench.stats.outages.bounds import median_of, share_of
-from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.result import Result
-from wanbench.stats.tails.percentiles_figure import percentiles
+from wanbench.methods import (
+    cost,
+    lab,
+    tails,
+    tcp,
+)
+from wanbench.methods.outages.bounds import median_of, share_of
+from wanbench.methods.result import Result
+from wanbench.pages import (
+    geo_kafka,
+    grids_and_predictions,
+    intercloud_2022,
+    intercloud_throughput,
+    lab_calibration,
+    private_vs_internet,
+    region_loss,
+    rolling_and_degraded,
+    tail_latency,
+)
+from wanbench.pages.tail_latency.percentiles_figure import percentiles
+from wanbench.read.plausibility.report import report
 from wanbench.tables import from_rows
 
 WRONG = {"None": None, "an empty table": pd.DataFrame(), "text": "text", "NaN": float("nan"), "a number": 3}
+OF_PAGES = {
+    geo_kafka: (
+        "Change",
+        "Times",
+        "against_baseline",
+        "client_rack",
+        "cost_changes",
+        "count_region_bytes",
+        "fit_scalability",
+        "fit_surface",
+        "modelled_changes",
+        "placement",
+        "tornado",
+    ),
+    grids_and_predictions: (
+        "fit_predictor",
+        "prediction_coverage",
+        "what_if",
+    ),
+    intercloud_2022: (
+        "ModelComparison",
+        "compare_models",
+        "compare_shapes",
+        "lower_envelope",
+    ),
+    intercloud_throughput: (
+        "estimate_loss",
+        "link_map",
+    ),
+    lab_calibration: ("cut_timeline",),
+    private_vs_internet: ("fit_factorial",),
+    region_loss: (
+        "episodes",
+        "losses",
+        "recovery",
+    ),
+    rolling_and_degraded: ("detection",),
+    tail_latency: (
+        "TailTrials",
+        "best_rate",
+        "by_step",
+        "causes",
+        "compare_tails",
+        "knee",
+        "of_benchmark",
+        "of_open_loop",
+        "of_values",
+        "per_second",
+        "quantiles",
+        "searched_rate",
+        "verdict",
+        "verdicts",
+    ),
+}
 FORMULAS = {"buffer_bytes", "advertised_window_bytes", "bytes_sent", "transfer_time_s"}
 PAIRS = simulated_surveys.survey(8, seed=3, region_ms=6, pair_ms=4)
 QUICK = {"resamples": 40}
@@ -33,10 +103,11 @@ ABOUT = {"quantity": "outage", "claim": "It lasted {}"}
 
 def public():
     """The public functions, but formulas, which take any array, and result classes, which nobody makes."""
-    for room in (stats, cost, lab, outages, tails, tcp):
-        for name in room.__all__:
+    rooms = {room: room.__all__ for room in (methods, cost, lab, tails, tcp)} | OF_PAGES
+    for room, names in rooms.items():
+        for name in names:
             one = getattr(room, name)
-            kept = not isinstance(one, ModuleType | type) or one is tails.TailTrials
+            kept = not isinstance(one, ModuleType | type) or one is tail_latency.TailTrials
             if kept and name not in FORMULAS and not name.endswith("_bps"):
                 yield f"{room.__name__.removeprefix('wanbench.')}.{name}", one
 
@@ -53,15 +124,17 @@ def test_wrong_input_is_answered_or_refused(name, function, wrong):
 
 
 FITS = {
-    "rtt": stats.fit_rtt,
-    "throughput": stats.fit_throughput,
-    "window": stats.fit_window,
-    "envelope": stats.lower_envelope,
-    "inflation": stats.path_inflation,
-    "series": lambda pairs, **settings: stats.compare_series(
+    "rtt": methods.fit_rtt,
+    "throughput": methods.fit_throughput,
+    "window": methods.fit_window,
+    "envelope": intercloud_2022.lower_envelope,
+    "inflation": methods.path_inflation,
+    "series": lambda pairs, **settings: methods.compare_series(
         pairs.rtt_ms, pairs.rtt_ms.to_numpy()[::-1], **settings
     ),
-    "quantile": lambda pairs, **settings: tails.quantiles(tails.of_values([pairs.rtt_ms]), 0.5, **settings),
+    "quantile": lambda pairs, **settings: tail_latency.quantiles(
+        tail_latency.of_values([pairs.rtt_ms]), 0.5, **settings
+    ),
 }
 
 
@@ -89,17 +162,17 @@ def test_a_search_takes_flags_and_positive_rates(met, rate, name):
         {"met": object}
     )
     with pytest.raises(ParameterError, match=f"{name}.* of search 1 is"):
-        tails.searched_rate(steps, 50.0)
+        tail_latency.searched_rate(steps, 50.0)
 
 
 def surface():
     places = np.random.default_rng(0).random((30, 2))
     runs = pd.DataFrame({"x": places[:, 0], "z": places[:, 1], "rate": 5 + places.sum(axis=1)})
-    return stats.fit_surface(runs, "rate", ["x", "z"])
+    return geo_kafka.fit_surface(runs, "rate", ["x", "z"])
 
 
 def lost():
-    return tails.quantiles(tails.of_values([np.full(50, np.inf)]), 0.5)
+    return tail_latency.quantiles(tail_latency.of_values([np.full(50, np.inf)]), 0.5)
 
 
 REFUSED = {
@@ -109,26 +182,34 @@ REFUSED = {
         r"x is \['a'\]; allowed: numbers",
     ),
     "trials of empty tables": (
-        lambda: stats.trial_rates({"tests": pd.DataFrame(), "trials": pd.DataFrame()}),
+        lambda: methods.trial_rates({"tests": pd.DataFrame(), "trials": pd.DataFrame()}),
         "table tests lacks columns",
     ),
     "a verdict at 1": (
-        lambda: tails.verdict(*[tails.TailTrials("a", [tails.of_values([np.arange(9.0)])])] * 2, at=1),
+        lambda: tail_latency.verdict(
+            *[tail_latency.TailTrials("a", [tail_latency.of_values([np.arange(9.0)])])] * 2, at=1
+        ),
         "quantile is 1; allowed",
     ),
     "a median of text": (lambda: median_of(["a"], **ABOUT), "values is .*; allowed: numbers"),
     "too few flags": (lambda: median_of([1, 2], [True], **ABOUT), "censored is .* each of 2 values"),
     "5 of 3": (lambda: share_of(5, 3, **ABOUT), "hits is 5; allowed: a whole number from 0 to 3"),
-    "a series of text": (lambda: stats.compare_series(["a", "b"], [1, 2]), "a is .*; allowed: numbers"),
+    "a series of text": (lambda: methods.compare_series(["a", "b"], [1, 2]), "a is .*; allowed: numbers"),
     "a figure of a lost tail": (lambda: lost().figure(), "no distribution has a record that arrived"),
-    "no flags": (lambda: stats.with_and_without(stats.fit_rtt, PAIRS, None), "table flags is 'NoneType'"),
+    "no flags": (lambda: methods.with_and_without(methods.fit_rtt, PAIRS, None), "table flags is 'NoneType'"),
     "no analysis": (
-        lambda: stats.with_and_without(None, PAIRS, from_rows("flags", [])),
+        lambda: methods.with_and_without(None, PAIRS, from_rows("flags", [])),
         "analysis is 'NoneType'",
     ),
     "a report of nothing": (lambda: report(None), "table flags is 'NoneType'"),
-    "closed-loop tests": (lambda: tails.of_open_loop(PAIRS), "table open_loop_histograms lacks columns"),
-    "histograms as quantiles": (lambda: tails.of_benchmark(PAIRS, PAIRS), "table quantiles lacks columns"),
+    "closed-loop tests": (
+        lambda: tail_latency.of_open_loop(PAIRS),
+        "table open_loop_histograms lacks columns",
+    ),
+    "histograms as quantiles": (
+        lambda: tail_latency.of_benchmark(PAIRS, PAIRS),
+        "table quantiles lacks columns",
+    ),
 }
 
 
@@ -142,24 +223,24 @@ def test_each_is_refused_by_what_is_wrong_and_what_is_allowed(case):
 def test_flags_of_columns_without_a_name_are_kept():
     flags = from_rows("flags", []).astype({"column_name": "float64"})
     assert "flag none" in str(
-        stats.with_and_without(lambda pairs: stats.fit_rtt(pairs, **QUICK), PAIRS, flags, about="rtt")
+        methods.with_and_without(lambda pairs: methods.fit_rtt(pairs, **QUICK), PAIRS, flags, about="rtt")
     )
 
 
 def test_a_lost_tail_leaves_the_figure_to_the_others():
-    other = tails.quantiles(tails.of_values([np.arange(1.0, 99.0)], "other"), 0.5)
+    other = tail_latency.quantiles(tail_latency.of_values([np.arange(1.0, 99.0)], "other"), 0.5)
     assert len(percentiles([lost(), other]).data) == len(percentiles([other]).data)
 
 
 def test_a_short_baseline_is_cautioned():
     assert not DetectorSettings().cautions
     assert "learned for 10 s only" in SHORT.cautions[0]
-    found = stats.detection(made_up(200, []), settings=SHORT)
+    found = rolling_and_degraded.detection(made_up(200, []), settings=SHORT)
     assert "learned for 10 s only" in str(found)
 
 
 def rates():
-    return stats.trial_rates(
+    return methods.trial_rates(
         trial_tables.together([trial_tables.trial(k, "ab"[k % 2], 50.0 + k) for k in range(4)])
     )
 
@@ -171,36 +252,42 @@ def benchmark():
         for q in (0.5, 0.9)
     ]
     windows = pd.DataFrame({"window": [0], "consume_records_per_s": 100.0, "max_end_to_end_ms": 20.0})
-    return tails.of_benchmark(pd.DataFrame(rows), windows)
+    return tail_latency.of_benchmark(pd.DataFrame(rows), windows)
 
 
 def open_loop():
     load = tail_tables.trial(0, "plain", 100, 6, 1, np.random.default_rng(0))
-    return tails.of_open_loop(tail_tables.made("open_loop_histograms", load["open_loop_histograms"]))
+    return tail_latency.of_open_loop(tail_tables.made("open_loop_histograms", load["open_loop_histograms"]))
 
 
 RESULTS = {
     **{name: lambda fit=fit: fit(PAIRS, **QUICK) for name, fit in FITS.items()},
-    "predictor": lambda: stats.fit_predictor(PAIRS),
-    "clouds": lambda: stats.mantel(PAIRS, permutations=20),
-    "model": lambda: stats.fit_model(PAIRS, "window-limited"),
-    "sensitivity": lambda: stats.with_and_without(
-        lambda pairs: stats.fit_rtt(pairs, **QUICK), PAIRS, from_rows("flags", [])
+    "predictor": lambda: grids_and_predictions.fit_predictor(PAIRS),
+    "clouds": lambda: methods.mantel(PAIRS, permutations=20),
+    "model": lambda: methods.fit_model(PAIRS, "window-limited"),
+    "sensitivity": lambda: methods.with_and_without(
+        lambda pairs: methods.fit_rtt(pairs, **QUICK), PAIRS, from_rows("flags", [])
     ),
     "surface": surface,
     "trial rates": rates,
-    "detection": lambda: stats.detection(made_up(200, [])),
+    "detection": lambda: rolling_and_degraded.detection(made_up(200, [])),
     "cost": lambda: cost.cluster_cost(
         cost.Deployment(brokers=1, instance_usd_per_hour=(0.5, 1, 2), messages_per_s=9, message_bytes=1000)
     ),
-    "quantiles of runs": lambda: tails.quantiles(tails.of_values([np.arange(1.0, 99.0)] * 2), 0.5),
-    "benchmark": lambda: tails.quantiles(benchmark(), 0.5),
-    "pooled trials": lambda: tails.quantiles(tails.TailTrials("a", [benchmark(), lost().tail]).pooled, 0.5),
-    "verdict": lambda: tails.verdict(
-        *[tails.TailTrials("a", [tails.of_values([np.arange(9.0)])])] * 2, at=0.5
+    "quantiles of runs": lambda: tail_latency.quantiles(
+        tail_latency.of_values([np.arange(1.0, 99.0)] * 2), 0.5
     ),
-    "outages": lambda: outages.recovery(outages.episodes(fault_tables.together([fault_tables.episode()]))),
-    "open loop": lambda: tails.quantiles(open_loop(), 0.5),
+    "benchmark": lambda: tail_latency.quantiles(benchmark(), 0.5),
+    "pooled trials": lambda: tail_latency.quantiles(
+        tail_latency.TailTrials("a", [benchmark(), lost().tail]).pooled, 0.5
+    ),
+    "verdict": lambda: tail_latency.verdict(
+        *[tail_latency.TailTrials("a", [tail_latency.of_values([np.arange(9.0)])])] * 2, at=0.5
+    ),
+    "outages": lambda: region_loss.recovery(
+        region_loss.episodes(fault_tables.together([fault_tables.episode()]))
+    ),
+    "open loop": lambda: tail_latency.quantiles(open_loop(), 0.5),
 }
 
 

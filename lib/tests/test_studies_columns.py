@@ -1,11 +1,11 @@
 """Studies of table `pairs` name a column that it lacks."""
 
 import pytest
+from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.stats.regions import simulated_surveys
-from wanbench.studies.grids_and_predictions import half_distances
-from wanbench.studies.intercloud_2022 import charts
+from wanbench.pages.grids_and_predictions import half_distances
+from wanbench.pages.intercloud_2022 import charts
 
 
 @pytest.mark.parametrize("study", [half_distances, charts])

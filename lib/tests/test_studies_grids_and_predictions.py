@@ -1,11 +1,11 @@
 """Predictions checked with pairs that others measured, and half-distances by sending cloud."""
 
 import pytest
+from simulations import simulated_surveys
 
-from wanbench import stats
+from wanbench import methods
 from wanbench.errors import ParameterError
-from wanbench.stats.regions import simulated_surveys
-from wanbench.studies import grids_and_predictions
+from wanbench.pages import grids_and_predictions
 
 
 def test_predictions_are_checked_with_pairs_that_others_measured():
@@ -42,7 +42,7 @@ def test_half_distances_are_those_of_each_sender_with_its_ceiling():
     pairs = simulated_surveys.survey(15, seed=1)
     result = grids_and_predictions.half_distances(pairs)
     assert list(result.fits) == ["aws", "azure", "gcp"]
-    own = stats.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
+    own = methods.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
     assert result.estimates[2].estimate == own.estimate and result.estimates[2].high == own.high
     assert "From gcp, throughput halves every" in str(result)
     assert result._repr_html_().count("half-distance from") == 3

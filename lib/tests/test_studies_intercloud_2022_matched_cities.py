@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.studies import intercloud_2022
+from wanbench.pages import intercloud_2022
 
 
 def cities(n=7, crossing_ms=4.0, factor=0.8, seed=0, noise=0.2):

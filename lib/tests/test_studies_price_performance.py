@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import claims
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.stats.trials.rates import TrialRates
-from wanbench.studies import price_performance as study
-from wanbench.studies.price_performance.comparisons import compare_all
-from wanbench.studies.price_performance.over_time import PANELS, OverTime
-from wanbench.studies.price_performance.prices import usd_per_hour
-from wanbench.studies.price_performance.trials import SizeTrials
+from wanbench.methods.trials.rates import TrialRates
+from wanbench.pages import price_performance
+from wanbench.pages import price_performance as study
+from wanbench.pages.price_performance.comparisons import compare_all
+from wanbench.pages.price_performance.over_time import PANELS, OverTime
+from wanbench.pages.price_performance.prices import usd_per_hour
+from wanbench.pages.price_performance.trials import SizeTrials
 
 TRUE = {
     # messages per second, p99 in ms, USD per hour
@@ -174,7 +174,7 @@ def test_the_evidence_tries_the_claims_it_is_about():
     assert found["network_limit"].estimate == pytest.approx(2, rel=0.1)
     assert found["producer_latency"].low > 1.5
     assert found["rate_spread"].estimate >= 1
-    rows = claims.price_performance(**found).table().set_index("claim")
+    rows = price_performance.price_performance(**found).table().set_index("claim")
     for claim in ("outbound", "producer-latency", "leader", "runs"):
         assert "Re-run, without a verdict:" in rows.working[claim]
 

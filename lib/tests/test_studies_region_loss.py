@@ -10,11 +10,10 @@ import pytest
 from fault_tables import REGIONS, campaign, episode, together
 
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.stats import outages
-from wanbench.stats.outages.records import faulty
-from wanbench.stats.outages.recovery_figure import SHOWN
-from wanbench.stats.outages.timeouts import implied
-from wanbench.studies import region_loss
+from wanbench.pages import region_loss
+from wanbench.pages.region_loss.records import faulty
+from wanbench.pages.region_loss.recovery_figure import SHOWN
+from wanbench.pages.region_loss.timeouts import implied
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def tables():
 
 @pytest.fixture(scope="module")
 def found(tables):
-    return outages.episodes(tables)
+    return region_loss.episodes(tables)
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +33,19 @@ def disasters(found):
 
 @pytest.fixture(scope="module")
 def lost(found):
-    return outages.losses(found)
+    return region_loss.losses(found)
 
 
 @pytest.fixture(scope="module")
 def recovered(disasters):
-    return outages.recovery(disasters)
+    return region_loss.recovery(disasters)
 
 
 def test_settings_stand_in_order_and_failures_are_named(tables):
     failed = dict(tables)
     failed["faults"] = tables["faults"].assign(error=[*[None] * 15, "the cluster never was healthy"])
     failed["tests"] = tables["tests"].assign(outcome=["failed", *["done"] * 15])
-    found = outages.episodes(failed)
+    found = region_loss.episodes(failed)
     assert len(found) == 14
     assert found.settings[:4] == ("cut", "cut acks 1", "two regions", "kill")
     assert "never was healthy" in str(found) and "the test was failed" in str(found)
@@ -54,10 +53,10 @@ def test_settings_stand_in_order_and_failures_are_named(tables):
 
 def test_a_run_without_episodes_or_tables_says_so(tables):
     with pytest.raises(MissingDataError, match="no completed episode"):
-        outages.episodes(tables | {"tests": tables["tests"].assign(outcome="failed")})
+        region_loss.episodes(tables | {"tests": tables["tests"].assign(outcome="failed")})
     with pytest.raises(ParameterError, match="table fault_log is missing"):
-        outages.episodes({name: each for name, each in tables.items() if name != "fault_log"})
-    planted = outages.episodes(together([episode(fault="none", at="", damage="drop")]))
+        region_loss.episodes({name: each for name, each in tables.items() if name != "fault_log"})
+    planted = region_loss.episodes(together([episode(fault="none", at="", damage="drop")]))
     with pytest.raises(MissingDataError, match="no episode of this run has a fault"):
         planted.with_fault()
 
@@ -76,7 +75,7 @@ def test_losses_have_their_bound_and_planted_damage_is_none(lost):
 
 def test_duplicates_and_disorder_are_counted_and_said():
     rows = [episode(k, doubled=2, reread=3, swapped_log=1) for k in (1, 2)] + [episode(3, "calm", block=2)]
-    said = outages.losses(outages.episodes(together(rows))).sentence
+    said = region_loss.losses(region_loss.episodes(together(rows))).sentence
     calm, cut = said.split("“cut”")
     assert "Further copies and records out of order: 0 and 0 in the log, 0 and 0 in deliveries." in calm
     assert "4 and 2 in the log, 10 and 2 in deliveries." in cut, "copies in the log are delivered, too"
@@ -104,7 +103,7 @@ def test_outages_are_those_that_were_made(recovered):
 
 def test_an_outage_that_never_ends_is_a_lower_limit():
     rows = together([episode(k, outage_s=100) for k in (1, 2)])
-    recovered = outages.recovery(outages.episodes(rows))
+    recovered = region_loss.recovery(region_loss.episodes(rows))
     rows["fault_records"]["acknowledged_at_s"] = rows["fault_records"].acknowledged_at_s.where(
         rows["fault_records"].acknowledged_at_s < rows["faults"].ended_at_s.max() + 50
     )
@@ -122,8 +121,8 @@ def test_phases_are_those_that_were_made(disasters, recovered):
 
 
 def test_the_controllers_log_is_finer_than_samples():
-    found = outages.episodes(together([episode(controller_events=True)]))
-    split = region_loss.phases(found, outages.recovery(found))
+    found = region_loss.episodes(together([episode(controller_events=True)]))
+    split = region_loss.phases(found, region_loss.recovery(found))
     assert split.rows.detection_s[0] == pytest.approx(1.9) and split.rows.resolution_s[0] == 0
 
 
@@ -131,9 +130,9 @@ def test_what_a_node_in_the_dark_logs_does_not_count():
     rows = together([episode(controller_events=True)])
     events = rows["controller_events"]
     alone = events.iloc[[0]].assign(node_id=1, broker=2, at_s=events.at_s.min() - 1.5)
-    found = outages.episodes(rows | {"controller_events": pd.concat([alone, events], ignore_index=True)})
+    found = region_loss.episodes(rows | {"controller_events": pd.concat([alone, events], ignore_index=True)})
     assert found.items[0].dark == {1}
-    assert region_loss.phases(found, outages.recovery(found)).rows.detection_s[0] == pytest.approx(1.9)
+    assert region_loss.phases(found, region_loss.recovery(found)).rows.detection_s[0] == pytest.approx(1.9)
 
 
 def test_an_outage_that_begins_after_healing_is_a_quantity_of_its_own():
@@ -141,15 +140,15 @@ def test_an_outage_that_begins_after_healing_is_a_quantity_of_its_own():
     records, heal = rows["fault_records"], rows["faults"].heal_at_s[0]
     late = records.acknowledged_at_s.between(heal + 2, heal + 4)
     records.loc[late, "acknowledged_at_s"] = heal + 4
-    recovered = outages.recovery(outages.episodes(rows))
+    recovered = region_loss.recovery(region_loss.episodes(rows))
     assert recovered.of("cut", "writes_after").estimate == pytest.approx(2.0, abs=0.2)
     assert recovered.of("cut", "writes").estimate == pytest.approx(3.0, abs=0.15)
 
 
 def test_no_leader_that_changes_leaves_the_section_out():
-    found = outages.episodes(together([episode(detected_s=50, elected_s=60)]))
+    found = region_loss.episodes(together([episode(detected_s=50, elected_s=60)]))
     with pytest.raises(MissingDataError, match="no leader change was seen"):
-        region_loss.phases(found, outages.recovery(found))
+        region_loss.phases(found, region_loss.recovery(found))
 
 
 def test_healing_counts_leaders_that_came_back(disasters):
@@ -161,7 +160,7 @@ def test_healing_counts_leaders_that_came_back(disasters):
 
 
 def planted(damage="drop", n_damaged=1, **settings):
-    return outages.episodes(
+    return region_loss.episodes(
         together([episode(fault="none", at="", damage=damage, n_damaged=n_damaged, **settings)])
     )
 
@@ -206,7 +205,7 @@ def test_settings_beside_each_other_name_only_what_differs(disasters, lost, reco
 def test_a_single_other_setting_is_named(found):
     items = tuple(each for each in found if each.setting in ("cut", "kill"))
     two = replace(found, items=items)
-    compared = region_loss.compare_settings(two, outages.losses(two), outages.recovery(two))
+    compared = region_loss.compare_settings(two, region_loss.losses(two), region_loss.recovery(two))
     assert "“kill” lost 0 of" in compared.sentence and "other setting" not in compared.sentence
 
 
@@ -218,9 +217,9 @@ def test_a_partition_that_was_out_until_healing_in_one_episode_is_named_beside_t
     rows["fault_records"] = records.assign(
         acknowledged_at_s=records.acknowledged_at_s.mask(out, healed + 0.5)
     )
-    found = outages.episodes(rows)
-    recovered = outages.recovery(found)
-    compared = region_loss.compare_settings(found, outages.losses(found), recovered)
+    found = region_loss.episodes(rows)
+    recovered = region_loss.recovery(found)
+    compared = region_loss.compare_settings(found, region_loss.losses(found), recovered)
     assert recovered.of("cut", "writes_partition").estimate == pytest.approx(3.0, abs=0.2)
     assert re.search(
         r"at worst for at least 10\.\d s \(partition 4; until healing in 1 of 3 episodes\)",
@@ -231,7 +230,7 @@ def test_a_partition_that_was_out_until_healing_in_one_episode_is_named_beside_t
 def test_errors_are_counted_by_kind_and_side(disasters):
     counted = region_loss.client_errors(disasters)
     assert counted.rows.n.sum() == 36 and "_TIMED_OUT (24)" in counted.sentence
-    none = region_loss.client_errors(outages.episodes(together([episode()])))
+    none = region_loss.client_errors(region_loss.episodes(together([episode()])))
     assert none.rows.n.sum() == 3
 
 
@@ -266,8 +265,8 @@ def test_the_planner_stands_beside_what_was_measured(disasters, recovered):
         ("cut", "all writes"), ["n", "inside"]
     ].tolist() == [3, 3]
     assert "measured outages" in planned.sentence
-    told = outages.episodes(together([episode(controller_events=True), episode(2, outage_s=20)]))
-    planned = region_loss.planned(told, outages.recovery(told), rtt_ms=70)
+    told = region_loss.episodes(together([episode(controller_events=True), episode(2, outage_s=20)]))
+    planned = region_loss.planned(told, region_loss.recovery(told), rtt_ms=70)
     rows = planned.rows[planned.rows.quantity == "all writes"].set_index("controller")
     assert rows.loc["elsewhere", ["n", "inside", "healed"]].tolist() == [1, 1, 0]
     assert rows.loc["not known", ["n", "inside", "healed"]].tolist() == [0, 0, 1]
@@ -303,7 +302,7 @@ def test_figures_draw_every_episode_and_setting(disasters, lost, recovered):
 
 def test_a_setting_that_is_missing_from_older_tables_is_no_error(tables):
     about = tables["faults"].drop(columns=["damage", "min_insync"]).assign(broker_settings="")
-    found = outages.episodes(tables | {"faults": about}).with_fault()
+    found = region_loss.episodes(tables | {"faults": about}).with_fault()
     assert len(found) == 12 and isinstance(json.dumps(found.items[0].about.setting), str)
     assert pd.notna(found.items[0].fault_at_s)
 
@@ -344,8 +343,12 @@ def test_errors_count_of_any_producer_that_remains_and_from_the_fault_on():
     records.loc[[*given_up.index, *late.index], "error"] = "_MSG_TIMED_OUT"
     records.loc[given_up.index, "acknowledged_at_s"] = None
     made["fault_records"] = records
-    found = outages.episodes(made)
-    losses, recovered, healed = outages.losses(found), outages.recovery(found), region_loss.healing(found)
+    found = region_loss.episodes(made)
+    losses, recovered, healed = (
+        region_loss.losses(found),
+        region_loss.recovery(found),
+        region_loss.healing(found),
+    )
     said = region_loss.article(found, "cut", losses, recovered, healed)
     assert (said["producer_errors"].estimate, said["producers_failed"].estimate) == (0.5, 0.5)
 
@@ -355,7 +358,7 @@ def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
     assert elsewhere.rows[["lost", "episodes", "to_hit_region", "of_replaced_leaders"]].values.tolist() == [
         [54, 3, 0, 0]
     ]
-    there = outages.episodes(together([episode(acks="1", at=REGIONS[2], lost=5)]))
+    there = region_loss.episodes(together([episode(acks="1", at=REGIONS[2], lost=5)]))
     explained = region_loss.lost_when(there)
     assert explained.rows[["lost", "to_hit_region", "of_replaced_leaders"]].values.tolist() == [[5, 5, 5]]
     with pytest.raises(MissingDataError, match="no acknowledged record"):
@@ -364,9 +367,13 @@ def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
 
 def test_producers_that_are_behind_before_the_fault_are_a_caution():
     rows = together([episode()])
-    assert outages.episodes(rows).items[0].on_time == 1 and "behind" not in str(outages.episodes(rows))
+    assert region_loss.episodes(rows).items[0].on_time == 1 and "behind" not in str(
+        region_loss.episodes(rows)
+    )
     slow = rows["fault_records"].acknowledged_at_s + 2.5
-    late = outages.episodes(rows | {"fault_records": rows["fault_records"].assign(acknowledged_at_s=slow)})
+    late = region_loss.episodes(
+        rows | {"fault_records": rows["fault_records"].assign(acknowledged_at_s=slow)}
+    )
     assert late.items[0].on_time == pytest.approx((5 - 2.57) / 4, abs=0.05)
     assert "producers were behind before the fault in 1 episode" in str(late)
 
@@ -374,7 +381,7 @@ def test_producers_that_are_behind_before_the_fault_are_a_caution():
 def test_what_the_driver_tidies_up_is_not_healing():
     rows = together([episode(leaders_back_s=3.0)])
     ended = rows["faults"].assign(ended_at_s=rows["faults"].heal_at_s + 2.9)
-    healed = region_loss.healing(outages.episodes(rows | {"faults": ended}))
+    healed = region_loss.healing(region_loss.episodes(rows | {"faults": ended}))
     assert healed.rows.back.tolist() == [0] and healed.rows.moved.tolist() == [2]
 
 

@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 from latency_samples import encoded
 
-from wanbench import claims
-from wanbench.campaign import in_blocks, rolls, slowed, warmed_up
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.experiments import Detection, KafkaOpenLoop, KafkaTrial
-from wanbench.plan import Trial
-from wanbench.studies import rolling_and_degraded as study
+from wanbench.measure.campaign import in_blocks
+from wanbench.measure.experiments import KafkaOpenLoop, KafkaTrial
+from wanbench.measure.plan import Trial
+from wanbench.pages import rolling_and_degraded
+from wanbench.pages import rolling_and_degraded as study
+from wanbench.pages.rolling_and_degraded.design.detection import Detection
+from wanbench.pages.rolling_and_degraded.design.disturbances import rolls, slowed, warmed_up
 
 START_S, WARM_UP, RATE = 1_800_000_000.0, 2, 100
 TOPIC = "open-loop-{}.1-abc-0"
@@ -249,7 +251,7 @@ def test_the_claims_get_what_was_measured(made, measured):
     evidence = study.evidence(
         study.restarts(measured), study.degraded(measured, made), roll="restart", kind="slow"
     )
-    rows = claims.rolling_and_degraded(**evidence).table().set_index("claim")
+    rows = rolling_and_degraded.rolling_and_degraded(**evidence).table().set_index("claim")
     assert evidence["roll_spikes"].estimate == 1
     for claim in ("roll-every", "roll-seconds", "rediscover", "no-leadership", "restores"):
         assert rows.rerun[claim] == "not tried" and "Re-run, without a verdict:" in rows.working[claim]
@@ -270,7 +272,7 @@ def test_restarts_of_one_trial_share_its_undisturbed_p99_and_so_count_as_one(mea
     plain = study.restarts(measured)
     alone = study.evidence(plain, roll="restart")
     assert alone["roll"].n == 1 and np.isnan(alone["roll"].low) and alone["roll"].basis == "1 trial"
-    rows = claims.rolling_and_degraded(**alone).table().set_index("claim")
+    rows = rolling_and_degraded.rolling_and_degraded(**alone).table().set_index("claim")
     assert rows.rerun["disruptive"] == "undecided" and "two trials or episodes" in rows.working["disruptive"]
     again = plain.rows.assign(block=2, p99_ms=lambda rows: 1.01 * rows.p99_ms)
     two = study.evidence(replace(plain, rows=pd.concat([plain.rows, again])), roll="restart")["roll"]

@@ -11,12 +11,12 @@ from latency_samples import encoded
 from tail_tables import NAMES, campaign
 
 import wanbench
-from wanbench import claims, findings
+from wanbench import findings
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.experiments import KafkaOpenLoop
+from wanbench.measure.experiments import KafkaOpenLoop
+from wanbench.methods import tails
+from wanbench.pages import tail_latency
 from wanbench.publish.tags import optional_section
-from wanbench.stats import tails
-from wanbench.studies import tail_latency
 
 BEHIND = {"fell_behind": True, "late_p99_ms": 300.0}
 
@@ -186,7 +186,7 @@ def test_evidence_is_what_was_made_and_the_ledger_takes_it(trials, by_rate):
     assert found["throughput_growth"].estimate == pytest.approx(2.75**6, rel=0.1)
     assert found["other_throughput_growth"].estimate == pytest.approx((5.5 / 3) ** 6, rel=0.1)
     assert found["ratio_growth"].estimate == pytest.approx(1.5**6, rel=0.15)
-    audit = claims.tail_latency(**found)
+    audit = tail_latency.tail_latency(**found)
     assert audit.table().set_index("claim").rerun["kafka-throughput"] == "reproduced"
 
 

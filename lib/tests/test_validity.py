@@ -6,14 +6,20 @@ import types
 
 import numpy as np
 import pytest
+from simulations import __main__ as command
+from simulations import (
+    clouds,
+    effects,
+    simulated_surveys,
+    simulation,
+    summaries,
+)
+from simulations.coverage_figure import coverage as draw_coverage
+from simulations.simulation import Outcome
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.stats.distance import straight_lines
-from wanbench.stats.regions import coverage, simulated_surveys
-from wanbench.validity import __main__ as command
-from wanbench.validity import clouds, effects, simulation, summaries
-from wanbench.validity.coverage_figure import coverage as draw_coverage
-from wanbench.validity.simulation import Outcome
+from wanbench.methods.distance import straight_lines
+from wanbench.methods.regions import coverage
 
 
 def normal_mean(seed, n):
@@ -66,9 +72,7 @@ def test_neither_the_number_of_processes_nor_of_data_sets_changes_the_first_ones
 def test_a_table_is_read_as_it_was_written(toy, tmp_path):
     table = simulation.run(toy, datasets=30, seed=7)
     path = simulation.write(table, "toy", tmp_path)
-    assert path.read_text().splitlines()[0] == (
-        "# python -m wanbench.validity --only toy --datasets 30 --seed 7"
-    )
+    assert path.read_text().splitlines()[0] == ("# python -m simulations --only toy --datasets 30 --seed 7")
     back = simulation.read("toy", tmp_path)
     assert back[["setting", "covered", "first_covered"]].equals(
         table[["setting", "covered", "first_covered"]]

@@ -4,9 +4,8 @@ import json
 from math import exp
 
 import pytest
-
-from wanbench import validity
-from wanbench.validity import detection, simulation
+import simulations as validity
+from simulations import detection, simulation
 
 
 def coverage(method, kind, shift, quantity):

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from wanbench.validity import simulation
+from simulations import simulation
 
 SUBJECTS = ("baseline", "scalability", "surface")
 

@@ -3,8 +3,12 @@
 import json
 
 import pytest
-
-from wanbench.validity import knees, simulation, tail_trials, tail_verdicts
+from simulations import (
+    knees,
+    simulation,
+    tail_trials,
+    tail_verdicts,
+)
 
 SIMULATIONS = {"knees": knees, "tail_trials": tail_trials, "tail_verdicts": tail_verdicts}
 NOISE = 0.02

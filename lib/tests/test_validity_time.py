@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from wanbench.validity import simulation, slow, tails
+from simulations import simulation, slow, tails
 
 SIMULATIONS = {"slow": slow, "tails": tails}
 

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from wanbench.validity import simulation, trials
+from simulations import simulation, trials
 
 
 @pytest.fixture(scope="module")

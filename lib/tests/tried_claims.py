@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from wanbench.claims import ledger
-from wanbench.stats.result import Estimate
+from wanbench.methods.claims import ledger
+from wanbench.methods.result import Estimate
 
 OWN, WITHIN, UNKNOWN = "reproduced", "inside the interval", "undecided"
 NOT, CANNOT, UNTRIED = "not reproduced", "cannot be tried here", "not tried"

@@ -195,7 +195,7 @@ def _own_parameters(name: str, declared, given) -> str | None:
 
 def sweep_command(arguments: argparse.Namespace) -> int:
     """`wanbench sweep`: delete leftovers on clouds, after confirmation; 1 if anything remains."""
-    from .labs.rented.sweep import CLOUDS, sweep_clouds
+    from .measure.labs.rented.sweep import CLOUDS, sweep_clouds
 
     if strange := sorted(set(arguments.cloud) - set(CLOUDS)):
         raise ParameterError(f"cloud is {strange[0]!r}; allowed: {', '.join(CLOUDS)}.")
@@ -204,7 +204,7 @@ def sweep_command(arguments: argparse.Namespace) -> int:
 
 def bucket_command(arguments: argparse.Namespace) -> int:
     """`wanbench bucket`: put a folder into a bucket or get it back, hashes checked."""
-    from .labs.aws.s3 import get_folder, put_folder
+    from .measure.labs.aws.s3 import get_folder, put_folder
 
     move = put_folder if arguments.verb == "put" else get_folder
     print(f"{move(arguments.source, arguments.target)} files, checked by SHA-256: {arguments.target}")
@@ -213,8 +213,8 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 
 def _tell_kernels(arguments: argparse.Namespace) -> None:
     """Pass --yes, --fresh and --retry-failed to the notebooks' kernels."""
-    from .campaign.start import AGAIN_VARIABLE
-    from .labs.spending import YES_VARIABLE
+    from .measure.campaign.start import AGAIN_VARIABLE
+    from .measure.labs.spending import YES_VARIABLE
 
     if arguments.yes:
         os.environ[YES_VARIABLE] = "1"
@@ -296,10 +296,10 @@ def _is_of_brokers(name: str) -> bool:
 
 def _why_not_here(needs_kafka: bool) -> str | None:
     """Why this machine cannot measure a notebook; None if it can."""
-    from .labs.local import LocalLab
+    from .measure.labs.local import LocalLab
 
     if reason := LocalLab.unavailable():
         return reason
-    from . import kafka
+    from .measure import kafka
 
     return kafka.unavailable() if needs_kafka else None

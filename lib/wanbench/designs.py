@@ -14,7 +14,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import qmc
 
-from .checks import check_choice, check_flag, check_number, refusal
+from .checks import (
+    check_choice,
+    check_flag,
+    check_number,
+    refusal,
+)
 from .errors import ParameterError
 
 MAXIMUM_RUNS = 100_000

@@ -67,7 +67,7 @@ def checks() -> list[Check]:
 
 def checks_of_hosts(inventory: Path) -> list[Check]:
     """What each host of an inventory has and lacks; an unreachable one lacks everything, with the reason."""
-    from .labs.ssh import read_inventory
+    from .measure.labs.ssh import read_inventory
 
     entries = read_inventory(inventory).entries
     with ThreadPoolExecutor(max_workers=32) as threads:
@@ -77,7 +77,7 @@ def checks_of_hosts(inventory: Path) -> list[Check]:
 
 
 def _checks_of(host) -> list[Check]:
-    from .labs.ssh import facts as about
+    from .measure.labs.ssh import facts as about
 
     found, everything = [], f"everything in {host.region}"
     try:
@@ -118,7 +118,7 @@ def _browser() -> str | None:
 
 
 def _local_lab() -> Check:
-    from .labs.local import LocalLab
+    from .measure.labs.local import LocalLab
 
     reason = LocalLab.unavailable()
     remedy = (f"{reason}", "`wanbench report` replays the committed samples instead.") if reason else ()
@@ -128,7 +128,7 @@ def _local_lab() -> Check:
 
 def _kafka() -> Check:
     from .folders import kafka_jars
-    from .kafka import unavailable
+    from .measure.kafka import unavailable
 
     reason = unavailable()
     found = None if reason else f"can run here, with the jars in {kafka_jars()}"

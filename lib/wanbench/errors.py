@@ -59,7 +59,7 @@ class CommandError(LabError):
     """
     A command on a host ended with a status that was not allowed, or timed out.
 
-    `completed` (a `wanbench.labs.base.Completed`) holds all that the command printed; if it still runs, the
+    `completed` (a `wanbench.measure.labs.base.Completed`) holds all that the command printed; if it still runs, the
     output so far and status -9. None: unknown.
     """
 

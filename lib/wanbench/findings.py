@@ -20,7 +20,13 @@ from .checks import check_flag, check_number, refusal
 from .errors import RawDataError
 from .files import replace_file
 from .folders import data_folder
-from .formatting import SCALES, count, interval, number, rounded
+from .formatting import (
+    SCALES,
+    count,
+    interval,
+    number,
+    rounded,
+)
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NUMBERS = ("estimate", "low", "high")

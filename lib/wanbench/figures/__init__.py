@@ -7,7 +7,8 @@ The figure of a result is in the same folder as the result, as `<name>_figure.py
 the coastline.
 """
 
-from .schedule import rounds
 from .theme import SIZES
 
-__all__ = ["SIZES", "rounds"]
+__all__ = [
+    "SIZES",
+]

@@ -12,8 +12,8 @@ import plotly.graph_objects as go
 import plotly.io as pio
 from pandas.api.types import is_numeric_dtype
 
-from ..checks import refusal
-from ..formatting import quantity
+from wanbench.checks import refusal
+from wanbench.formatting import quantity
 
 NAME = "wanbench"
 FONT = "DejaVu Sans, Verdana, sans-serif"

@@ -11,7 +11,8 @@ from nbconvert.filters.ansi import ansi2html
 from nbconvert.filters.highlight import Highlight2HTML
 from nbformat import NotebookNode
 
-from ..formatting import count
+from wanbench.formatting import count
+
 from . import colophon, figures
 from .cleaning import clean
 from .figures import Figure

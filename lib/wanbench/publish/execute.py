@@ -20,7 +20,8 @@ from papermill.engines import papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from ..errors import WanbenchError
+from wanbench.errors import WanbenchError
+
 from .engine import Engine
 from .notebooks import read_notebook
 from .parameters import check_parameters, declared_parameters

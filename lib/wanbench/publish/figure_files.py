@@ -15,8 +15,9 @@ from pathlib import Path
 import kaleido
 from choreographer.browsers.chromium import Chromium
 
-from ..errors import WanbenchError
-from ..files import replaced_folder
+from wanbench.errors import WanbenchError
+from wanbench.files import replaced_folder
+
 from .figures import Figure
 
 SIZES_PX = ((1200, 675), (800, 450))

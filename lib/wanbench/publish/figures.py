@@ -15,7 +15,8 @@ import re
 from dataclasses import dataclass
 from html import unescape
 
-from ..errors import RawDataError
+from wanbench.errors import RawDataError
+
 from .formulas import anchor_for
 
 MIME = "application/vnd.plotly.v1+json"

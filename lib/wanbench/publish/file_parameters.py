@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from ..errors import ParameterError
+from wanbench.errors import ParameterError
 
 FILES = ("workload", "driver", "inventory")
 """Parameters whose values are paths of files, as are those of every name that ends in `ENDING`, at any depth."""

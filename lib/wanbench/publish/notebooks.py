@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 
-from ..errors import ParameterError, RawDataError
+from wanbench.errors import ParameterError, RawDataError
 
 
 def notebook_paths(root: Path) -> list[Path]:

@@ -12,9 +12,10 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from .. import __version__
-from ..files import replace_file, replaced_folder
-from ..runs.origin import origin
+from wanbench import __version__
+from wanbench.files import replace_file, replaced_folder
+from wanbench.runs.origin import origin
+
 from .cells import Part, Parts, read_cells
 from .execute import Executed
 from .figure_files import Renderer, StaticFilesError, static_names

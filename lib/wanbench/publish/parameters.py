@@ -17,9 +17,15 @@ from pathlib import Path
 
 import nbformat
 
-from ..errors import ParameterError
-from ..plain_yaml import parse_yaml
-from .kinds import Kind, Misfit, kind_of_annotation, kind_of_value
+from wanbench.errors import ParameterError
+from wanbench.plain_yaml import parse_yaml
+
+from .kinds import (
+    Kind,
+    Misfit,
+    kind_of_annotation,
+    kind_of_value,
+)
 from .notebooks import read_notebook
 
 TAG = "parameters"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from ..errors import ParameterError
-from ..folders import ROOT_MARK
-from ..plain_yaml import read_yaml
+from wanbench.errors import ParameterError
+from wanbench.folders import ROOT_MARK
+from wanbench.plain_yaml import read_yaml
 
 
 def read_parameters(path: Path) -> dict[str, object]:

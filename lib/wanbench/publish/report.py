@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from ..errors import WanbenchError
+from wanbench.errors import WanbenchError
+
 from .execute import execute
 from .figure_files import Renderer, browser
 from .page import make_page

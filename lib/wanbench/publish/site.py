@@ -12,11 +12,12 @@ import pandas as pd
 import plotly
 from markupsafe import Markup
 
-from .. import findings
-from ..errors import RawDataError
-from ..files import replace_file
-from ..folders import data_folder
-from ..runs.origin import origin
+from wanbench import findings
+from wanbench.errors import RawDataError
+from wanbench.files import replace_file
+from wanbench.folders import data_folder
+from wanbench.runs.origin import origin
+
 from .notebooks import notebook_paths
 from .page import Page, templates, versions
 from .tags import CHECK, INTRODUCTION

@@ -9,8 +9,15 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
-from ..folders import data_folder, downloads_folder, published_folder, root, samples_folder
-from ..runs.origin import origin
+from wanbench.folders import (
+    data_folder,
+    downloads_folder,
+    published_folder,
+    root,
+    samples_folder,
+)
+from wanbench.runs.origin import origin
+
 from .figure_files import browser
 from .file_parameters import contents
 from .notebooks import read_notebook

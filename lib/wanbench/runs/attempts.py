@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import RawDataError
+from wanbench.errors import RawDataError
+
 from . import journal
 from .raw import inside
 

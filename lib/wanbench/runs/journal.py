@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..errors import ParameterError, RawDataError
-from ..files import naming
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.files import naming
 
 NAME = "journal.jsonl"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from .. import __version__
+from wanbench import __version__
 
 
 def origin() -> dict:

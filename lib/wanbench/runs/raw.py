@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ..errors import ParameterError, RawDataError
-from ..files import naming
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.files import naming
 
 _CHECKOUT = str(Path(__file__).resolve().parents[3])
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

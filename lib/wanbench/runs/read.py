@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import MissingDataError, ParameterError, RawDataError
+from wanbench.errors import MissingDataError, ParameterError, RawDataError
+
 from . import journal, view
 from .attempts import Attempt, attempts_of, files_of
 from .raw import inside, sha256
@@ -121,7 +122,7 @@ class Run:
 
     @property
     def plan(self) -> dict:
-        """The plan, as from `wanbench.plan.Plan.as_dict`."""
+        """The plan, as from `wanbench.measure.plan.Plan.as_dict`."""
         return self._start().get("plan", {})
 
     @property

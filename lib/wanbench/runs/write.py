@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..errors import ParameterError, RawDataError, WanbenchError
+from wanbench.errors import ParameterError, RawDataError, WanbenchError
+
 from . import journal
 from .origin import origin
 from .raw import RawFile, sha256, write_raw

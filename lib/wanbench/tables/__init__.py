@@ -15,10 +15,19 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..checks import check_choice
-from ..errors import ParameterError, RawDataError
-from ..files import replaced_file
-from . import brokers, faults, kafka, metrics, network, open_loop, summaries  # noqa: F401
+from wanbench.checks import check_choice
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.files import replaced_file
+
+from . import (  # noqa: F401
+    brokers,
+    faults,
+    kafka,
+    metrics,
+    network,
+    open_loop,
+    summaries,
+)
 from .context import CONTEXT
 from .declare import TABLES, Table
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ParameterError
+from wanbench.errors import ParameterError
 
 KINDS = {
     # type: (pandas dtype, pandas dtype with nulls, Arrow type, what a cell may hold)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .context import CONTEXT, DIRECTION, FROM, RUN, TO
+from .context import (
+    CONTEXT,
+    DIRECTION,
+    FROM,
+    RUN,
+    TO,
+)
 from .declare import column, declare
 
 declare(

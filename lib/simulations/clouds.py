@@ -1,0 +1,68 @@
+"""
+Simulation: the cost of crossing between clouds, and the difference between pairs within either cloud.
+
+Two clouds of 12 and 12 or 24 and 4 regions; crossing costs 8 ms. "One cloud slower" adds 25 ms per region of the
+second, which must not count as a cost of crossing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wanbench.methods.distance import clouds
+from wanbench.methods.regions import matrices
+from wanbench.methods.regions.covariates import cross_cloud
+from wanbench.methods.regions.places import units
+
+from . import effects as kinds
+from .simulation import MAIN, NAIVE, Outcome
+
+CROSSING_MS = 8.0
+"""The cost of crossing: the truth."""
+SLOWER_MS = 25.0
+"""Added per region of the slower cloud: three times the cost of crossing, so that a mix-up shows."""
+BY_REGION_MS = 6.0
+"""Standard deviation of a region's own cost of crossing, of the order of the cost."""
+SLOWER = "effects of regions; one cloud slower"
+UNEVEN = "effects of regions, also on what crossing costs"
+SIZES = {"12 and 12 regions": (12, 12), "24 and 4 regions": (24, 4)}
+SETTINGS = [
+    *(
+        {"regions": regions, "effects": effects}
+        for regions in SIZES
+        for effects in ("effects of regions", SLOWER)
+    ),
+    {"regions": "12 and 12 regions", "effects": UNEVEN},
+    {"regions": "12 and 12 regions", "effects": "effects shared by city"},
+]
+DATASETS = kinds.FEWER_DATASETS
+LEVEL = 0.95
+
+
+def trial(seed: int, regions: str, effects: str) -> list[Outcome]:
+    """One survey, and the fits of `clouds.compare_clouds` without their permutations."""
+    sizes, kind = SIZES[regions], effects if effects in kinds.KINDS else "effects of regions"
+    pairs = kinds.survey(seed, sum(sizes), kind, kinds.on_rtt(kind))
+    rng = np.random.default_rng([seed, 1])
+    cloud = rng.permutation(np.repeat(["aws", "gcp"], sizes))
+    names = [f"{cloud[k]}:{name.partition(':')[2]}" for k, name in enumerate(pairs.regions)]
+    crosses, slow = cross_cloud(names), SLOWER_MS * (cloud == "gcp") * (effects == SLOWER)
+    uneven = BY_REGION_MS * rng.normal(size=len(names)) * (effects == UNEVEN)
+    a, b = cells = pairs.first, pairs.second
+    value = pairs.frame.value.to_numpy() + (CROSSING_MS + uneven[a] + uneven[b]) * crosses[cells]
+    value = value + slow[a] + slow[b]
+    far = matrices.square(pairs.frame.distance_km.to_numpy() / 1000, *cells, len(names), symmetric=True)
+    grouped = units(pairs)
+    levels, _ = clouds.cloud_levels(names, cells, [crosses, far], grouped)
+    part = clouds.fit_pairs(value, cells, grouped, [crosses, far, *levels]).combination(
+        np.eye(3 + len(levels))[1], LEVEL
+    )
+    members = {name: clouds.membership(names, name) for name in ("aws-aws", "aws-gcp", "gcp-gcp")}
+    fit = clouds.fit_groups(members, far, far, cells, value, names, grouped, grouped.both).fit
+    within = fit.combination([1.0, 0.0, -1.0, 0.0], LEVEL)
+    truths = ((part, CROSSING_MS, "what crossing costs"), (within, -2 * slow.max(), "within one less other"))
+    return [
+        Outcome(what, method, ends.low, ends.high, truth)
+        for one, truth, what in truths
+        for method, ends in ((MAIN, one.interval), (NAIVE, one.naive))
+    ]

@@ -1,0 +1,87 @@
+"""Simulation: the ratio of two arms, of one autocorrelated series each, of several runs, or of blocks."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+from scipy.signal import lfilter
+
+from wanbench.methods.time import compare as comparison
+
+from .simulation import Outcome
+
+MEANS = (100.0, 200.0)
+SPREAD = 10.0
+"""Standard deviation of the values of an arm."""
+BETWEEN_RUNS = 5.0
+"""Standard deviation of the level of a run, and of a block."""
+RESAMPLES = 250
+"""Enough for percentiles at 95 %, few enough for a thousand data sets."""
+BURN_IN = 200
+"""Values dropped before a series; a first-order one starts stationary anyway."""
+UNITS = {"series": "stationary bootstrap", "runs": "runs as units", "blocks": "blocks as units"}
+"""Name of the main method by unit of replication."""
+SETTINGS = [
+    *({"kind": "AR(1)", "phi": phi, "n": n} for phi in (0.0, 0.3, 0.6, 0.9) for n in (100, 300)),
+    *({"kind": "AR(1)", "phi": phi, "n": 1000} for phi in (0.0, 0.9)),
+    {"kind": "AR(1)", "phi": 0.9, "n": 50},
+    {"kind": "AR(1)", "phi": 0.97, "n": 300},
+    {"kind": "AR(1) and white noise", "phi": 0.9, "n": 1000},
+    {"kind": "skewed AR(1)", "phi": 0.6, "n": 300},
+    {"kind": "runs", "phi": 0.6, "n": 50, "runs": 3},
+    {"kind": "runs", "phi": 0.6, "n": 50, "runs": 6},
+    {"kind": "blocks", "phi": 0.6, "n": 50, "runs": 6},
+]
+
+
+def trial(seed: int, kind: str, phi: float, n: int, runs: int = 1) -> list[Outcome]:
+    """Two arms with means 100 and 200 and a standard deviation of 10; with runs, 5 more between runs."""
+    rng = np.random.default_rng(seed)
+    ratio = of_medians = MEANS[1] / MEANS[0]
+    if kind in ("runs", "blocks"):
+        result = _with_runs(kind, phi, n, runs, rng, seed)
+    else:
+        arms = [mean + SPREAD * autoregressive(kind, phi, n, rng) for mean in MEANS]
+        result = comparison.compare_series(*arms, resamples=RESAMPLES, seed=seed)
+        off = SPREAD * _median(kind)
+        of_medians = (MEANS[1] + off) / (MEANS[0] + off)
+    method, means, medians = UNITS[result.unit_of_replication], result.means, result.medians
+    return [
+        Outcome("ratio of means", method, means.low, means.high, ratio),
+        Outcome("ratio of means", "Welch, single values", means.naive.low, means.naive.high, ratio),
+        Outcome("ratio of medians", method, medians.low, medians.high, of_medians),
+        *(Outcome("ratio of means", other.method, other.low, other.high, ratio) for other in means.others),
+    ]
+
+
+def autoregressive(kind: str, phi: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """A stationary series with mean 0 and standard deviation 1."""
+    noise = rng.normal(size=n + BURN_IN)
+    # start in the stationary state
+    noise[0] /= sqrt(1 - phi**2)
+    smooth = lfilter([1.0], [1.0, -phi], noise)[BURN_IN:] * sqrt(1 - phi**2)
+    if kind == "AR(1) and white noise":
+        return (smooth + rng.normal(size=n)) / sqrt(2)
+    if kind == "skewed AR(1)":
+        return (np.exp(smooth) - np.exp(0.5)) / sqrt((np.e - 1) * np.e)
+    return smooth
+
+
+def _median(kind: str) -> float:
+    """The median of `autoregressive`: that of a standardised log-normal, else 0."""
+    return (1 - np.exp(0.5)) / sqrt((np.e - 1) * np.e) if kind == "skewed AR(1)" else 0.0
+
+
+def _with_runs(kind: str, phi: float, n: int, runs: int, rng: np.random.Generator, seed: int):
+    hours = rng.normal(0, BETWEEN_RUNS, runs)
+    frames = []
+    for name, mean in zip("ab", MEANS, strict=True):
+        for run in range(runs):
+            hour = hours[run] * mean / MEANS[0] if kind == "blocks" else 0.0
+            level = mean + hour + rng.normal(0, BETWEEN_RUNS)
+            values = level + SPREAD * autoregressive("AR(1)", phi, n, rng)
+            frames.append(pd.DataFrame({"arm": name, "run": f"{name}{run}", "block": run, "value": values}))
+    by = {"block": "block"} if kind == "blocks" else {"run": "run"}
+    return comparison.compare_arms(pd.concat(frames), "value", **by, resamples=RESAMPLES, seed=seed)

@@ -1,0 +1,63 @@
+"""Simulation: the price of messages from trials that measured rate and bytes between regions, at known prices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from wanbench.methods.cost.cluster_cost import cluster_cost
+from wanbench.methods.cost.deployment import TOTAL, Deployment
+from wanbench.pages.geo_kafka.changes import Change, cost_changes
+from wanbench.pages.geo_kafka.counted_bytes import mean_of_trials
+
+from .simulation import Outcome
+
+RATE, BYTES = 1e5, 2_700.0
+"""Medians of messages per second and of bytes between regions per message."""
+OTHER_BYTES = 3_400.0
+"""The same with another setting, whose trials are others."""
+FIXED_USD = 3.8
+"""Per hour: 28 % of the price of a message at this rate."""
+REGION_USD_PER_GB = 0.01
+SETTINGS = [
+    *({"n_trials": n, "spread": spread, "correlation": 0.0} for n in (3, 6, 12) for spread in (0.05, 0.2)),
+    *({"n_trials": 6, "spread": 0.2, "correlation": one} for one in (-0.7, 0.7)),
+]
+PRICE, RATIO, SHARE = "price of a million messages", "price with other bytes", "variable over fixed cost"
+METHOD, WORST = "distances added as squares", "all inputs at the ends of their ranges"
+
+
+def trial(seed: int, n_trials: int, spread: float, correlation: float) -> list[Outcome]:
+    """
+    Log-normal draws of standard deviation `spread` for the rate and for the bytes of each trial.
+
+    With a correlation the inputs are not independent, as the intervals assume.
+    """
+    rng = np.random.default_rng(seed)
+    covariance = spread**2 * np.array([[1, correlation], [correlation, 1]])
+    logs = rng.multivariate_normal([np.log(RATE), np.log(BYTES)], covariance, n_trials).T
+    other = np.log(OTHER_BYTES) + rng.normal(0, spread, n_trials)
+    rate, counted, others = (_mean(np.exp(values)) for values in (*logs, other))
+    base = Deployment(1, FIXED_USD, rate, 1000, counted, REGION_USD_PER_GB)
+    cost = cluster_cost(base)
+    change = Change("other bytes", {"region_bytes_per_message": others})
+    ratio = cost_changes(base, [change]).ratios["other bytes"]
+    true = Deployment(1, FIXED_USD, RATE, 1000, BYTES, REGION_USD_PER_GB)
+    price, changed = (
+        Deployment.usd(one.values(), TOTAL, "million messages")
+        for one in (true, true.changed(region_bytes_per_message=OTHER_BYTES))
+    )
+    share = cluster_cost(true).variable_over_fixed.estimate
+    rows = []
+    for quantity, found, truth in (
+        (PRICE, cost.by[TOTAL, "million messages"], price),
+        (RATIO, ratio, changed / price),
+        (SHARE, cost.variable_over_fixed, share),
+    ):
+        rows.append(Outcome(quantity, METHOD, found.low, found.high, truth))
+        rows.append(Outcome(quantity, WORST, found.others[0].low, found.others[0].high, truth))
+    return rows
+
+
+def _mean(values: np.ndarray):
+    return mean_of_trials(pd.Series(values), "input", "It is {}", "", 0.95, ())

@@ -1,0 +1,72 @@
+"""Simulation: verdicts on two systems from trials in blocks, for equal systems and for a slower one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wanbench.pages.tail_latency.repeated import TailTrials
+from wanbench.pages.tail_latency.system_verdicts import verdict
+
+from .latency_trials import trial_tail
+from .simulation import MAIN, Outcome
+
+DATASETS = 300
+AT = (0.5, 0.9, 0.99, 0.999)
+BLOCK_SD, TRIAL_SD = 0.15, 0.05
+"""Standard deviations of log latency between blocks, and between trials of a block."""
+SECONDS, RATE = 20, 1_000
+ALONE = "the row alone"
+"""Method name of a verdict as if its row were the only one."""
+SETTINGS = [
+    *({"kind": kind, "n_blocks": n, "factor": 1.0} for kind in ("bursts", "load regimes") for n in (3, 5, 8)),
+    *(
+        {"kind": "load regimes", "n_blocks": n, "factor": factor}
+        for n, factor in ((3, 1.5), (5, 1.2), (5, 1.5))
+    ),
+    {"kind": "bursts", "n_blocks": 5, "factor": 1.5},
+]
+
+
+def trial(seed: int, kind: str, n_blocks: int, factor: float) -> list[Outcome]:
+    """
+    Two systems, the second slower by a factor.
+
+    Of equal systems, "no difference claimed" is covered where no row is better or worse; of others, "slower is worse"
+    where p50 and p99 are worse, and "slower is not tied" where neither is tied.
+    """
+    rng = np.random.default_rng(seed)
+    blocks = BLOCK_SD * rng.normal(size=n_blocks)
+    sides = [
+        TailTrials(
+            name,
+            [
+                trial_tail(kind, SECONDS, RATE, np.log(times) + block + TRIAL_SD * rng.normal(), rng)
+                for block in blocks
+            ],
+        )
+        for name, times in (("a", 1.0), ("b", factor))
+    ]
+    found = verdict(*sides, AT)
+    rows = found.rows.set_index("quantile")
+    out = [Outcome(f"ratio of p{100 * q:g}", MAIN, rows.low[q], rows.high[q], factor) for q in (0.5, 0.99)]
+    for method, column in ((MAIN, "verdict"), (ALONE, "verdict_alone")):
+        verdicts = rows[column]
+        if factor == 1:
+            out.append(_right("no difference claimed", method, not verdicts.isin(["better", "worse"]).any()))
+            out.append(
+                _right("no difference claimed at p99", method, verdicts[0.99] not in ("better", "worse"))
+            )
+            out.append(_right("equal is tied at p50", method, verdicts[0.5] == "tied"))
+        else:
+            out += [
+                _right(f"slower is worse at p{100 * q:g}", method, verdicts[q] == "worse")
+                for q in (0.5, 0.99)
+            ]
+            out.append(
+                _right("slower is not better or tied", method, not verdicts.isin(["better", "tied"]).any())
+            )
+    return out
+
+
+def _right(quantity: str, method: str, holds: bool) -> Outcome:
+    return Outcome(quantity, method, float(holds), float(holds), 1.0)

@@ -1,0 +1,5 @@
+"""Measure: labs and their links, Kafka clusters, experiments, plans, and the campaigns that run them."""
+
+from wanbench import submodules
+
+__getattr__, __dir__ = submodules(__name__, "campaign experiments kafka labs links plan")

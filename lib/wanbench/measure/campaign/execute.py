@@ -1,0 +1,436 @@
+"""Run a plan on a lab: threads, retries, interruption, resumption."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import queue
+import re
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from wanbench.checks import check_number
+from wanbench.errors import LabError, ParameterError, WanbenchError
+from wanbench.measure.labs.base import Lab
+from wanbench.measure.plan import Plan, Test, rounds
+from wanbench.runs import Run, RunWriter, claim
+from wanbench.runs.journal import now_utc
+
+from .progress import Progress
+
+_THREADS_END_S = 15.0
+_OF_SESSION = re.compile(r"counters(?:\.(\d+))?\.json|session-(\d+)\b")
+"""Raw files of the lab itself: see `_keep_of_lab`."""
+
+
+def measure(
+    plan: Plan,
+    lab: Lab,
+    *,
+    data_folder: str | Path = "data",
+    campaign: str,
+    parameters: dict | None = None,
+    retries: int = 2,
+    progress: bool = True,
+    fresh: bool = False,
+    retry_failed: bool = False,
+    watched: Sequence = (),
+) -> Run:
+    """
+    Measure a plan on a lab, into a run folder; or resume an interrupted run.
+
+    The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is
+    returned and nothing is measured; if it was interrupted, it is resumed, and tests that are done are not
+    repeated.
+
+    Parameters
+    ----------
+    plan : Plan
+    lab : Lab
+        Not yet entered. It is opened only if there is something to measure, and closed whatever happens.
+    data_folder : path
+        The run folder is <data folder>/raw/<campaign>/<run id>.
+    campaign : str
+        Name of the campaign.
+    parameters : dict, optional
+        Parameters of the caller, in JSON types; stored in the manifest.
+    retries : int
+        How often a failed test is tried again, in extra rounds after those of the plan.
+    progress : bool
+        Show tests done, failed and left on stderr.
+    fresh : bool
+        Make a new run even if there is one with these parameters.
+    retry_failed : bool
+        Also measure tests again that failed in every attempt of earlier sessions, in the same run.
+    watched : sequence
+        Other observers of the measurement, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`: at the end of a session,
+        `keep(run folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the
+        event is set, as somebody interrupts.
+
+    Returns
+    -------
+    Run
+        The finished run. Tests that failed in every attempt are in its table of tests, with the reason.
+
+    Raises
+    ------
+    ParameterError
+        If the lab lacks a region of the plan, or a parameter is malformed.
+    BudgetError
+        If nobody agrees to the lab's cost, or its budget is reached; a call with a larger budget continues.
+    RunHeldError
+        If another process is measuring the same run.
+    LabError
+        If the lab cannot be opened, or does not answer after a round in which all tests failed; or if tests failed
+        because of the machine, or all tests failed: the run stays open, and the next call tries them again. (Any other
+        command that fails on a host is a failed test, not an exception.)
+    KeyboardInterrupt, SystemExit
+        After SIGINT, SIGTERM or SIGHUP (in the main thread), once everything is stopped and journalled. The next call
+        resumes the run.
+    """
+    check_number("retries", retries, 0, whole=True)
+    pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)
+    if twice := [f"{a}->{b}" for (a, b), count in pairs.items() if count > 1]:
+        raise ParameterError(f"The plan tests {', '.join(twice)} more than once.")
+    claimed = claim(
+        data_folder,
+        campaign=campaign,
+        parameters=parameters or {},
+        plan=plan.as_dict(),
+        lab_settings=_settings(lab),
+        fresh=fresh,
+        retry_failed=retry_failed,
+    )
+    if isinstance(claimed, Run):
+        if progress and (failures := claimed.failures()):
+            failed = f"{len(failures)} of {len(plan.tests)} tests failed"
+            hint = "--retry-failed measures them again, --fresh all"
+            print(f"run {claimed.run_id} is finished, but {failed}; {hint}", file=sys.stderr, flush=True)
+        return claimed
+    with claimed as writer:
+        if progress and writer.before is not None:
+            print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
+        session = _Session(plan, writer, retries, progress, watched, retry_failed)
+        if session.waiting():
+            lab.agree_to(session.rest_of_plan(), campaign, writer.folder)
+            try:
+                session.measure_on(lab)
+            except KeyboardInterrupt:  # not what the lab or a test was at just then
+                raise KeyboardInterrupt("what was measured is kept, and the next call goes on") from None
+        elif writer.before is None:
+            writer.start({"kind": lab.kind})
+        session.check_failures()
+        return writer.finish()
+
+
+def _settings(lab):
+    """The settings that identify a lab before it is opened: a run is resumed only on an equal lab."""
+    settings = {
+        "kind": lab.kind,
+        "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items()),
+        "sysctls": dict(lab.sysctls),
+    }
+    settings |= {"settings": dict(lab.settings)} if lab.settings else {}
+    return settings | ({"cluster": lab.cluster_settings} if lab.cluster_settings else {})
+
+
+@dataclasses.dataclass(frozen=True)
+class _Outcome:
+    test: Test
+    attempt: int
+    files: list
+    experiment: str | None = None
+    error: BaseException | None = None
+
+
+class _Session:
+    """One session of measuring: from opening the lab to closing it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        writer: RunWriter,
+        retries: int,
+        progress: bool,
+        watched: Sequence = (),
+        retry_failed: bool = False,
+    ):
+        self.plan, self.writer, self.retries, self.show = plan, writer, retries, progress
+        self.watched = watched
+        self.attempts: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self.done: set[str] = set()
+        self.last_round = len(plan.rounds)
+        self.news: queue.SimpleQueue = queue.SimpleQueue()
+        self.threads: list[threading.Thread] = []
+        self.stopping, self.interrupted = threading.Event(), threading.Event()
+        before = writer.before
+        self.number = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
+        for earlier in before.attempts() if before else ():
+            self.attempts[earlier.test_id] = max(self.attempts[earlier.test_id], earlier.attempt)
+            self.failures[earlier.test_id] += earlier.outcome == "failed"
+            if earlier.by_machine:
+                self.failures[earlier.test_id] = 0
+            self.last_round = max(self.last_round, earlier.round)
+            if earlier.outcome == "done":
+                self.done.add(earlier.test_id)
+        if retry_failed or not self.done:
+            self.failures.clear()
+        self._count_what_files_name()
+        self.given_up = len(plan.tests) - len(self.done) - len(self.waiting())
+        self.planned_s = self.spent_s = 0.0
+        self.left_s = self._left_s()
+        self.kept = False
+
+    def _count_what_files_name(self):
+        """Number attempts and this session after all that raw files name: a journal that was cut names fewer."""
+        ids = {test.id for test in self.plan.tests}
+        for name in (path.name for path in self.writer.folder.glob("*/[!.]*")):
+            for found in re.finditer(r"\.(\d+)\.", name):
+                if (test_id := name[: found.start()]) in ids:
+                    self.attempts[test_id] = max(self.attempts[test_id], int(found[1]))
+            if found := _OF_SESSION.match(name):
+                self.number = max(self.number, 1 + int(found[1] or found[2] or 1))
+
+    def check_failures(self) -> None:
+        """LabError, and the run stays open, if tests failed because of the machine, or all tests failed."""
+        failures = Run.open(self.writer.folder).failures().values() if self.plan.tests else ()
+        blamed = [attempt for attempt in failures if attempt.by_machine or not self.done]
+        if not blamed:
+            return
+        because = "because of the machine" if self.done else "and none was done"
+        error = LabError(
+            f"{len(blamed)} of {len(self.plan.tests)} tests failed {because}, the last one for this reason: "
+            f"{' '.join(blamed[-1].reason.split()).rstrip('.')}. The run stays open: remove the cause and start again."
+        )
+        self.writer.record({"event": "interrupted", "reason": _reason(error)})
+        raise error
+
+    def waiting(self) -> list[Test]:
+        """Tests that are neither done nor given up."""
+        return [t for t in self.plan.tests if t.id not in self.done and self.failures[t.id] <= self.retries]
+
+    def rest_of_plan(self) -> Plan:
+        """The plan with the waiting tests only."""
+        waiting = {test.id for test in self.waiting()}
+        rounds = (tuple(test for test in tests if test.id in waiting) for tests in self.plan.rounds)
+        return dataclasses.replace(self.plan, rounds=tuple(tests for tests in rounds if tests))
+
+    def measure_on(self, lab: Lab) -> None:
+        """Open the lab, run the waiting tests, and close it whatever happens."""
+        signals = _Signals(self.news, self.interrupted)
+        opened_at_utc = now_utc()
+        self.progress = Progress(
+            len(self.plan.tests), done=len(self.done), failed=self.given_up, shown=self.show
+        )
+        try:
+            with lab:
+                signals.wait_for_the_loop()
+                try:
+                    self._all_rounds(lab, opened_at_utc)
+                    signals.raise_if_any()
+                except BaseException as error:
+                    self.stopping.set()
+                    if self.writer.started:
+                        with suppress(WanbenchError, OSError):
+                            self._keep_of_lab(lab, opened_at_utc)
+                        with suppress(WanbenchError, OSError):  # what ended the session matters more
+                            self.writer.record({"event": "interrupted", "reason": _reason(error)})
+                    raise
+        except BaseException as error:
+            if not self.writer.started:
+                with suppress(LabError, OSError):
+                    self._keep_costs_of(lab, error)
+            raise
+        finally:
+            deadline = time.monotonic() + _THREADS_END_S
+            for thread in self.threads:
+                thread.join(max(deadline - time.monotonic(), 0))
+            signals.restore()
+            self.progress.close()
+
+    def _all_rounds(self, lab, opened_at_utc):
+        if lacking := [region for region in self.plan.regions if not lab.hosts.get(region)]:
+            raise ParameterError(
+                f"The lab has no host in {', '.join(lacking)}; it has {', '.join(sorted(lab.hosts))}."
+            )
+        self.writer.start(lab.describe())
+        for tests in self.plan.rounds:
+            ready = [t for t in tests if t.id not in self.done and not self.failures[t.id]]
+            if ready:
+                self._round(ready[0].round, ready, lab)
+        while again := self.waiting():
+            tests = {(t.from_region, t.to_region): t for t in again}
+            for group in rounds(sorted(tests), seed=self.plan.seed, batch=self.plan.batch):
+                self.last_round += 1
+                self._round(self.last_round, [tests[pair] for pair in group], lab)
+        self._keep_of_lab(lab, opened_at_utc)
+
+    def _round(self, number, tests, lab):
+        lab.before_round(
+            self._slot_s(tests), dataclasses.replace(self.plan, rounds=(tuple(tests),)).sent_bytes()
+        )
+        for test in tests:
+            self.attempts[test.id] += 1
+        self.writer.record(
+            {"event": "round-started", "round": number},
+            *(
+                {
+                    "event": "test-started",
+                    "test_id": test.id,
+                    "attempt": self.attempts[test.id],
+                    "round": number,
+                    "from_region": test.from_region,
+                    "to_region": test.to_region,
+                }
+                for test in tests
+            ),
+        )
+        self.threads = [
+            threading.Thread(
+                target=self._test, args=(test, self.attempts[test.id], lab), name=test.id, daemon=True
+            )
+            for test in tests
+        ]
+        started = time.monotonic()
+        for thread in self.threads:
+            thread.start()
+        for _ in tests:
+            outcome = self.news.get()
+            if isinstance(outcome, int):
+                raise _exception(outcome)
+            self._conclude(outcome)
+        for thread in self.threads:
+            thread.join()
+        if not self.done.intersection(test.id for test in tests):
+            lab.describe()  # raises LabError if it is not the tests that fail but the lab
+        self.planned_s += self._slot_s(tests)
+        self.spent_s += time.monotonic() - started
+        self.left_s = self._left_s()
+
+    def _test(self, test, attempt, lab):
+        files, experiment = [], None
+        try:
+            for experiment in self.plan.experiments_of(test):
+                if self.stopping.is_set():
+                    return
+                files += experiment.run(
+                    lab.host(test.from_region),
+                    lab.host(test.to_region),
+                    self.writer.folder,
+                    f"{test.id}.{attempt}",
+                )
+        except BaseException as error:
+            self.news.put(
+                _Outcome(test, attempt, files + list(getattr(error, "files", [])), experiment.name, error)
+            )
+        else:
+            self.news.put(_Outcome(test, attempt, files))
+
+    def _conclude(self, outcome):
+        error = outcome.error
+        if error is not None and not isinstance(error, LabError):
+            raise error
+        event = {
+            "event": "test-finished" if error is None else "test-failed",
+            "test_id": outcome.test.id,
+            "attempt": outcome.attempt,
+            "files": [file.as_dict() for file in outcome.files],
+        }
+        if error is None:
+            self.done.add(outcome.test.id)
+        else:
+            event |= {"experiment": outcome.experiment, "reason": str(error)}
+            self.failures[outcome.test.id] += 1
+            self.given_up += self.failures[outcome.test.id] > self.retries
+        self.writer.record(event)
+        self.progress.update(done=len(self.done), failed=self.given_up, left_s=self.left_s)
+
+    def _slot_s(self, tests):
+        return max((self.plan.test_s(test) for test in tests), default=0.0)
+
+    def _left_s(self):
+        """Expected duration of the remaining rounds, scaled by that of the completed ones."""
+        waiting = {test.id for test in self.waiting()}
+        planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
+        return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
+
+    def _keep_costs_of(self, lab, error):
+        """Nothing was measured, but hosts may have been paid for."""
+        if files := lab.keep_costs(self.writer.folder, f"session-{self.number}"):
+            self.writer.start({"kind": lab.kind})
+            self.writer.record(
+                {"event": "lab-closed", "files": [file.as_dict() for file in files]},
+                {"event": "interrupted", "reason": _reason(error)},
+            )
+
+    def _keep_of_lab(self, lab, opened_at_utc):
+        """Raw files of the lab itself: counters of links and devices, server logs."""
+        if self.kept:
+            return
+        session = self.number
+        files, name = [], f"counters.{session}.json" if session > 1 else "counters.json"
+        for folder, counts in (("links", lab.counters()), ("devices", lab.devices())):
+            if counts is not None:
+                content = json.dumps(counts, indent=1).encode() + b"\n"
+                ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+                files.append(self.writer.keep(folder, name, content, **ends))
+        files += lab.keep(self.writer.folder, f"session-{session}")
+        for number, each in enumerate(self.watched, 1):
+            files += each.keep(
+                self.writer.folder, f"session-{session}.{number}", opened_at_utc, self.interrupted
+            )
+        if files:
+            self.writer.record({"event": "lab-closed", "files": [file.as_dict() for file in files]})
+        self.kept = True
+
+
+class _Signals:
+    """
+    SIGINT, SIGTERM and SIGHUP (the terminal was closed) in the main thread: raised at once while the lab opens; then
+    passed to the loop that waits for tests, so that no file is half written; ignored while the lab closes, until the
+    third.
+    """
+
+    def __init__(self, news, heard):
+        self._news, self._heard, self._seen, self._at_once, self._earlier = news, heard, [], True, {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                    self._earlier[number] = signal.signal(number, self._hear)
+
+    def _hear(self, number, frame):
+        self._seen.append(number)
+        self._heard.set()
+        if self._at_once or len(self._seen) >= 3:
+            raise _exception(number)
+        self._news.put(int(number))
+
+    def wait_for_the_loop(self):
+        self._at_once = False
+
+    def raise_if_any(self):
+        if self._seen:
+            raise _exception(self._seen[0])
+
+    def restore(self):
+        for number, handler in self._earlier.items():
+            signal.signal(number, handler)
+
+
+def _exception(number):
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def _reason(error):
+    if isinstance(error, KeyboardInterrupt):
+        return "SIGINT"
+    if isinstance(error, SystemExit) and error.code in (128 + signal.SIGTERM, 128 + signal.SIGHUP):
+        return signal.Signals(error.code - 128).name
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,38 @@
+"""
+What to run on a pair of hosts: an `Experiment` leaves raw files in the run folder.
+
+Only measuring code imports it, never analysing code. The module of the same name in `ingest` reads the files.
+"""
+
+from .base import ConcurrentExperiment, Experiment, ExperimentError
+from .broker_actions import BrokerAction, BrokerActions
+from .broker_metrics import BrokerMetrics
+from .broker_processors import BrokerProcessors
+from .host_metrics import HostMetrics
+from .iperf3 import Iperf3
+from .kafka_fault import KafkaFault
+from .kafka_load import KafkaLoad
+from .kafka_open_loop import KafkaOpenLoop
+from .kafka_trial import KafkaTrial
+from .link_samples import LinkSamples
+from .ping import Ping
+from .processor_use import ProcessorUse
+
+__all__ = [
+    "BrokerAction",
+    "BrokerActions",
+    "BrokerMetrics",
+    "BrokerProcessors",
+    "ConcurrentExperiment",
+    "Experiment",
+    "ExperimentError",
+    "HostMetrics",
+    "Iperf3",
+    "KafkaFault",
+    "KafkaLoad",
+    "KafkaOpenLoop",
+    "KafkaTrial",
+    "LinkSamples",
+    "Ping",
+    "ProcessorUse",
+]

@@ -1,0 +1,231 @@
+"""The interface of experiments, and how they keep a command's output, whether it succeeds or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from wanbench.errors import CommandError
+from wanbench.measure.labs.base import Completed, Host
+from wanbench.runs import RawFile, write_raw
+
+PROCESS_S = 0.02
+"""
+Time to start and end a command on a local lab; measured together with `wanbench.measure.experiments.iperf3.HANDSHAKE_RTTS`.
+"""
+
+_STACK_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
+"""Stack frames of Java: they name the place, not the error."""
+
+
+@runtime_checkable
+class Experiment(Protocol):
+    """
+    What to run on a pair of hosts: a frozen dataclass whose fields are its settings.
+
+    `wanbench.measure.plan` asks for the expected duration and volume and keeps name and settings in the manifest;
+    `wanbench.measure.campaign` runs it, test by test; `wanbench.read.ingest` has a reader for the files of that name.
+
+    A setting has a default or is required, is checked in `__post_init__` (ParameterError), and its value is a JSON
+    type: runs with equal settings belong together. `str(experiment)` is its line in a plan.
+
+    Three attributes are optional. `rtt_ms`: the round-trip time in ms that it configures itself. `reverse`: True if the
+    target sends, whose cloud then charges for `expected_bytes`. `set_up_s(before)`: the time in s to switch from the
+    experiment `before` of its kind, or (None) from a newly opened lab.
+    """
+
+    name: ClassVar[str]
+    """Its name in manifest, journal and readers; also the folder of its raw files."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Measure from `source` to `target`; returns the raw files, written with `wanbench.runs.write_raw`.
+
+        Parameters
+        ----------
+        source, target : Host
+            Hosts of an open lab. The lab may offer emulated links (`source.links`) or a Kafka cluster
+            (`source.cluster`); an experiment that needs them asks by `links_of` and `cluster_of`.
+        folder : Path
+            The run folder. Files go to <folder>/<name>/<stem>.<what>.
+        stem : str
+            Names the test and the attempt; no file with this stem exists yet.
+
+        Raises
+        ------
+        ExperimentError
+            If it failed, with the raw files that it left. Any LabError is a failed test, which is tried again; any
+            other exception ends the campaign. Nothing that it started may run on afterwards.
+        """
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration in s, at a round-trip time and, if it is known, a throughput."""
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
+        """Expected bytes on the links between regions; None if they depend on a throughput that is not given."""
+
+
+@runtime_checkable
+class ConcurrentExperiment(Experiment, Protocol):
+    """An experiment that can also run while another one does."""
+
+    def concurrently(
+        self, source: Host, target: Host, folder: Path, stem: str
+    ) -> AbstractContextManager[list[RawFile]]:
+        """
+        Measure while the block runs; the yielded list holds the raw files once the block is left.
+
+        Raises
+        ------
+        ExperimentError
+            If it cannot start or fails; never in place of an exception of the block.
+        """
+
+
+@runtime_checkable
+class Load(Experiment, Protocol):
+    """
+    An experiment that loads a Kafka cluster; the load of a `KafkaTrial`.
+
+    Attributes
+    ----------
+    topics, partitions, replication : int
+        Topics that it makes, partitions of each, replicas of each partition.
+    topic_settings, producer_settings, consumer_settings : tuple of (str, str)
+        Further settings, by the names that its clients use.
+    """
+
+    topics: int
+    partitions: int
+    replication: int
+    topic_settings: Mapping[str, object]
+    producer_settings: Mapping[str, object]
+    consumer_settings: Mapping[str, object]
+
+    def run(
+        self,
+        source: Host,
+        target: Host,
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """Like `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
+
+    def run_on(
+        self,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """The same as `run`, with producers and consumers spread over several hosts."""
+
+
+class ExperimentError(CommandError):
+    """An experiment failed; `files` are the raw files it left."""
+
+    def __init__(self, reason: str, files: Sequence[RawFile] = ()):
+        super().__init__(reason)
+        self.files = list(files)
+
+    def __reduce__(self):
+        return ExperimentError, (str(self), self.files)
+
+
+def links_of(host: Host):
+    """The emulated links of the host's lab; ExperimentError if the network is real."""
+    if host.links is None:
+        raise ExperimentError(
+            f"{host.name} has no emulated links; only a lab with emulated links can count, cut or set them"
+        )
+    return host.links
+
+
+def cluster_of(*hosts: Host):
+    """The hosts' Kafka cluster: their lab's own or the one chosen by `reaching`; ExperimentError if there is none."""
+    for host in hosts:
+        if host.cluster is not None:
+            return host.cluster
+    names = ", ".join(dict.fromkeys(host.name for host in hosts))
+    raise ExperimentError(f"the lab of {names} has no Kafka cluster: open a Cluster on it first")
+
+
+def reaching(host: Host, cluster: str | None) -> Host:
+    """
+    The host, using the named external cluster; None: the lab's own cluster.
+
+    Raises
+    ------
+    ExperimentError
+        If the lab can reach no cluster of that name.
+    """
+    if cluster is None:
+        return host
+    if cluster not in host.clusters:
+        there = ", ".join(host.clusters) or "none"
+        raise ExperimentError(f"{host.name} reaches no external cluster {cluster!r}; it reaches {there}")
+    return host.clusters[cluster].seen_from(host)
+
+
+def keep(folder: Path, experiment: str, stem: str, extension: str, done: Completed) -> list[RawFile]:
+    """
+    Write stdout to <experiment>/<stem>.<extension>, and stderr, if there is any, to
+    <experiment>/<stem>.stderr.txt (<stem>.server.stderr.txt if the extension is "server.txt").
+    """
+    about = {
+        "command": done.command,
+        "returncode": done.returncode,
+        "started_at_utc": done.started_at_utc,
+        "ended_at_utc": done.ended_at_utc,
+    }
+    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about)]
+    if done.stderr:
+        prefix = extension.rpartition(".")[0]
+        name = f"{stem}.{prefix}.stderr.txt" if prefix else f"{stem}.stderr.txt"
+        files.append(write_raw(folder, experiment, name, done.stderr, **about))
+    return files
+
+
+def run_to_end(host: Host, command: Sequence[str], timeout_s: float) -> tuple[Completed, str | None]:
+    """
+    Run a command; return its output, and None or the reason why it was stopped.
+
+    Unlike `Host.run` this also returns the output of a command that timed out.
+    """
+    process = host.start(command)
+    try:
+        return process.wait(timeout_s), None
+    except CommandError:
+        done = process.stop()
+        return done, f"{command[0]} on {host.name} did not end within {timeout_s:g} s and was stopped"
+    except BaseException:
+        process.stop()
+        raise
+
+
+def last_line(done: Completed) -> str:
+    """Last line of a command's stderr, or else stdout, at most 300 characters, without Java stack frames."""
+    for stream in (done.stderr, done.stdout):
+        lines = stream[-20_000:].decode("utf-8", "replace").splitlines()
+        if lines := [line.strip() for line in lines if line.strip() and not _STACK_FRAME.match(line)]:
+            return lines[-1][:300]
+    return "it printed nothing"
+
+
+def ended_with(what: str, done: Completed) -> str:
+    """
+    The reason why a command failed.
+
+    >>> ended_with("ping on a/0", Completed(("ping",), 2, b"", b"ping: unknown host", "", ""))
+    'ping on a/0 ended with status 2: ping: unknown host'
+    """
+    return f"{what} ended with status {done.returncode}: {last_line(done)}"

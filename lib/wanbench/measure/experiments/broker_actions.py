@@ -1,0 +1,268 @@
+"""Restart, slow and demote brokers during a load. Read by `wanbench.read.ingest.broker_actions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from wanbench.checks import (
+    check_choice,
+    check_fields,
+    check_flag,
+    check_number,
+    refusal,
+)
+from wanbench.errors import LabError, ParameterError
+from wanbench.measure.labs.base import Host
+from wanbench.runs import RawFile
+
+from .base import ExperimentError
+from .broker_actions_session import ActionsSession
+
+RESTARTS = ("restart", "kill")
+PASSING = ("slow", "link")
+LEADERS = ("demote", "restore", "skew", "rebalance")
+KINDS = (*RESTARTS, *PASSING, *LEADERS)
+LASTING = ("kill", *PASSING)
+"""Kinds of actions that last for `for_s`."""
+_RESTART_S, _LEADERS_S = 12.0, 2.0
+"""Expected duration, measured on two busy processors."""
+
+
+@dataclass(frozen=True)
+class BrokerAction:
+    """
+    One action on a broker.
+
+    Parameters
+    ----------
+    kind : str
+        "restart": the broker hands over its leadership and stops (controlled shutdown), and is started again at once.
+        "kill": its process is killed (SIGKILL), and started after `for_s`. "slow": for `for_s` its process has `share`
+        of one processor, by a quota of the kernel or else by SIGSTOP duty cycles (see
+        `wanbench.measure.kafka.programs.processor_share`); the table says which. "link": for `for_s` all links of its region
+        have the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps`, which affects other brokers of the region too.
+        "demote": it becomes the last in the replicas of every partition that it leads or is preferred for, and the
+        first that is in sync leads; no data move. (Kafka has no command that takes a broker out of the in-sync
+        replicas: a demoted broker goes on following, and acknowledgements "all" still wait for it.) "restore": brings
+        back the order of replicas before its latest "demote" or "skew"; for all brokers, the original order, which also
+        undoes demotions by a concurrent `Detection`. "skew": it leads every partition that it has. "rebalance": all
+        brokers lead equally many partitions of each topic.
+
+        The last four apply to all topics that exist at the time, including Kafka's own.
+    node_id : int or None
+        The broker. None for "rebalance", for a "restore" of all brokers, and in a rolling schedule.
+    at_s : float
+        Due time in seconds since the load sends or, in a rolling schedule, since the broker's turn began.
+    for_s : float
+        Duration of the action.
+    share : float
+        Share of one processor.
+    delay_ms, jitter_ms, loss, rate_bps : float or None
+        New settings of the links, one way. None: unchanged.
+
+    Examples
+    --------
+    >>> print(BrokerAction("slow", 2, at_s=10, for_s=20, share=0.1))
+    slow broker 2 to 0.1 processors at 10 s for 20 s
+    """
+
+    kind: str
+    node_id: int | None = None
+    at_s: float = 0.0
+    for_s: float = 10.0
+    share: float = 0.2
+    delay_ms: float | None = None
+    jitter_ms: float | None = None
+    loss: float | None = None
+    rate_bps: float | None = None
+
+    def __post_init__(self):
+        check_choice("BrokerAction kind", self.kind, KINDS)
+        check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
+        check_fields(self, ("at_s", 0, 86_400), ("for_s", 0.1, 86_400), ("share", 0.01, 0.99))
+        links = ("delay_ms", "jitter_ms", "loss", "rate_bps")
+        check_fields(
+            self, ("delay_ms", 0, 60_000), ("jitter_ms", 0, 60_000), ("loss", 0, 1), ("rate_bps", 1000, 1e12),
+            optional=links,
+        )  # fmt: skip
+        given = [name for name in links if getattr(self, name) is not None]
+        if given and self.kind != "link":
+            raise ParameterError(
+                f"BrokerAction {self.kind!r} has {', '.join(given)}; allowed: with the kind 'link' only."
+            )
+        if self.kind == "link" and not given:
+            raise ParameterError(
+                f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(links)}."
+            )
+        if self.kind == "rebalance" and self.node_id is not None:
+            raise refusal("BrokerAction node_id", self.node_id, "None with the kind 'rebalance'")
+
+    @property
+    def link_changes(self) -> dict[str, float]:
+        """The fields of LinkSettings that a "link" action changes."""
+        names = ("delay_ms", "jitter_ms", "loss", "rate_bps")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def __str__(self) -> str:
+        whom = "" if self.node_id is None else f" broker {self.node_id}"
+        how = f" to {self.share:g} processors" if self.kind == "slow" else ""
+        how += "".join(f" {name} {value:g}" for name, value in self.link_changes.items())
+        lasts = f" for {self.for_s:g} s" if self.kind in LASTING else ""
+        return f"{self.kind}{whom}{how} at {self.at_s:g} s{lasts}"
+
+
+@dataclass(frozen=True)
+class BrokerActions:
+    """
+    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
+
+    It belongs in `KafkaTrial.beside`; times then count from when the load sends. Actions begin in the order of their
+    times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When the
+    load ends, lasting actions are cut short and later ones skipped; the table records both. At the end everything is
+    restored, whatever happened: broker speed, links, order of replicas, and preferred leaders. The file lists what had
+    to be undone.
+
+    A broker slowed by duty cycles cannot be restarted or killed; its row has the error.
+
+    Parameters
+    ----------
+    actions : sequence of BrokerAction
+    rolling : bool
+        Every broker has its turn, in the order of node ids. In a turn, all `actions` run one after the
+        other; they have no node_id. The next action waits until all brokers are present and no partition of
+        any topic is under-replicated.
+    patience_s : float
+        Timeout of that wait; the row of the action then has an error, and the schedule goes on.
+        Also the timeout for a started broker to answer.
+    pause_s : float
+        Pause between two turns.
+    watch_interval_s : float
+        Interval of watching leaders and in-sync replicas: the resolution of `healthy_at_s`.
+    duration_s : float
+        Duration of `run`, without a load.
+
+    Examples
+    --------
+    >>> print(BrokerActions((BrokerAction("demote"), BrokerAction("restart"), BrokerAction("restore")), rolling=True))
+    every broker in turn: demote at 0 s, restart at 0 s, restore at 0 s
+    """
+
+    actions: tuple[BrokerAction, ...]
+    rolling: bool = False
+    patience_s: float = 90.0
+    pause_s: float = 2.0
+    watch_interval_s: float = 0.5
+    duration_s: float = 60.0
+
+    name: ClassVar[str] = "broker_actions"
+    waits_for_load: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if isinstance(self.actions, BrokerAction):
+            object.__setattr__(self, "actions", (self.actions,))
+        given = self.actions if isinstance(self.actions, list | tuple) else ()
+        # a manifest holds mappings
+        actions = tuple(BrokerAction(**each) if isinstance(each, dict) else each for each in given)
+        if not actions or not all(isinstance(each, BrokerAction) for each in actions):
+            raise refusal("BrokerActions actions", self.actions, "at least one BrokerAction")
+        object.__setattr__(self, "actions", actions)
+        check_flag("BrokerActions rolling", self.rolling)
+        check_fields(
+            self,
+            ("patience_s", 1, 3600),
+            ("pause_s", 0, 3600),
+            ("watch_interval_s", 0.25, 60),
+            ("duration_s", 1, 86_400),
+        )
+        for each in actions:
+            needs = each.kind not in ("restore", "rebalance")
+            if self.rolling and (each.node_id is not None or each.kind == "rebalance"):
+                raise ParameterError(
+                    f"BrokerActions rolling has “{each}”; allowed: actions of one broker, without node_id."
+                )
+            if not self.rolling and needs and each.node_id is None:
+                raise ParameterError(
+                    f"BrokerActions has “{each}” without node_id; allowed: with rolling only."
+                )
+
+    def __str__(self) -> str:
+        return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
+
+    @contextmanager
+    def concurrently(
+        self,
+        source: Host,
+        target: Host,
+        folder: Path,
+        stem: str,
+        *,
+        sending: Callable[[], bool] | None = None,
+    ) -> Iterator[list[RawFile]]:
+        """
+        Run the schedule while the block runs; the yielded list holds the raw files once the block is left:
+        broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
+
+        Parameters
+        ----------
+        sending : callable, optional
+            Returns True once the load sends, or False if it never will. None: times count from the start.
+
+        Raises
+        ------
+        ExperimentError
+            If the cluster's brokers cannot be restarted, if it has no such broker or is not healthy, or if something
+            could not be undone. Never in place of an exception of the block.
+        """
+        session = ActionsSession(self, source, folder, stem, sending)
+        try:
+            session.start()
+        except LabError as error:
+            session.end()
+            raise ExperimentError(f"{self.name} cannot start: {error}", session.files) from error
+        except BaseException:
+            session.end()
+            raise
+        succeeded = False
+        try:
+            yield session.files
+            succeeded = True
+        finally:
+            faults = session.end()
+            if faults and succeeded:
+                raise ExperimentError(f"{self.name}: {'; '.join(faults)}", session.files)
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """Run the schedule without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
+        session = ActionsSession(self, source, folder, stem, None)
+        faults = []
+        try:
+            session.start()
+            session.wait(self.duration_s)
+        except LabError as error:
+            faults = [str(error)]
+        finally:
+            faults += session.end()
+        if faults:
+            raise ExperimentError(f"{self.name}: {'; '.join(faults)}", session.files)
+        return session.files
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration of all actions on three brokers; during a load, the load's."""
+        one = sum(self._lasts_s(each) for each in self.actions)
+        if self.rolling:
+            return 3 * (one + self.pause_s)
+        return max(each.at_s + self._lasts_s(each) for each in self.actions)
+
+    def _lasts_s(self, action: BrokerAction) -> float:
+        lasts_s = action.for_s if action.kind in LASTING else 0.0
+        return lasts_s + (
+            _RESTART_S if action.kind in RESTARTS else _LEADERS_S if action.kind in LEADERS else 0.0
+        )
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Bytes that the source sends: negligible."""
+        return 0.0

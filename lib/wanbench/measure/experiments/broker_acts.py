@@ -1,0 +1,203 @@
+"""How each broker action begins, ends and is undone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import asdict
+
+from wanbench.errors import LabError
+from wanbench.measure.kafka import leadership
+from wanbench.measure.kafka.cluster import Cluster
+from wanbench.measure.labs.base import Host
+
+from .base import ExperimentError, links_of
+from .broker_slowness import Slowness
+
+STARTED = b"Transition from STARTING to STARTED"
+"""A broker logs this once it has caught up with the metadata, is unfenced, and answers requests."""
+LOOK_S = 0.05
+
+
+class Acts:
+    """
+    Actions on the brokers of `cluster`; `undo` reverts all that have not ended.
+
+    Parameters
+    ----------
+    host : Host
+        Host from which the cluster is queried.
+    patience_s : float
+        Timeout for a broker to be back.
+    """
+
+    def __init__(self, cluster: Cluster, host: Host, patience_s: float):
+        self.cluster, self.host, self.patience_s = cluster, host, patience_s
+        self.slow: dict[int, Slowness] = {}
+        self._links: dict[str, dict] = {}
+        self._down: set[int] = set()
+        self._orders: dict[int, leadership.Order] = {}
+        self._originals: leadership.Order = {}
+
+    def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
+        """
+        Begin an action; complete it at once if it does not last.
+
+        Parameters
+        ----------
+        view : list of dict
+            The current topics.
+        row : dict
+            Its `in_force_at_s` and `how` are filled in.
+
+        Returns
+        -------
+        callable or None
+            A function that ends the action.
+        """
+        return getattr(self, f"_{action.kind}")(action, view, row)
+
+    def undo(self) -> tuple[list[str], list[str]]:
+        """Revert actions that have not ended; returns sentences on what was reverted, and what failed."""
+        undone, faults = [], []
+
+        def take_back(what: str, do: Callable[[], None]) -> None:
+            try:
+                do()
+                undone.append(what)
+            except LabError as error:
+                faults.append(f"{what}: {error}")
+
+        for node_id in list(self.slow):
+            take_back(f"broker {node_id} at full speed", lambda node_id=node_id: self._quicken(node_id))
+        for region in list(self._links):
+            take_back(f"links of {region}", lambda region=region: self._mend(region))
+        for node_id in sorted(self._down):
+            take_back(f"broker {node_id} started", lambda node_id=node_id: self._start(node_id))
+        if self._originals:
+            take_back("replicas in their order", lambda: self._lead(self._originals, others=True))
+            leadership.forget(self.cluster.first_order, self._originals)
+            self._originals = {}
+        return undone, faults
+
+    def elect(self) -> list[str]:
+        """Elect preferred leaders; returns failures as sentences."""
+        try:
+            self.cluster.ask(self.host, "elect")
+        except LabError as error:
+            return [str(error)]
+        return []
+
+    # Restarts
+
+    def _restart(self, action, view, row) -> None:
+        self._check_whole(action.node_id)
+        self._down.add(action.node_id)
+        self.cluster.stop(action.node_id)
+        row["in_force_at_s"] = time.time()
+        self._start(action.node_id)
+
+    def _kill(self, action, view, row) -> Callable[[], None]:
+        self._check_whole(action.node_id)
+        self._down.add(action.node_id)
+        self.cluster.kill(action.node_id)
+        row["in_force_at_s"] = time.time()
+        return lambda: self._start(action.node_id)
+
+    def _start(self, node_id: int) -> None:
+        """Start a stopped broker, and return once it answers requests."""
+        logged = len(self.cluster.log(node_id))
+        if self.cluster.runs(node_id):
+            self._down.discard(node_id)
+            return
+        self.cluster.start(node_id, wait=False)
+        end_s = time.monotonic() + self.patience_s
+        while STARTED not in self.cluster.log(node_id)[logged:]:
+            if not self.cluster.runs(node_id):
+                self.cluster.check()
+            if time.monotonic() > end_s:
+                raise ExperimentError(
+                    f"broker {node_id} does not answer {self.patience_s:g} s after its start"
+                )
+            time.sleep(LOOK_S)
+        self._down.discard(node_id)
+
+    def _check_whole(self, node_id: int) -> None:
+        if node_id in self.slow and self.slow[node_id].by_cycles:
+            raise ExperimentError(f"broker {node_id} is slowed by SIGSTOP and cannot be stopped meanwhile")
+        if node_id in self._down or not self.cluster.runs(node_id):
+            raise ExperimentError(f"broker {node_id} does not run")
+
+    # What passes
+
+    def _slow(self, action, view, row) -> Callable[[], None]:
+        if action.node_id in self.slow:
+            raise ExperimentError(f"broker {action.node_id} is already slow")
+        self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, action.share)
+        row["in_force_at_s"] = time.time()
+        row["how"] |= slowness.about
+        return lambda: self._quicken(action.node_id)
+
+    def _quicken(self, node_id: int) -> None:
+        if node_id in self.slow:
+            self.slow[node_id].end()
+            del self.slow[node_id]
+
+    def _link(self, action, view, row) -> Callable[[], None]:
+        links = links_of(self.host)
+        [region] = [each.host.region for each in self.cluster.brokers if each.node_id == action.node_id]
+        if region in self._links:
+            raise ExperimentError(f"the links of {region} are already changed")
+        pairs = [pair for pair in links.links if region in pair]
+        self._links[region] = {pair: asdict(links.links[pair]) for pair in pairs}
+        for pair in pairs:
+            links.set_link(*pair, **action.link_changes)
+        row["in_force_at_s"] = time.time()
+        row["how"] |= {"region": region, "directions": len(pairs), **action.link_changes}
+        return lambda: self._mend(region)
+
+    def _mend(self, region: str) -> None:
+        links = links_of(self.host)
+        for pair, settings in self._links.get(region, {}).items():
+            links.set_link(*pair, **settings)
+        self._links.pop(region, None)
+
+    # Leadership
+
+    def _demote(self, action, view, row) -> None:
+        order = leadership.without_leader(view, action.node_id)
+        alone = sum(
+            each["leader"] == action.node_id and len(each["replicas"]) == 1
+            for _, each in leadership.partitions(view)
+        )
+        self._reorder(action.node_id, order, view, row)
+        row["how"]["unmovable"] = alone
+
+    def _skew(self, action, view, row) -> None:
+        self._reorder(action.node_id, leadership.all_led_by(view, action.node_id), view, row)
+
+    def _rebalance(self, action, view, row) -> None:
+        self._reorder(None, leadership.balanced(view), view, row)
+
+    def _restore(self, action, view, row) -> None:
+        whole = action.node_id is None
+        order = deepcopy(self.cluster.first_order) if whole else self._orders.pop(action.node_id, {})
+        row["how"] |= self._lead(order, others=True)  # a concurrent Detection may have removed it
+        # partitions that have their first order again need no undoing
+        self._originals = {
+            topic: left
+            for topic, partitions in self._originals.items()
+            if (left := {n: each for n, each in partitions.items() if order.get(topic, {}).get(n) != each})
+        }
+
+    def _reorder(self, node_id: int | None, order: leadership.Order, view, row) -> None:
+        if node_id is not None:
+            self._orders[node_id] = leadership.present(view, order)
+        leadership.merge(self._originals, leadership.remember(self.cluster.first_order, view, order))
+        row["how"] |= self._lead(order)
+
+    def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
+        if not order:
+            return {"ordered": 0, "led": 0, "missing": 0}
+        return self.cluster.ask(self.host, "lead", replicas=order, others=others)

@@ -1,0 +1,292 @@
+"""TCP or UDP throughput by iperf3, as its JSON. Read by `wanbench.read.ingest.iperf3`."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from wanbench.checks import check_fields, refusal
+from wanbench.errors import CommandError, ParameterError
+from wanbench.measure.labs.base import Completed, Host
+from wanbench.runs import RawFile
+
+from .base import (
+    PROCESS_S,
+    ExperimentError,
+    keep,
+    last_line,
+    run_to_end,
+)
+
+HANDSHAKE_RTTS = 7.5
+"""
+Round trips that a test takes beyond sending: control connection and messages before and after, and half a
+round trip until the server has ended. Measured as the slope of the duration of ``Iperf3(duration_s=1).run``
+(iperf3 3.12) over the RTT, 1 to 300 ms on a local lab without a rate: 7.46, of which the client 6.96; the
+rest was 0.04 s.
+"""
+INITIAL_WINDOW_BYTES = 10 * 1448
+"""First flight of Linux TCP (RFC 6928)."""
+WINDOW_BYTES = 3 * 2**20
+"""Usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB."""
+_PORTS = 3800
+"""Number of ports from `first_port` on: by default they end below those of Kafka's brokers, from 9092 on."""
+_MARGIN_S = 30.0
+"""Added to the transfer's duration for control messages on a bad path; a client that takes longer hangs."""
+_SLOWEST_RATE_BPS = 250_000.0
+"""A slower byte-limited transfer is stopped. Paths between clouds carry more."""
+
+
+@dataclass(frozen=True)
+class Iperf3:
+    """
+    Throughput from `source` (client) to `target` (server), or back with `reverse`.
+
+    Parameters
+    ----------
+    duration_s : float or None
+        Whole seconds to send (iperf3 reads 0.5 as 0, which means forever); give either this or `transfer_bytes`.
+    transfer_bytes : int or None
+        Bytes to send. iperf3 ends when all bytes are handed to the kernel, not when they have arrived: the receiver
+        does not count those still in flight (10 MB at 200 ms: a third). Its rate is correct nevertheless; the sender's
+        is too high.
+    streams : int
+        Number of concurrent connections; `transfer_bytes` is their total.
+    reverse : bool
+        The server sends.
+    udp : bool
+        UDP datagrams at `rate_bps`, which must then be given.
+    rate_bps : float or None
+        Maximum rate per stream.
+    window_bytes : int or None
+        Socket buffers; None leaves the kernel's autotuning.
+    congestion_control : str or None
+        Such as "cubic" or "bbr"; None is the host's own.
+    block_bytes : int or None
+        Length of one write, for UDP of one datagram.
+    interval_s : float
+        Interval of reports: 0.1 s or more; 0: no reports.
+    omit_s : float
+        Whole seconds at the start to leave out of the result (sent in addition).
+    connect_timeout_s : float
+        Timeout for the start of the server, and for the control connection.
+    timeout_s : float or None
+        Timeout of the client. None: `duration_s` + `omit_s` + 30 s, or the time to send `transfer_bytes` at 250 kbit/s
+        + 30 s.
+    first_port : int
+        First port. Each test and attempt uses another port from here on, so that a server left by a failed test does
+        not disturb the next.
+
+    Examples
+    --------
+    >>> Iperf3(duration_s=None, transfer_bytes=10_000_000).name
+    'iperf3'
+    >>> Iperf3(duration_s=2.0).expected_bytes(80.0, rate_bps=100e6)
+    25000000.0
+    """
+
+    duration_s: float | None = 2.0
+    transfer_bytes: int | None = None
+    streams: int = 1
+    reverse: bool = False
+    udp: bool = False
+    rate_bps: float | None = None
+    window_bytes: int | None = None
+    congestion_control: str | None = None
+    block_bytes: int | None = None
+    interval_s: float = 0.5
+    omit_s: float = 0
+    connect_timeout_s: float = 5.0
+    timeout_s: float | None = None
+    first_port: int = 5201
+
+    name: ClassVar[str] = "iperf3"
+
+    def __post_init__(self):
+        if (self.duration_s is None) == (self.transfer_bytes is None):
+            raise ParameterError(
+                f"Iperf3 needs exactly one of duration_s ({self.duration_s!r}) and transfer_bytes "
+                f"({self.transfer_bytes!r})."
+            )
+        check_fields(
+            self,
+            ("transfer_bytes", 1, 2**50),
+            ("streams", 1, 128),
+            ("window_bytes", 1024, 2**29),
+            ("block_bytes", 16, 2**20),
+            ("first_port", 1024, 65_535 - _PORTS),
+            whole=True,
+            optional=("transfer_bytes", "window_bytes", "block_bytes"),
+        )
+        check_fields(
+            self,
+            ("duration_s", 1, 86_400),
+            ("rate_bps", 1, 1e13),
+            ("interval_s", 0, 60),
+            ("omit_s", 0, 60),
+            ("connect_timeout_s", 0.1, 600),
+            ("timeout_s", 0.1, 1e6),
+            optional=("duration_s", "rate_bps", "timeout_s"),
+        )
+        for name in ("duration_s", "omit_s"):
+            if (value := getattr(self, name)) is not None and value != int(value):
+                raise refusal(f"Iperf3 {name}", value, "whole seconds, as iperf3 does not accept fractions")
+        if 0 < self.interval_s < 0.1:
+            raise refusal("Iperf3 interval_s", self.interval_s, "0, or at least 0.1")
+        if self.udp and self.rate_bps is None:
+            raise ParameterError(
+                "Iperf3 with udp needs rate_bps: UDP has no congestion control to find the rate."
+            )
+        if self.congestion_control is not None and (
+            self.udp or not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", str(self.congestion_control))
+        ):
+            raise refusal(
+                "Iperf3 congestion_control", self.congestion_control, "a name such as 'cubic', with TCP only"
+            )
+
+    def __str__(self) -> str:
+        amount = (
+            f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.transfer_bytes / 1e6:g} MB"
+        )
+        more = [f"{self.streams} streams"] if self.streams > 1 else []
+        more += ["reverse"] if self.reverse else []
+        more += [f"at {self.rate_bps / 1e6:g} Mbit/s"] if self.rate_bps else []
+        more += [f"window {self.window_bytes} bytes"] if self.window_bytes else []
+        more += [self.congestion_control] if self.congestion_control else []
+        return ", ".join([f"iperf3: {'UDP' if self.udp else 'TCP'} for {amount}", *more])
+
+    def port(self, stem: str) -> int:
+        """The port of an attempt at a test, derived from its stem."""
+        return self.first_port + zlib.crc32(stem.encode()) % _PORTS
+
+    def server_command(self, address: str, port: int) -> list[str]:
+        """The server's command: it serves one test and ends."""
+        return ["iperf3", "-s", "-1", "--forceflush", "-B", address, "-p", str(port)]
+
+    def client_command(self, address: str, source_address: str, port: int) -> list[str]:
+        """The client's command."""
+        connect_ms = str(round(self.connect_timeout_s * 1000))
+        command = ["iperf3", "-J", "-c", address, "-B", source_address, "-p", str(port)]
+        command += ["--connect-timeout", connect_ms, "-i", f"{self.interval_s:g}"]
+        for flag, value in (
+            ("-t", None if self.duration_s is None else f"{self.duration_s:g}"),
+            ("-n", self.transfer_bytes),
+            ("-P", self.streams if self.streams > 1 else None),
+            ("-b", None if self.rate_bps is None else round(self.rate_bps)),
+            ("-w", self.window_bytes),
+            ("-C", self.congestion_control),
+            ("-l", self.block_bytes),
+            ("-O", f"{self.omit_s:g}" if self.omit_s else None),
+        ):
+            command += [] if value is None else [flag, str(value)]
+        return command + (["-R"] if self.reverse else []) + (["-u"] if self.udp else [])
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Start a server on `target`, the client on `source`; leave iperf3/<stem>.json (the client's output) and
+        iperf3/<stem>.server.txt in the run folder. The server is always stopped.
+
+        Raises
+        ------
+        ExperimentError
+            If the server does not listen, the client takes too long, or iperf3 reports an error; what was
+            printed is kept.
+        """
+        port = self.port(stem)
+        server = target.start(self.server_command(target.address, port))
+        files: list[RawFile] = []
+        reason = None
+        try:
+            server.wait_for_output("listening", self.connect_timeout_s)
+            client = self.client_command(target.address, source.address, port)
+            done, reason = run_to_end(source, client, self._timeout_s())
+            files += keep(folder, self.name, stem, "json", done)
+            reason = reason or _error_of(done, source)
+            if reason is None:
+                with suppress(CommandError):
+                    server.wait(self.connect_timeout_s)
+        except CommandError as error:
+            reason = str(error)
+        finally:
+            ended = server.stop()
+        files += keep(folder, self.name, stem, "server.txt", ended)
+        if reason:
+            raise ExperimentError(reason, files)
+        return files
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Expected duration: the transfer, and `HANDSHAKE_RTTS` round trips of control messages.
+
+        A byte-limited transfer is assumed to double its flight each round trip, from ten segments up to the
+        bandwidth-delay product at `rate_bps` or the window (`window_bytes`, or `WINDOW_BYTES` per stream).
+        """
+        rtt_s = rtt_ms / 1000
+        around = HANDSHAKE_RTTS * rtt_s + 2 * PROCESS_S
+        if self.duration_s is not None:
+            return self.duration_s + self.omit_s + around
+        return (
+            self.omit_s
+            + around
+            - rtt_s  # the client does not wait for the last acknowledgement
+            + _transfer_s(
+                self.transfer_bytes,
+                rtt_s,
+                self._rate(rate_bps),
+                self.streams,
+                self.window_bytes or WINDOW_BYTES,
+            )
+        )
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
+        """Bytes sent, without headers and control messages; None if they depend on an unknown rate."""
+        if self.transfer_bytes is not None:
+            return float(self.transfer_bytes)
+        rate = self._rate(rate_bps)
+        return None if rate is None else rate * (self.duration_s + self.omit_s) / 8
+
+    def _rate(self, rate_bps):
+        rates = [rate for rate in (rate_bps, self.rate_bps and self.rate_bps * self.streams) if rate]
+        return min(rates) if rates else None
+
+    def _timeout_s(self):
+        if self.timeout_s is not None:
+            return self.timeout_s
+        if self.duration_s is not None:
+            return self.duration_s + self.omit_s + _MARGIN_S
+        return self.omit_s + self.transfer_bytes * 8 / _SLOWEST_RATE_BPS + _MARGIN_S
+
+
+def _transfer_s(transfer_bytes, rtt_s, rate_bps, streams, window_bytes):
+    if rtt_s <= 0:
+        return transfer_bytes * 8 / rate_bps if rate_bps else 0.0
+    largest = streams * window_bytes
+    if rate_bps is not None:
+        largest = min(largest, rate_bps * rtt_s / 8)
+    # Slow start: the flight doubles each round trip, until it fills window or path.
+    sent, flight, spent_s = 0.0, float(streams * INITIAL_WINDOW_BYTES), 0.0
+    while sent + flight < transfer_bytes and flight < largest:
+        sent, flight, spent_s = sent + flight, flight * 2, spent_s + rtt_s
+    return spent_s + max(transfer_bytes - sent, 0) / max(min(flight, largest), 1.0) * rtt_s
+
+
+def _error_of(done: Completed, source: Host) -> str | None:
+    """Why a client failed: iperf3's own message if its output is JSON, else its last line."""
+    try:
+        report = json.loads(done.stdout)
+    except (ValueError, RecursionError):
+        report = None
+    # iperf3 may write -nan, which is not JSON; an output that ends with a brace is complete nevertheless.
+    is_whole = report is not None or done.stdout.rstrip().endswith(b"}")
+    if isinstance(report, dict) and "error" in report:
+        error = str(report["error"])[:300]
+    elif done.returncode == 0 and is_whole:
+        return None
+    else:
+        error = last_line(done)
+    return f"iperf3 on {source.name} ended with status {done.returncode}: {error}"

@@ -1,0 +1,195 @@
+"""A region's fault while a Kafka cluster is in use, begun and healed. Read by `wanbench.read.ingest.kafka_fault`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from wanbench.checks import check_choice, check_fields, refusal
+from wanbench.errors import ParameterError
+from wanbench.measure.kafka.programs.checked_record import HEAD
+from wanbench.measure.labs.base import Host
+from wanbench.runs import RawFile
+
+from .kafka_checks import ACKS, check_settings, setting_pairs
+from .kafka_fault_faults import (
+    CONSUMERS,
+    CONTROLLER,
+    FAULTS,
+    NONE,
+)
+from .kafka_fault_planted import KINDS
+from .kafka_fault_session import FaultSession
+
+_START_S, _END_S = 6.0, 6.0
+"""Overhead before the first record and after the end of traffic; measured on two processors."""
+_HEAL_S = 7.0
+"""Time from healing to the end of traffic; measured 4 to 11 s after faults of 8 s, longest with a region cut."""
+_OVERHEAD_BYTES = 150
+"""Approximate headers of TCP, IP, request and record batch, for one record."""
+_OWNED = dict.fromkeys(
+    ("acks", "bootstrap.servers", "client.id", "enable.idempotence", "group.id", "request.required.acks")
+)
+
+
+@dataclass(frozen=True)
+class KafkaFault:
+    """
+    One episode: steady traffic, a fault, healing, recovery, and reading back the log.
+
+    Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
+    one group in every region receive them. All clients log times, answers and errors. Every region watches the cluster.
+    All clients use librdkafka; producers with acks "all" are idempotent.
+
+    The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
+    are then elected, so that every episode starts balanced. The traffic ends once replicas are in sync again, every
+    member of the group has its partitions, and records flow through all of them. The fault is healed whatever happens.
+
+    Times are those of the hosts' clocks: an episode requires hosts that share one clock, as in a local lab.
+
+    Parameters
+    ----------
+    fault : str
+        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters
+        it. "slow": its links take 2 s one way and lose 5 %. "kill": its brokers are killed, and started
+        again to heal. "freeze": its brokers are suspended. "none": nothing happens.
+    at : str
+        A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region
+        whose consumers have most of the partitions. Empty for the fault "none".
+    before_s, fault_s : float
+        Duration of traffic before the fault, and of the fault.
+    after_s : float
+        Timeout for a healthy cluster after healing. The traffic ends then, or `quiet_s` after the cluster is healthy.
+    quiet_s : float
+        Duration of traffic after the cluster is healthy again.
+    producers_per_region, consumers_per_region : int
+    records_per_s : float
+        Rate of each producer.
+    record_bytes : int
+        Size of a record's value.
+    partitions, replication : int
+        Number of partitions of the topic, and of replicas of each.
+    acks : "0", "1" or "all"
+    topic_settings : mapping of str
+        Settings of the topic, such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
+    client_settings : mapping of str
+        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; settings
+        that only producers (or only consumers) have reach only these.
+    broker_settings : mapping of str, optional
+        Settings for `Cluster.reconfigure` before the episode: brokers restart unless they already have them. None: the
+        cluster's own.
+    watch_interval_s : float
+        Interval of watching leaders and in-sync replicas.
+    drain_s : float
+        Timeout of producers for answers at the end.
+    damage : "drop", "duplicate", "reorder", "alter" or None
+        To test the reader of the files: damage to one record in a consumer's output.
+
+    Examples
+    --------
+    >>> print(KafkaFault("cut", "eu"))
+    fault: cut at eu for 8 s, acks all
+    """
+
+    fault: str
+    at: str = ""
+    before_s: float = 6.0
+    fault_s: float = 8.0
+    after_s: float = 30.0
+    quiet_s: float = 2.0
+    producers_per_region: int = 1
+    consumers_per_region: int = 1
+    records_per_s: float = 30.0
+    record_bytes: int = 256
+    partitions: int = 9
+    replication: int = 3
+    acks: str = "all"
+    topic_settings: Mapping[str, object] = ()
+    client_settings: Mapping[str, object] = ()
+    broker_settings: Mapping[str, object] | None = None
+    watch_interval_s: float = 0.25
+    drain_s: float = 15.0
+    damage: str | None = None
+
+    name: ClassVar[str] = "kafka_fault"
+
+    def __post_init__(self):
+        check_choice("KafkaFault fault", self.fault, FAULTS)
+        check_choice("KafkaFault acks", self.acks, ACKS)
+        check_choice("KafkaFault damage", self.damage, KINDS, optional=True)
+        check_fields(
+            self,
+            ("producers_per_region", 1, 64),
+            ("consumers_per_region", 1, 64),
+            ("record_bytes", HEAD.size, 900_000),
+            ("partitions", 1, 1_000),
+            ("replication", 1, 9),
+            whole=True,
+        )
+        check_fields(
+            self,
+            ("before_s", 0.5, 3600),
+            ("fault_s", 0.1, 3600),
+            ("after_s", 1, 3600),
+            ("quiet_s", 0, 3600),
+            ("records_per_s", 0.1, 1_000),
+            ("watch_interval_s", 0.25, 60),
+            ("drain_s", 0, 600),
+        )
+        for name in ("topic_settings", "client_settings", "broker_settings"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, setting_pairs(self, name))
+                check_settings(self, name, _OWNED if name == "client_settings" else {})
+        self._check_at()
+        minimum = dict(self.topic_settings).get("min.insync.replicas", "1")
+        if not minimum.isdigit() or not 1 <= int(minimum) <= self.replication:
+            raise refusal(
+                "KafkaFault topic_settings min.insync.replicas",
+                minimum,
+                f"a whole number from 1 to {self.replication}, its replication",
+            )
+
+    def _check_at(self):
+        parts = self.at.split("+") if isinstance(self.at, str) else []
+        if self.fault == NONE:
+            if self.at != "":
+                raise refusal("KafkaFault at", self.at, "'' with the fault 'none'")
+        elif not 1 <= len(parts) <= 2 or not all(parts) or len(set(parts)) < len(parts):
+            raise refusal("KafkaFault at", self.at, "a region, two different ones joined by '+', or a role")
+        elif len(parts) == 2 and {CONTROLLER, CONSUMERS} & set(parts):
+            raise ParameterError(f"KafkaFault at is {self.at!r}; a role cannot be joined by '+'.")
+
+    def __str__(self) -> str:
+        where = f" at {self.at} for {self.fault_s:g} s" if self.fault != NONE else ""
+        return f"fault: {self.fault}{where}, acks {self.acks}"
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Run one episode in all regions of the hosts' lab. It leaves kafka_fault/<stem>.fault.json, which names the other
+        files: the output of each program, compressed.
+
+        Raises
+        ------
+        ParameterError
+            If the lab has no such region, or the cluster fewer brokers than `replication`.
+        ExperimentError
+            If there is no cluster, the lab or the cluster cannot have this fault, the cluster is not healthy at first,
+            a program fails before the fault has begun, or the lab cannot begin or heal the fault; measurements so far
+            are kept. A later failure is part of the result, `incomplete` in the file: a program or a broker that ends
+            early, a producer that does not end, a log that cannot be read, consumers that do not receive all records.
+        """
+        return FaultSession(self, source, folder, stem).run()
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration on two processors; a restart for other `broker_settings` adds about 10 s."""
+        return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Bytes on the links in a lab of three regions, with Kafka's and the network's headers roughly: two of three
+        records come from another region than their leader's, are copied, and go to a consumer elsewhere.
+        """
+        records = 3 * self.producers_per_region * self.records_per_s * self.expected_s(rtt_ms, rate_bps)
+        return records * (self.record_bytes + _OVERHEAD_BYTES) * (self.replication - 1 + 4 / 3)

@@ -1,0 +1,408 @@
+"""One fault episode: topic, clients and watchers, fault, healing, and raw files."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from wanbench.errors import LabError, ParameterError
+from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.measure.kafka.cluster import Cluster
+from wanbench.measure.labs.base import Host
+from wanbench.runs import RawFile, write_raw
+from wanbench.runs.journal import now_utc
+
+from .base import ExperimentError, cluster_of
+from .kafka_fault_faults import (
+    CONSUMERS,
+    CONTROLLER,
+    Fault,
+    check_possible,
+)
+from .kafka_fault_health import Health, compact_samples, group_samples
+from .kafka_fault_planted import damaged
+from .kafka_fault_programs import (
+    Program,
+    kept,
+    kept_log,
+    start_clients,
+    start_log_reader,
+    stop_all,
+)
+from .processor_use import ProcessorUse
+
+LOOK_S = 0.1
+READY_S = 120.0
+"""Timeout for clients to be ready, on a busy machine."""
+HEALTHY_S = 120.0
+"""Timeout for a healthy cluster before an episode: the previous one may have ended in recovery."""
+MARGIN_S = 30.0
+SHOWN = 500
+"""Maximum number of characters of a reason."""
+LOG_S = 120.0
+"""Timeout for reading back the log."""
+COMPLETE_S = 60.0
+"""Timeout for consumers to read the remaining records."""
+REPLICATED_S = 45.0
+"""Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
+HOLDS_S = 1.5
+"""Health must last this long to count: a broker whose session expired may still be fenced after healing."""
+
+
+class FaultSession:
+    """An episode of `settings` (a KafkaFault) on the lab of `source`."""
+
+    def __init__(self, settings, source: Host, folder: Path, stem: str):
+        self.settings, self.host = settings, source
+        self.folder, self.stem = folder, stem
+        self.files: list[RawFile] = []
+        self._topic = f"fault-{re.sub('[^A-Za-z0-9._-]', '-', stem)[:150]}-{uuid.uuid4().hex[:8]}"
+        self._replicas: list[list[int]] = []
+        self._times: dict[str, float] = {}
+        self._regions: list[str] = []
+        self._clients: list[Program] = []
+        self._watchers: list[Program] = []
+        self._log: Program | None = None
+        self._done_damage = None
+        self._incomplete: list[str] = []
+        self._started_at_utc = now_utc()
+        self._health: Health | None = None
+
+    def run(self) -> list[RawFile]:
+        """See `KafkaFault.run`."""
+        self._check()
+        error, sampled = None, []
+        try:
+            with ExitStack() as stack:
+                use = ProcessorUse().concurrently(self.host, self.host, self.folder, self.stem)
+                sampled = stack.enter_context(use)
+                self._begin(stack)
+                self._episode()
+                self._end()
+        except LabError as failed:
+            error = str(failed)
+        except BaseException as failed:
+            error = f"{type(failed).__name__}: {failed}"
+            raise
+        finally:
+            stop_all([*self._clients, *self._watchers, *([self._log] if self._log else [])])
+            self._delete_topic()
+            self.files += sampled
+            self._keep(error)
+        if error is not None:
+            raise ExperimentError(error, self.files)
+        return self.files
+
+    # Before
+
+    def _check(self) -> None:
+        """Reject impossible settings before anything starts."""
+        self._cluster = cluster_of(self.host)
+        check_possible(self.settings.fault, self.host)
+        self._hosts = [hosts for hosts in self._cluster.lab.hosts.values() if hosts]
+        regions = [hosts[0].region for hosts in self._hosts]
+        self._at = self.settings.at.split("+") if self.settings.at else []
+        if missing := [name for name in self._at if name not in (*regions, CONTROLLER, CONSUMERS)]:
+            raise ParameterError(
+                f"KafkaFault at is {self.settings.at!r}: the lab has no region {' and '.join(missing)}; it has "
+                f"{', '.join(regions)}."
+            )
+        brokers = self._ask("cluster")["brokers"]
+        if self.settings.replication > len(brokers):
+            raise ParameterError(
+                f"KafkaFault replication is {self.settings.replication}; allowed: up to {len(brokers)}, the brokers "
+                "of the cluster."
+            )
+
+    def _begin(self, stack: ExitStack) -> None:
+        """Wait for a healthy cluster, make the topic, start watchers and clients."""
+        settings = self.settings
+        if isinstance(self._cluster, Cluster):
+            self._cluster.reconfigure(dict(settings.broker_settings or ()))
+        self._await_healthy_cluster()
+        with suppress(AnswerError):  # of Kafka's own topics: that of the episode is new, and balanced
+            self._ask("elect")
+        about = self._ask(
+            "create_topic",
+            name=self._topic,
+            partitions=settings.partitions,
+            replication=settings.replication,
+            settings=dict(settings.topic_settings),
+        )
+        self._replicas = [partition["replicas"] for partition in about["partitions"]]
+        longest_s = settings.before_s + settings.fault_s + settings.after_s + READY_S + MARGIN_S
+        for number, hosts in enumerate(self._hosts):
+            process = stack.enter_context(
+                self._cluster.watching(
+                    hosts[0],
+                    longest_s,
+                    interval_s=settings.watch_interval_s,
+                    topics=[self._topic],
+                    members=[self._topic],
+                )
+            )
+            self._watchers.append(Program("watch", number, hosts[0], process))
+        firsts = [hosts[0] for hosts in self._hosts]
+        self._clients = start_clients(settings, self._topic, firsts, self._stop_file)
+        self._health = Health([*self._clients, *self._watchers], self._replicas)
+
+        if not self._until(lambda: not self._health.awaited(), READY_S):
+            raise ExperimentError(f"after {READY_S:g} s {'; '.join(self._health.awaited())}")
+        self._note("started_at_s")
+
+    # The fault
+
+    def _episode(self) -> None:
+        settings, begun_s = self.settings, time.monotonic()
+        self._regions = self._hit()
+        nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
+        fault = Fault(settings.fault, self.host, self._regions, nodes)
+        self._look_for(settings.before_s - (time.monotonic() - begun_s))
+        try:
+            self._note("fault_at_s")
+            fault.begin()
+            self._note("fault_done_at_s")
+            self._look_for(settings.fault_s)
+        finally:
+            self._note("heal_at_s")
+            self._heal(fault)
+            self._note("heal_done_at_s")
+        self._await_health()
+        self._note("ended_at_s")
+
+    def _heal(self, fault: Fault) -> None:
+        """Undo the fault; retry once if that fails or is interrupted."""
+        try:
+            fault.heal()
+        except LabError:
+            fault.heal()
+        except BaseException:
+            fault.heal()
+            raise
+
+    def _hit(self) -> list[str]:
+        """The regions to be hit."""
+        if self._at == [CONSUMERS]:
+            self._health.look()
+            return [self._health.region_of_most()]
+        if self._at == [CONTROLLER]:
+            answer = self._ask("cluster")
+            racks = {row["node_id"]: row["rack"] for row in answer["brokers"]}
+            if answer["controller"] not in racks:
+                raise ExperimentError(f"the controller, {answer['controller']}, is no broker with a rack")
+            return [racks[answer["controller"]]]
+        return self._at
+
+    def _await_health(self) -> None:
+        """Return once everything has worked again for a while, or on timeout."""
+        healed_s = self._times["heal_done_at_s"]
+        since: float | None = None
+
+        def works():
+            nonlocal since
+            in_sync, group = self._health.in_sync_since(healed_s), self._health.group_since()
+            if in_sync is None or group is None:
+                since = None
+                self._times.pop("healthy_at_s", None)
+                return False
+            since = since or max(in_sync, group, healed_s)
+            back = self._health.led_as_preferred_since(healed_s)
+            if back is not None:
+                self._times.setdefault("leaders_back_at_s", back)
+            lasts_s = time.time() - since
+            if lasts_s >= HOLDS_S:
+                self._times["healthy_at_s"] = since
+            return lasts_s >= max(HOLDS_S, self.settings.quiet_s) and self._health.flows(healed_s)
+
+        self._until(works, self.settings.after_s)
+
+    # After
+
+    def _end(self) -> None:
+        """
+        Stop the traffic, read back the log, and let consumers read to its end. Failures are noted as part of the
+        result.
+        """
+        self._tell()
+        for client in self._clients:
+            if client.role == "producer":
+                with self._noting():
+                    client.wait(self.settings.drain_s + MARGIN_S)
+        with self._noting():
+            self._await_replicated()
+        self._log = start_log_reader(self.host, self._topic, self.settings.partitions, LOG_S)
+        with self._noting():
+            self._log.wait(LOG_S + MARGIN_S)
+        self._tell(".ended")
+        ends: dict[str, int] = {}
+        with self._noting():
+            ends = next((line["ends"] for line in self._log.news() if "ends" in line), {})
+        if not self._until(lambda: not self._health.unread(ends), COMPLETE_S):
+            unread = ", ".join(map(str, self._health.unread(ends)))
+            self._incomplete.append(
+                f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s"
+            )
+        self._check_nodes()
+
+    def _await_replicated(self) -> None:
+        """Return once consumers can read all of the log; ExperimentError if that takes too long."""
+        end_s = time.monotonic() + REPLICATED_S
+        while True:
+            rows = self._ask("log_ends", topic=self._topic)
+            behind = [str(row["partition"]) for row in rows if row["high_watermark"] < row["end"]]
+            if not behind:
+                return
+            if time.monotonic() > end_s:
+                raise ExperimentError(
+                    f"replicas do not have all of partitions {', '.join(behind)} after {REPLICATED_S:g} s"
+                )
+            time.sleep(LOOK_S)
+
+    def _check_nodes(self) -> None:
+        """Note and restart nodes that ended unexpectedly, as one may soon after its thaw."""
+        if not isinstance(self._cluster, Cluster):
+            return
+        for placement in self._cluster.placements:
+            if not self._cluster.runs(placement.node_id):
+                with self._noting():
+                    self._cluster.check()
+                with self._noting():
+                    self._cluster.start(placement.node_id, wait=False)
+
+    def _await_healthy_cluster(self) -> None:
+        """Return once all replicas of all topics are in sync; ExperimentError if that takes too long."""
+        end_s, state = time.monotonic() + HEALTHY_S, "it was not asked"
+        while time.monotonic() < end_s:
+            try:
+                topics = self._ask("topics", internal=True)
+            except AnswerError as error:
+                state = str(error)
+                continue
+            short = [
+                f"{topic['name']} {partition['partition']}"
+                for topic in topics
+                for partition in topic["partitions"]
+                if set(partition["isr"]) != set(partition["replicas"]) or partition["leader"] is None
+            ]
+            if not short:
+                return
+            state = f"replicas of {', '.join(short[:5])} are not in sync"
+            time.sleep(LOOK_S)
+        raise ExperimentError(f"the cluster is not healthy after {HEALTHY_S:g} s: {state}")
+
+    def _delete_topic(self) -> None:
+        if self._replicas:
+            with suppress(LabError):
+                self._ask("delete_topic", name=self._topic)
+
+    def _keep(self, error: str | None) -> None:
+        """Write every program's output, and the file that the reader starts from."""
+        described = []
+        programs = [*self._clients, *self._watchers, *([self._log] if self._log else [])]
+        for program in programs:
+            if program.done is None:
+                continue
+            content = bytes
+            if program.role == "watch":
+                of_groups = replace(program, role="groups", done=replace(program.done, stderr=b""))
+                files, named = kept(self.folder, self.settings.name, self.stem, of_groups, group_samples)
+                self.files += files
+                described.append(of_groups.describe() | {"file": named})
+                content = compact_samples
+            elif program.role == "consumer" and self.settings.damage and self._done_damage is None:
+                content = self._damage
+            files, named = kept(self.folder, self.settings.name, self.stem, program, content)
+            self.files += files
+            described.append(program.describe() | {"file": named})
+        logs = []
+        if isinstance(self._cluster, Cluster):
+            for placement in self._cluster.placements:
+                with suppress(LabError):
+                    file, described_log = kept_log(
+                        self.folder,
+                        self.settings.name,
+                        self.stem,
+                        self._cluster,
+                        placement,
+                        self._started_at_utc,
+                    )
+                    self.files.append(file)
+                    logs.append(described_log)
+        about = {
+            "format": 1,
+            "settings": asdict(self.settings),
+            "regions": [hosts[0].region for hosts in self._hosts],
+            "hit": self._regions,
+            "times": {name: round(at_s, 6) for name, at_s in self._times.items()},
+            "replicas": self._replicas,
+            "topic": self._topic,
+            "damage": self._done_damage,
+            "error": error,
+            "incomplete": "; ".join(dict.fromkeys(self._incomplete)) or None,
+            "programs": described,
+            "logs": logs,
+        }
+        content = json.dumps(about, indent=1).encode() + b"\n"
+        ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
+        self.files.append(
+            write_raw(self.folder, self.settings.name, f"{self.stem}.fault.json", content, **ends)
+        )
+
+    def _damage(self, printed: bytes) -> bytes:
+        altered, self._done_damage = damaged(printed, self.settings.damage)
+        return altered
+
+    # Small things
+
+    def _ask(self, verb: str, **arguments):
+        return self._cluster.ask(self.host, verb, **arguments)
+
+    def _stop_file(self, host: Host) -> str:
+        return f"{host.scratch}/{self._topic}.stop"
+
+    def _tell(self, more: str = "") -> None:
+        """Create the file that clients wait for, on every host."""
+        for host in {client.host.name: client.host for client in self._clients}.values():
+            with self._noting():
+                host.run(["touch", self._stop_file(host) + more], timeout_s=MARGIN_S)
+
+    @contextmanager
+    def _noting(self):
+        """Once the fault has begun, a failure in the block is noted as a result and the episode continues."""
+        try:
+            yield
+        except LabError as error:
+            if "fault_done_at_s" not in self._times:
+                raise
+            self._incomplete.append(str(error)[:SHOWN])
+
+    def _look(self) -> None:
+        with self._noting():
+            self._health.look()
+
+    def _note(self, name: str) -> None:
+        self._times[name] = time.time()
+
+    def _look_for(self, lasts_s: float) -> None:
+        """Sleep; until the fault has begun, ExperimentError as soon as a program fails."""
+        end_s = time.monotonic() + lasts_s
+        while (left_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, LOOK_S))
+            self._look()
+
+    def _until(self, condition: Callable[[], object], timeout_s: float) -> bool:
+        """Wait for a condition; False on timeout."""
+        end_s = time.monotonic() + timeout_s
+        while True:
+            self._look()
+            if condition():
+                return True
+            if time.monotonic() > end_s:
+                return False
+            time.sleep(LOOK_S)

@@ -1,0 +1,303 @@
+"""Load Kafka with its own perf tools. Read by `wanbench.read.ingest.kafka_load`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import ClassVar
+
+from wanbench.measure.labs.base import Host
+from wanbench.runs import RawFile
+
+from .base import ExperimentError, cluster_of
+from .kafka_checks import setting_pairs
+from .kafka_load_checks import check_load
+from .kafka_load_session import Session
+
+START_S = 3.0
+"""Time to start one tool; n tools take about sqrt(n) times as long."""
+AROUND_S = 4.0
+"""Time to make and delete topics, and to count batches."""
+
+
+@dataclass(frozen=True)
+class KafkaLoad:
+    """
+    Producers and consumers of Kafka's own perf tools, started together.
+
+    Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers` each:
+    with one producer per topic and three groups of one consumer this is the fan-out 1:3.
+
+    How a load ends, and how its warm-up is separated:
+
+    - `records` per producer, after `warmup_records` that the tool sums up separately (``--warmup-records``).
+    Unthrottled, its summary of the later records starts while the warm-up is still in the producer's buffer, so the
+    rate in it is too low.
+    - `duration_s` at `target_records_per_s`: the corresponding number of records; then as above.
+    - `duration_s` unthrottled: the tool has no time limit. It gets more records than it can send, and is stopped
+    `warmup_s` + `duration_s` after the last producer's first window. The producers' summary line and metrics are then
+    missing; windows and the log's batches remain.
+
+    Tools take a second or more to start. ``<stem>.times.json`` says when all of them were sending, and which period
+    counts; analysis uses windows and batches of that period.
+
+    Parameters
+    ----------
+    topics, partitions, replication : int
+        Topics, partitions of each, replicas of each partition.
+    placement : tuple of tuple of int, optional
+        The node ids of each partition's replicas, the preferred leader first, the same for every topic; None: Kafka
+        places them.
+    topic_settings : mapping of str
+        Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from the topics during the load,
+        unless `retention.ms` or `retention.bytes` is set here.
+    timestamps : str
+        Kind of time stamps in the topics: "LogAppendTime", when the broker had the batch, or "CreateTime", set by the
+        producer, earlier by the time that a record waited in its buffer (unthrottled: many seconds).
+    producers : int
+        Number of producer processes, at least the number of topics.
+    consumer_groups, consumers : int
+        Number of groups, each of which reads all of a topic, and of consumer processes in each group.
+    acks : str
+        "0", "1" or "all".
+    batch_bytes, linger_ms, compression, buffer_bytes, max_in_flight
+        batch.size, linger.ms, compression.type ("none", "gzip", "snappy", "lz4", "zstd"), buffer.memory and
+        max.in.flight.requests.per.connection of the producers.
+    idempotence : bool or None
+        None: Kafka's default, which is True if acks is "all".
+    record_bytes : int
+        Size of the payload of one record.
+    target_records_per_s : float or None
+        Rate of each producer; None: unthrottled.
+    records : int or None
+        Records of each producer, without the warm-up; give either this or `duration_s`.
+    duration_s : float or None
+        Duration of the counted period.
+    warmup_s, warmup_records
+        Warm-up before that: `warmup_s` with `duration_s`, `warmup_records` with `records`.
+    payload : str
+        "letters": the tool's own random letters, which hardly compress. "json", "log", "random": generated records, see
+        `wanbench.measure.experiments.kafka_load_payload`. The log shows how well they compress: its bytes in table `batches`
+        against its records times `record_bytes`.
+    payload_seed : int
+        Seed of the generated records.
+    reporting_interval_s : float
+        Interval of the windows that the tools print.
+    consumer_windows : bool
+        Whether consumers print windows. The tool then prints no summary; its metrics say how much it read.
+    print_metrics : bool
+        Whether the tools print their metrics at the end.
+    consumer_timeout_s : float
+        A consumer ends after this time without a record. Choose it longer than any gap in the load, such as a cut link.
+        The only consumer of a group ends with the last record if the number of records is known beforehand.
+    drain : bool
+        Whether consumers read all records and print their final output. False: they are stopped when the producers have
+        ended, which saves `consumer_timeout_s` in loads that are stopped.
+    heap_mb, jvm
+        Java's heap and flags of each tool.
+    producer_settings, consumer_settings : mapping of str
+        Further settings of the clients. Secrets belong to the cluster.
+    client_rack : str or None
+        client.rack of the consumers, which then read from a replica in that rack: a name, or "region" for each
+        consumer's own region, which is the rack of a lab's brokers. None: they read from leaders.
+    most_bytes : float
+        Maximum total payload of the producers.
+    start_timeout_s : float
+        Timeout for all producers to print their first window, in an unthrottled load of `duration_s`.
+    timeout_s : float or None
+        Timeout for all producers to end. Producers still running then are stopped, and the records sent so far are the
+        result: <stem>.times.json names them in `unfinished`, and column behind_s of their windows shows how far they
+        fell behind and when. None: a minute more than twice `duration_s` + `warmup_s`, or than sending `records` at 1
+        Mbit/s.
+
+    Examples
+    --------
+    >>> load = KafkaLoad(producers=3, record_bytes=1000, target_records_per_s=100, duration_s=10, warmup_s=2)
+    >>> load.records_to_send, load.records_to_warm, load.expected_bytes(80.0)
+    (1200, 200, 3600000.0)
+    """
+
+    topics: int = 1
+    partitions: int = 3
+    replication: int = 1
+    placement: tuple[tuple[int, ...], ...] | None = None
+    topic_settings: Mapping[str, object] = ()
+    timestamps: str = "LogAppendTime"
+    producers: int = 1
+    consumer_groups: int = 1
+    consumers: int = 1
+    acks: str = "all"
+    batch_bytes: int = 16_384
+    linger_ms: float = 5
+    compression: str = "none"
+    idempotence: bool | None = None
+    buffer_bytes: int = 32 << 20
+    max_in_flight: int = 5
+    record_bytes: int = 1000
+    target_records_per_s: float | None = None
+    records: int | None = None
+    duration_s: float | None = 10.0
+    warmup_s: float = 0.0
+    warmup_records: int = 0
+    payload: str = "letters"
+    payload_seed: int = 0
+    reporting_interval_s: float = 1.0
+    consumer_windows: bool = True
+    print_metrics: bool = True
+    consumer_timeout_s: float = 10.0
+    drain: bool = True
+    heap_mb: int = 256
+    jvm: tuple[str, ...] = ()
+    producer_settings: Mapping[str, object] = ()
+    consumer_settings: Mapping[str, object] = ()
+    client_rack: str | None = None
+    most_bytes: float = 20e9
+    start_timeout_s: float = 60.0
+    timeout_s: float | None = None
+
+    name: ClassVar[str] = "kafka_load"
+
+    def __post_init__(self):
+        object.__setattr__(self, "acks", str(self.acks))
+        for name in ("topic_settings", "producer_settings", "consumer_settings"):
+            object.__setattr__(self, name, setting_pairs(self, name))
+        if isinstance(self.jvm, list):
+            object.__setattr__(self, "jvm", tuple(self.jvm))
+        check_load(self)
+
+    def __str__(self) -> str:
+        amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.records:,} records each"
+        rate = (
+            "flat out"
+            if self.target_records_per_s is None
+            else f"{self.target_records_per_s:g} records/s each"
+        )
+        more = [f"{self.consumer_groups} x {self.consumers} consumers"] if self.n_consumers else []
+        more += [self.compression] if self.compression != "none" else []
+        return ", ".join(
+            [
+                f"kafka load: {self.producers} producers for {amount}",
+                rate,
+                f"{self.record_bytes} bytes a record, batches of {self.batch_bytes}",
+                f"acks {self.acks}",
+                f"{self.topics} x {self.partitions} partitions x {self.replication}",
+                *more,
+            ]
+        )
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the tools are stopped after a time, rather than end by themselves."""
+        return self.duration_s is not None and self.target_records_per_s is None
+
+    @property
+    def n_consumers(self) -> int:
+        """Total number of consumer processes."""
+        return self.topics * self.consumer_groups * self.consumers
+
+    @property
+    def records_to_warm(self) -> int:
+        """Warm-up records of each producer, which its tool sums up separately."""
+        if self.records is not None:
+            return self.warmup_records
+        return 0 if self.is_stopped else ceil(self.warmup_s * self.target_records_per_s)
+
+    @property
+    def records_to_send(self) -> int:
+        """Records requested of each producer, including the warm-up."""
+        if self.records is not None:
+            return self.records + self.warmup_records
+        if self.is_stopped:
+            return int(self.most_bytes / self.producers / self.record_bytes)
+        return ceil(self.duration_s * self.target_records_per_s) + self.records_to_warm
+
+    def records_of_topic(self, topic: int) -> int:
+        """Records that a topic gets if all are sent."""
+        return self.records_to_send * len(range(topic, self.producers, self.topics))
+
+    def run(
+        self,
+        source: Host,
+        target: Host,
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """
+        Load the cluster of the lab from `source` (producers) and `target` (consumers).
+
+        `when_sending` is called once: when all producers have printed a window, if that is awaited, else when they are
+        started.
+
+        Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
+        <stem>.consumer-<group>-<n>.txt (both counted over all topics) with its output, .stderr.txt if it wrote to
+        stderr, and .lines.json with the times of its start and of each line; <stem>.times.json; and <stem>.batches.json
+        with the counts from the leaders' logs. The topics are made, and deleted at the end.
+
+        Raises
+        ------
+        ExperimentError
+            If there is no cluster, a topic cannot be made, or a tool dies or sends nothing; with the tool's last line,
+            and the error of a broker if one has died. What was printed is kept.
+        """
+        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
+
+    def run_on(
+        self,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """The same as `run`, with producers and consumers distributed over several hosts."""
+        hosts = [*consumers, *producers]
+        if not producers or (self.n_consumers and not consumers):
+            raise ExperimentError(
+                "a load needs at least one host for its producers and one for its consumers"
+            )
+        return Session(self, cluster_of(*hosts), producers, consumers, folder, stem, when_sending).run()
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Expected duration. A load by count without a target rate is assumed to run at `rate_bps`, or at one batch per
+        partition, round trip and request in flight.
+        """
+        if self.duration_s is not None:
+            sending_s = self.duration_s + self.warmup_s
+        elif self.target_records_per_s is not None:
+            sending_s = self.records_to_send / self.target_records_per_s
+        else:
+            in_flight = self.topics * self.partitions * self.batch_bytes * self.max_in_flight
+            rates = [in_flight / (rtt_ms / 1000)] if rtt_ms > 0 else []
+            rates += [rate_bps / 8] if rate_bps else []
+            sending_s = self._sent_bytes() / min(rates) if rates else 0.0
+        starting_s = START_S * (self.producers + self.n_consumers) ** 0.5
+        idle = self.n_consumers and self.drain and (self.is_stopped or self.consumers > 1)
+        return sending_s + starting_s + AROUND_S + (self.consumer_timeout_s if idle else 0.0)
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
+        """
+        Payload that the producers send, before compression; None if it depends on an unknown rate. Replicas and
+        consumers fetch `replication` - 1 and `consumer_groups` times as much.
+        """
+        if not self.is_stopped:
+            return float(self._sent_bytes())
+        if rate_bps is None:
+            return None
+        return min(rate_bps / 8 * (self.duration_s + self.warmup_s), float(self.most_bytes))
+
+    def _sent_bytes(self):
+        return self.records_to_send * self.producers * self.record_bytes
+
+    def time_limit_s(self) -> float:
+        """Time limit of the producers."""
+        if self.timeout_s is not None:
+            return self.timeout_s
+        if self.duration_s is not None:
+            return 60.0 + 2 * (self.duration_s + self.warmup_s)
+        return 60.0 + self._sent_bytes() * 8 / 1e6

@@ -1,0 +1,343 @@
+"""A load with one setting of links, brokers and clients, plus concurrent measurements that explain its result."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from wanbench.checks import (
+    check_choice,
+    check_fields,
+    check_name,
+    refusal,
+)
+from wanbench.errors import LabError, ParameterError
+from wanbench.measure.kafka.broker_size import BrokerSize, checked_sizes
+from wanbench.measure.kafka.security.kinds import KINDS
+from wanbench.measure.kafka.settings import checked_settings
+from wanbench.measure.labs.base import Host
+from wanbench.measure.links import LinkSettings
+from wanbench.runs import RawFile
+
+from .base import (
+    ExperimentError,
+    Load,
+    cluster_of,
+    links_of,
+    reaching,
+)
+from .broker_sizes import sized
+from .iperf3 import Iperf3
+from .kafka_checks import setting_pairs
+from .ping import Ping
+from .processor_use import ProcessorUse
+
+RESTART_S = 20.0
+"""
+Time until a restarted cluster serves again: three brokers 70 ms apart took 20 to 27 s on two busy processors, against
+14 s for the first start.
+"""
+_SET_S = 1.0
+"""Time to set the link."""
+
+
+@dataclass(frozen=True)
+class KafkaTrial:
+    """
+    A load from the source's region, its links, and concurrent experiments. Who uses the processors is always sampled.
+
+    Parameters
+    ----------
+    load : Load
+        For example `KafkaLoad` or `KafkaOpenLoop`.
+    link : LinkSettings, optional
+        Settings of both directions of the pair for the trial; None: unchanged. With a `path`, the expected properties
+        of that path; nothing is set.
+    background : Iperf3, optional
+        Traffic from source to target, started when all producers send. It should last slightly longer than the counted
+        period.
+    ping : Ping, optional
+        Pings in the same direction.
+    beside : tuple
+        Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. The
+        times of `BrokerActions` count from when the load sends.
+    client_regions : tuple of str, optional
+        Producers and consumers are spread in turn over the first hosts of these regions, or over other hosts of a
+        region: "aws:us-east-1/3" is the one after the first three. None: producers run on the source, consumers on the
+        target.
+    broker_settings : mapping of str, optional
+        Settings that replace those of the cluster, which is restarted if it has others. None: its own.
+    security : str, optional
+        "plain", "tls" or "mtls"; replaces that of the cluster in the same way. None: its own.
+    gateway_bps : float, optional
+        All links that leave a region share this rate and one queue, in every region: see `LocalLab.set_gateway`. None:
+        each link has its own rate and queue.
+    system : str, optional
+        Name of the system in analyses (see `wanbench.pages.tail_latency.design.systems.System`). It does not affect the trial.
+    cluster : str, optional
+        The name of an external cluster, on which load and concurrent measurements then run. It cannot be restarted, so
+        broker_settings and security must be None. None: the lab's own.
+    broker_sizes : BrokerSize or tuple, optional
+        The size of all brokers, or of each in order, with None for a broker without limits. Sizes apply while the load
+        and the experiments beside it run. None: no limits.
+    path : str, optional
+        On a lab with several paths between the same hosts, the one to use: see `wanbench.measure.labs.rented.paths`. None: the
+        path of the previous trial.
+    """
+
+    load: Load
+    link: LinkSettings | None = None
+    background: Iperf3 | None = None
+    ping: Ping | None = None
+    beside: tuple = ()
+    client_regions: tuple[str, ...] | None = None
+    broker_settings: Mapping[str, object] | None = None
+    security: str | None = None
+    gateway_bps: float | None = None
+    system: str | None = None
+    cluster: str | None = None
+    broker_sizes: BrokerSize | tuple[BrokerSize | None, ...] | None = None
+    path: str | None = None
+
+    name: ClassVar[str] = "kafka_trial"
+
+    def __post_init__(self):
+        if not isinstance(self.load, Load):
+            raise refusal(
+                "KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad"
+            )
+        for experiment in self.beside:
+            if not hasattr(experiment, "concurrently"):
+                raise ParameterError(
+                    f"KafkaTrial beside has {experiment}; allowed: experiments with a method `concurrently`."
+                )
+        if self.client_regions is not None:
+            object.__setattr__(self, "client_regions", _region_names(self.client_regions))
+        if self.broker_settings is not None:
+            settings = setting_pairs(self, "broker_settings")
+            checked_settings(dict(settings))
+            object.__setattr__(self, "broker_settings", settings or None)
+        object.__setattr__(self, "broker_sizes", checked_sizes(self.broker_sizes))
+        check_choice("KafkaTrial security", self.security, KINDS, optional=True)
+        check_fields(self, ("gateway_bps", 1000, 1e12), optional=("gateway_bps",))
+        for name in ("system", "cluster", "path"):
+            if getattr(self, name) is not None:
+                check_name(f"KafkaTrial {name}", getattr(self, name))
+        if self.cluster is not None and self.restarts:
+            raise ParameterError(
+                f"KafkaTrial on the external cluster {self.cluster!r} has {' and '.join(self.restarts)}; allowed: "
+                "None, as it cannot be restarted with other settings."
+            )
+
+    @property
+    def restarts(self) -> list[str]:
+        """Names of the settings that require a restart of the cluster."""
+        return [name for name in ("broker_settings", "security") if getattr(self, name) is not None]
+
+    @property
+    def cluster_settings(self) -> tuple:
+        """Broker settings and security: trials with equal ones share a running cluster."""
+        return (self.broker_settings, self.security)
+
+    @property
+    def rtt_ms(self) -> float | None:
+        """The link's nominal round-trip time; None if the link is unchanged."""
+        return None if self.link is None else 2 * self.link.delay_ms
+
+    def __str__(self) -> str:
+        parts = [f"trial: {self.load}"]
+        parts += [f"on the cluster {self.cluster}"] if self.cluster else []
+        if self.link is not None:
+            parts.append(f"link {_link_text(self.link)}")
+        parts += [f"path {self.path}"] if self.path else []
+        parts += [f"clients in {', '.join(self.client_regions)}"] if self.client_regions else []
+        parts += [f"brokers with {name} {value}" for name, value in self.broker_settings or ()]
+        parts += [self.security] if self.security else []
+        parts += [f"gateways of {self.gateway_bps / 1e6:g} Mbit/s"] if self.gateway_bps else []
+        sizes = (self.broker_sizes,) if isinstance(self.broker_sizes, BrokerSize) else self.broker_sizes or ()
+        parts += [f"brokers {', '.join(str(size or 'without limits') for size in sizes)}"] if sizes else []
+        parts += [f"background {self.background}"] if self.background else []
+        parts += [str(self.ping)] if self.ping else []
+        return "; ".join([*parts, *map(str, self.beside)])
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Set links and brokers, start concurrent measurements, run the load; returns all raw files.
+
+        Raises
+        ------
+        ExperimentError
+            If the trial needs an emulated link, a gateway, a region, a cluster or a change of the cluster that the lab
+            does not have or allow; or if any part fails. All output is kept.
+        """
+        source, target = (reaching(host, self.cluster) for host in (source, target))
+        clients = self._clients(source)
+        self._set_links(source, target)
+        self._set_cluster(source)
+        files: list[list[RawFile]] = []
+        error, sending = None, _Sending()
+        delayed = [_WhileSending(part, sending) for part in (self.background, self.ping) if part]
+        try:
+            with ExitStack() as stack:
+                if self.broker_sizes is not None:
+                    stack.enter_context(sized(source, self.broker_sizes))
+                for part in (ProcessorUse(), *self.beside, *delayed):
+                    more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
+                    files.append(stack.enter_context(part.concurrently(source, target, folder, stem, **more)))
+                stack.callback(sending.give_up)
+                ends = (source, target) if clients is None else (clients, clients)
+                run = self.load.run if clients is None else self.load.run_on
+                files.append(run(*ends, folder, stem, when_sending=sending.begin))
+        except LabError as failed:
+            error = failed
+            files.append(list(getattr(failed, "files", ())))
+        kept = list({file.path: file for group in files for file in group}.values())
+        if error is not None:
+            raise ExperimentError(str(error), kept) from error
+        return kept
+
+    def _clients(self, source: Host) -> list[Host] | None:
+        if self.client_regions is None:
+            return None
+        lab = cluster_of(source).lab
+        places = [region_and_number(name) for name in self.client_regions]
+        if missing := [
+            f"{region}/{n}" if n else region for region, n in places if n >= len(lab.hosts.get(region, ()))
+        ]:
+            raise ExperimentError(
+                f"client_regions has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
+            )
+        return [reaching(lab.host(*place), self.cluster) for place in places]
+
+    def _set_links(self, source: Host, target: Host) -> None:
+        if self.link is not None and self.path is None:
+            for pair in ((source.region, target.region), (target.region, source.region)):
+                links_of(source).set_link(*pair, **asdict(self.link))
+        if self.path is not None:
+            if source.paths is None:
+                raise ExperimentError(
+                    f"the lab of {source.name} has one path only, and {self.path!r} is asked for"
+                )
+            source.paths.use(self.path)
+        if not hasattr(source.links, "set_gateway"):
+            if self.gateway_bps is not None:
+                raise ExperimentError(
+                    f"the links of {source.name} cannot share a gateway, as gateway_bps asks"
+                )
+            return
+        for region in source.links.regions:
+            if source.links.gateways.get(region) != self.gateway_bps:
+                source.links.set_gateway(region, self.gateway_bps)
+
+    def _set_cluster(self, source: Host) -> None:
+        """Apply this trial's cluster settings, and reset those of the previous trial."""
+        reconfigure = getattr(source.cluster, "reconfigure", None)
+        if reconfigure is not None:
+            try:
+                reconfigure(dict(self.broker_settings or ()), self.security)
+            except LabError as error:
+                raise ExperimentError(f"the settings of the cluster cannot be changed: {error}") from error
+        elif asked := self.restarts:
+            raise ExperimentError(
+                f"{cluster_of(source)!r} cannot be restarted with other settings, as {' and '.join(asked)} asks"
+            )
+
+    def set_up_s(self, before: KafkaTrial | None) -> float:
+        """
+        Expected time to restart the cluster after the trial `before`; None: the cluster has just been started. An
+        external cluster is never restarted.
+        """
+        if self.cluster is not None:
+            return 0.0
+        settings = (None, None) if before is None else before.cluster_settings
+        return 0.0 if self.cluster_settings == settings else RESTART_S
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration of the load; background and pings last slightly longer."""
+        return _SET_S + self.load.expected_s(rtt_ms, rate_bps)
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
+        """Bytes that the source sends; None if they depend on an unknown rate."""
+        parts = [part for part in (self.load, self.background, self.ping) if part is not None]
+        sent = [part.expected_bytes(rtt_ms, rate_bps) for part in parts]
+        return None if None in sent else sum(sent)
+
+
+class _Sending:
+    """Signals waiting threads that the load sends, or that it never will."""
+
+    def __init__(self):
+        self._decided, self._began = threading.Event(), False
+
+    def begin(self) -> None:
+        self._began = True
+        self._decided.set()
+
+    def give_up(self) -> None:
+        """Release waiting threads; no effect once the load sends."""
+        self._decided.set()
+
+    def wait(self) -> bool:
+        """Wait; returns whether the load sends."""
+        self._decided.wait()
+        return self._began
+
+
+class _WhileSending:
+    """An experiment of fixed duration, run in a thread once the load sends."""
+
+    def __init__(self, experiment, sending: _Sending):
+        self._experiment, self._sending = experiment, sending
+
+    @contextmanager
+    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
+        files: list[RawFile] = []
+        errors: list[BaseException] = []
+
+        def run():
+            try:
+                if self._sending.wait():
+                    files.extend(self._experiment.run(source, target, folder, stem))
+            except BaseException as error:
+                files.extend(getattr(error, "files", ()))
+                errors.append(error)
+
+        thread = threading.Thread(target=run, name=f"{self._experiment.name} of {stem}", daemon=True)
+        thread.start()
+        try:
+            yield files
+        finally:
+            self._sending.give_up()
+            thread.join()
+        if errors:
+            raise errors[0]
+
+
+def region_and_number(name: str) -> tuple[str, int]:
+    """
+    The place of clients: a region, and the number of a host in it.
+
+    >>> region_and_number("gcp:us-west1"), region_and_number("gcp:us-west1/3")
+    (('gcp:us-west1', 0), ('gcp:us-west1', 3))
+    """
+    region, _, number = name.rpartition("/")
+    return (region, int(number)) if region and number.isdigit() else (name, 0)
+
+
+def _region_names(regions) -> tuple[str, ...]:
+    names = () if isinstance(regions, str) else tuple(regions)
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise refusal("KafkaTrial client_regions", regions, "names of regions, each once, or None")
+    return names
+
+
+def _link_text(link: LinkSettings) -> str:
+    parts = [f"{link.delay_ms:g} ms one way"]
+    parts += [f"± {link.jitter_ms:.3g} ms"] if link.jitter_ms else []
+    parts += [f"{link.loss:.2g} lost"] if link.loss else []
+    parts += [f"{link.rate_bps / 1e6:g} Mbit/s"] if link.rate_bps else []
+    return ", ".join(parts)

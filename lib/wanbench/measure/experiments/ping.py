@@ -1,0 +1,125 @@
+"""Round-trip time of ICMP echo, one line per reply. Read by `wanbench.read.ingest.ping`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from wanbench.checks import check_fields
+from wanbench.measure.labs.base import Host
+from wanbench.runs import RawFile
+
+from .base import (
+    PROCESS_S,
+    ExperimentError,
+    ended_with,
+    keep,
+    run_to_end,
+)
+
+_HEADERS_BYTES = 28
+"""Bytes of headers: 8 of ICMP, 20 of IPv4."""
+_MARGIN_S = 10.0
+"""Added to the longest duration of a ping; one that takes longer hangs."""
+_WAKES_S = 0.01
+"""Below this interval ping sends only when a reply arrives or this time is over: one echo, or all that are due."""
+_SLOWER = 1.1
+"""Below `_WAKES_S` a ping takes this many times as long as requested, as it counts whole milliseconds."""
+_TICKS_S = 0.005
+"""From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`."""
+_SLOWEST_REPLY_S = 0.5
+"""Timeout per echo; paths between clouds are faster."""
+
+
+@dataclass(frozen=True)
+class Ping:
+    """
+    Round-trip time of ICMP echo, one record per echo.
+
+    Parameters
+    ----------
+    count : int
+        Number of echo requests.
+    interval_s : float
+        Time between echo requests. For users other than root, iputils allows 0.002 s and more, before 2021
+        0.2 s and more; ping says so and the test fails. Requests are sent whether or not earlier ones were
+        answered: one at a time at intervals of 0.01 s or more, at shorter ones in groups of all that are
+        due.
+    payload_bytes : int
+        Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
+    wait_s : float
+        Timeout if there is no reply at all. (After at least one reply, ping waits for two round trips.)
+
+    Examples
+    --------
+    >>> Ping(count=5).name
+    'ping'
+    >>> round(Ping(count=5, interval_s=0.1).expected_s(100.0), 1)
+    0.5
+    """
+
+    count: int = 20
+    interval_s: float = 0.1
+    payload_bytes: int = 56
+    wait_s: float = 2.0
+
+    name: ClassVar[str] = "ping"
+
+    def __post_init__(self):
+        check_fields(self, ("count", 1, 10_000_000), ("payload_bytes", 16, 65_507), whole=True)
+        check_fields(self, ("interval_s", 0.001, 3600), ("wait_s", 0.1, 600))
+
+    def __str__(self) -> str:
+        return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"
+
+    def command(self, address: str) -> list[str]:
+        """Program and arguments."""
+        return [
+            "ping", "-D", "-n",
+            "-c", str(self.count),
+            "-i", f"{self.interval_s:g}",
+            *self._preload(),
+            "-s", str(self.payload_bytes),
+            "-W", f"{self.wait_s:g}",
+            address,
+        ]  # fmt: skip
+
+    def _preload(self) -> list[str]:
+        """Arguments that let ping send all due echoes at once, instead of waiting for replies."""
+        if self.interval_s >= _WAKES_S:
+            return []
+        return ["-l", str(math.ceil(_WAKES_S / self.interval_s) + 1)]
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Ping `target` from `source`; leave ping/<stem>.txt in the run folder.
+
+        No reply at all (status 1) is a result. Any other status, or a timeout, raises ExperimentError, with the output
+        kept.
+        """
+        timeout_s = self.count * max(self.interval_s, _SLOWEST_REPLY_S) + self.wait_s + _MARGIN_S
+        done, stopped = run_to_end(source, self.command(target.address), timeout_s)
+        files = keep(folder, self.name, stem, "txt", done)
+        if stopped:
+            raise ExperimentError(stopped, files)
+        if done.returncode not in (0, 1):
+            raise ExperimentError(ended_with(f"ping on {source.name}", done), files)
+        return files
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Expected duration if no echo is lost.
+
+        From 10 ms on the kernel rounds the interval up by a timer tick or two; measured with ``ping -q -c 30 -i
+        <interval> 127.0.0.1``. Over a link of 40 ms, echoes every 1, 2 and 5 ms took 1.09 to 1.13, 1.1 and 1.06 times
+        as long as requested.
+        """
+        is_often = self.interval_s < _WAKES_S
+        each_s = self.interval_s * _SLOWER if is_often else self.interval_s + _TICKS_S
+        return (self.count - 1) * each_s + rtt_ms / 1000 + PROCESS_S
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Bytes on the wire, requests and replies."""
+        return 2.0 * self.count * (self.payload_bytes + _HEADERS_BYTES)

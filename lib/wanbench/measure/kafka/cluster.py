@@ -1,0 +1,379 @@
+"""A Kafka cluster on the hosts of a lab; its nodes can be stopped, killed and started again."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from wanbench.checks import check_choice, check_number
+from wanbench.errors import CommandError
+from wanbench.measure.labs.base import Host, Lab
+from wanbench.measure.labs.programs import module_command
+from wanbench.runs import RawFile
+
+from .admin.ask import AnswerError
+from .base import BaseCluster
+from .effective_settings import effective_settings, unknown
+from .errors import ClusterError
+from .java_commands import (
+    PROFILES,
+    Jars,
+    checked_flags,
+    checked_heap,
+)
+from .node import Node
+from .node_logs import keep
+from .placement import METRICS_PORT, Broker, place_nodes
+from .security.access import ClientFiles
+from .security.kinds import Security
+from .security.kinds import security as chosen_security
+from .security.secret import without_secrets
+from .settings import checked_settings, defaults, node_settings
+
+_PATIENCE_S = 10.0
+"""Waiting is reported on stderr at this interval."""
+
+
+class Cluster(BaseCluster):
+    """
+    A cluster of Apache Kafka (KRaft) on an open lab; a context manager that yields itself once it serves.
+
+    By then all brokers know each other, and a client on a host has produced a record to each with acks=all and consumed
+    it. At the end, whatever happened, its processes are stopped and its files deleted.
+
+    Parameters
+    ----------
+    lab : Lab
+    brokers : sequence of str
+        Region of each broker, 1 to 9; broker number i has the node.id i + 1 and the rack of its region's name. The
+        k-th broker of a region runs on `lab.host(region, k)`.
+    controllers : "combined", or a sequence of str
+        "combined": up to three brokers are controllers as well. Or the regions of 1, 3 or 5 nodes that are
+        controllers only; their node.ids follow those of the brokers.
+    settings : mapping
+        Any broker settings, over `wanbench.measure.kafka.settings.defaults`.
+    security : str or Security
+        "plain", "tls" or "mtls".
+    profile : str
+        One of `wanbench.measure.kafka.java_commands.PROFILES`: "load" to measure, "functional" to start sooner.
+    heap_mb : int
+        Heap of each node.
+    jvm : sequence of str
+        More JVM flags of each node; they go over the profile's.
+    metrics : bool
+        Serve each broker's metrics over HTTP.
+    pauses : bool
+        Whether the JVM of each node logs its garbage collections and safepoints, for table broker_pauses.
+    start_timeout_s : float
+        Timeout for the cluster to serve.
+
+    Raises
+    ------
+    ParameterError
+        If one of these is not as described or the lab has too few hosts.
+    ClusterError
+        On entering, if the cluster does not start; with the last message of the node that failed.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        brokers: Sequence[str],
+        *,
+        controllers: str | Sequence[str] = "combined",
+        settings: Mapping[str, object] | None = None,
+        security: str | Security = "plain",
+        profile: str = "load",
+        heap_mb: int = 384,
+        jvm: Sequence[str] = (),
+        metrics: bool = True,
+        pauses: bool = True,
+        start_timeout_s: float = 180.0,
+    ):
+        self.lab, self.metrics, self.pauses = lab, bool(metrics), bool(pauses)
+        self.profile = check_choice("profile", profile, PROFILES)
+        self.settings = checked_settings(settings or {})
+        self.security = chosen_security(security)
+        self.heap_mb, self.jvm = checked_heap(heap_mb), checked_flags(jvm)
+        self.start_timeout_s = check_number("start_timeout_s", start_timeout_s, 0, 3600, above=True)
+        self._regions = (brokers, controllers)
+        self._place()
+        self.started_in_s: float | None = None
+        self._jars, self._clients, self._nodes = None, None, {}
+        self._own = (self.settings, self.security)
+
+    def __enter__(self) -> Cluster:
+        if self._nodes:
+            raise ClusterError("the cluster is already started.")
+        began = time.monotonic()
+        if any(host.cluster is not None for host in self._lab_hosts()):
+            raise ClusterError("the lab already has a cluster.")
+        self._place()  # hosts that are rented have their addresses only now
+        try:
+            self._make_nodes()
+            self._at_each_node(lambda node: node.prepare(self._cluster_id))
+            for node in self._nodes.values():
+                node.start()
+            self.await_serving(self.start_timeout_s)
+            self._check_settings()
+        except BaseException:
+            self.__exit__()
+            raise
+        self.started_in_s = time.monotonic() - began
+        for host in self._lab_hosts():
+            host.cluster = self
+        return self
+
+    def __exit__(self, *exception) -> None:
+        for host in self._lab_hosts():
+            if host.cluster is self:
+                host.cluster = None
+        try:
+            self._at_each_node(Node.kill)
+        finally:
+            self._at_each_node(Node.remove)
+            self._nodes = {}
+            if self._clients is not None:
+                self._clients.remove()
+
+    def await_serving(self, timeout_s: float) -> None:
+        """Return once every broker serves; ClusterError, with the latest state, on timeout."""
+        host, began = self.brokers[0].host, time.monotonic()
+        up = ",".join(str(broker.node_id) for broker in self.brokers if self._node(broker.node_id).is_up)
+        readiness = module_command(
+            host, "wanbench.measure.kafka.programs.readiness", self._clients.python(host), up
+        )
+        process, report_at_s = host.start(readiness), _PATIENCE_S
+        try:
+            while True:
+                self.check()
+                try:
+                    done = process.wait(0.25)
+                    break
+                except CommandError as error:
+                    state = _last_line(error.completed.stdout)
+                waited_s = time.monotonic() - began
+                if waited_s > timeout_s:
+                    raise ClusterError(f"the cluster does not serve after {timeout_s:g} s: {state}")
+                if waited_s > report_at_s:
+                    print(f"Kafka: {state} after {waited_s:.0f} s", file=sys.stderr, flush=True)
+                    report_at_s += _PATIENCE_S
+        finally:
+            process.stop()
+        if done.returncode:
+            raise ClusterError(f"the cluster cannot be asked whether it serves: {_last_line(done.stderr)}")
+
+    def log_folder(self, node_id: int) -> str:
+        """A node's data folder on its host: a folder for each partition."""
+        return self._node(node_id).data_folder
+
+    def pid_file(self, node_id: int) -> str:
+        """The file on a node's host that holds the id of its latest process."""
+        return self._node(node_id).pid_file
+
+    def log(self, node_id: int) -> bytes:
+        """A node's log so far, over all its starts."""
+        node = self._node(node_id)
+        return b"".join(node.log(start) for start in range(1, node.starts + 1))
+
+    def stop(self, node_id: int) -> None:
+        """
+        Stop a node after it has handed over its leadership; ClusterError if it does not run, with the reason if it
+        died.
+        """
+        self._running(node_id).stop()
+
+    def kill(self, node_id: int) -> None:
+        """Kill a node at once, like a power cut; ClusterError if it does not run, with the reason if it died."""
+        self._running(node_id).kill()
+
+    def start(self, node_id: int, *, wait: bool = True) -> None:
+        """
+        Restart a stopped or dead node with its data; with `wait`, return once all running nodes serve. ClusterError if
+        it runs.
+        """
+        node = self._node(node_id)
+        if self.runs(node_id):
+            raise ClusterError(f"{node.placement.name} runs already.")
+        node.start()
+        if wait:
+            self.await_serving(self.start_timeout_s)
+
+    def runs(self, node_id: int) -> bool:
+        """Whether a node was started, and has neither stopped nor died since."""
+        node = self._node(node_id)
+        return node.is_up and node.death() is None
+
+    def freeze(self, node_id: int) -> None:
+        """Suspend a node, like a machine out of memory; ClusterError if it does not run."""
+        self._running(node_id).freeze()
+
+    def thaw(self, node_id: int) -> None:
+        """Resume a frozen node."""
+        self._node(node_id).thaw()
+
+    def reconfigure(
+        self, settings: Mapping[str, object] | None = None, security: str | Security | None = None
+    ) -> bool:
+        """
+        Restart all nodes with these broker settings, on top of the cluster's own, and this security.
+
+        Nodes keep their data. None undoes an earlier call. Returns False without a restart if nothing changes.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is malformed or belongs to the cluster.
+        ClusterError
+            If the cluster is not started, does not come back, or Kafka has no such setting.
+        """
+        self._open_jars()
+        own_settings, own_security = self._own
+        wanted = {**own_settings, **checked_settings(settings or {})}
+        kind = own_security if security is None else chosen_security(security)
+        if wanted == self.settings and kind.kind == self.security.kind:
+            return False
+        self._at_each_node(Node.kill)
+        if kind.kind != self.security.kind:
+            self._clients.remove()
+            self._clients = ClientFiles(self.bootstrap, kind.access())
+            self.security = kind
+        self.settings = wanted
+        for node in self._nodes.values():
+            node.write_settings(self._settings_of(node.placement, node.data_folder))
+            node.start()
+        self.await_serving(self.start_timeout_s)
+        self._check_settings()
+        return True
+
+    def ask(self, host: Host, verb: str, **arguments: object):
+        """As for every cluster; AnswerError at once if no broker runs."""
+        self._running_host()
+        return super().ask(host, verb, **arguments)
+
+    def check(self) -> None:
+        """ClusterError, with the last message and the log, if a node has ended unexpectedly."""
+        for node in self._nodes.values():
+            if death := node.death():
+                raise death
+
+    def describe(self) -> dict:
+        """Its entry in the manifest: JSON types, no secrets."""
+        return {
+            "kafka": self._jars.version if self._jars else None,
+            "nodes": [
+                {
+                    "node_id": placement.node_id,
+                    "host": placement.host.name,
+                    "rack": placement.host.region,
+                    "roles": placement.roles,
+                }
+                for placement in self.placements
+            ],
+            "bootstrap": self.bootstrap,
+            "defaults": defaults(len(self.brokers)),
+            "settings": without_secrets(self.settings),
+            "security": self.security.describe(),
+            "profile": self.profile,
+            "jvm": self._flags(),
+            "heap_mb": self.heap_mb,
+            "metrics": self.metrics,
+            "pauses": self.pauses,
+            "started_in_s": self.started_in_s,
+        }
+
+    def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
+        """
+        Fetch each node's logs, output and settings into <run folder>/kafka_cluster/, whatever its state.
+
+        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given and the logged effective
+        ones, without secrets.
+        """
+        return keep(list(self._nodes.values()), folder, stem)
+
+    def __repr__(self):
+        state = "started" if self._nodes else "not started"
+        return f"<Kafka cluster, {state}: {len(self.brokers)} brokers at {self.bootstrap}>"
+
+    def _place(self):
+        self.placements = place_nodes(self.lab, *self._regions)
+        self.brokers = tuple(
+            Broker(placement.node_id, placement.host, metrics_port=METRICS_PORT if self.metrics else None)
+            for placement in self.placements
+            if placement.is_broker
+        )
+        self.bootstrap = ",".join(f"{broker.host.address}:{broker.port}" for broker in self.brokers)
+
+    def _make_nodes(self):
+        self._jars = Jars()
+        # The first letter is fixed: the tool would take an identifier that begins with "-" for an option.
+        self._cluster_id = "W" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+        self._clients = ClientFiles(self.bootstrap, self.security.access())
+        for placement in self.placements:
+            node = Node(
+                placement,
+                jars=self._jars,
+                heap_mb=self.heap_mb,
+                flags=self._flags(),
+                metrics=self.metrics,
+                pauses=self.pauses,
+            )
+            node.settings = self._settings_of(placement, node.data_folder)
+            self._nodes[placement.node_id] = node
+
+    def _settings_of(self, placement, data_folder):
+        return node_settings(placement, self.placements, data_folder, self.security, self.settings)
+
+    def _check_settings(self):
+        node = self._nodes[self.brokers[0].node_id]
+        effective = effective_settings(node.log())
+        if effective and (missing := unknown(self.settings, effective)):
+            raise ClusterError(f"Kafka {self._jars.version} has no broker setting {', '.join(missing)}.")
+
+    def _running_host(self):
+        for broker in self.brokers:
+            if self.runs(broker.node_id):
+                return broker.host
+        raise AnswerError("no broker of the cluster runs.", "Unreachable")
+
+    def _flags(self):
+        return [*PROFILES[self.profile], *self.jvm]
+
+    def _at_each_node(self, do: Callable[[Node], None]):
+        if self._nodes:
+            with ThreadPoolExecutor(len(self._nodes)) as threads:
+                for result in [threads.submit(do, node) for node in self._nodes.values()]:
+                    result.result()
+
+    def _running(self, node_id):
+        node = self._node(node_id)
+        if not node.is_up:
+            raise ClusterError(f"{node.placement.name} does not run.")
+        if death := node.death():
+            raise death
+        return node
+
+    def _node(self, node_id):
+        if node_id not in self._nodes:
+            nodes = ", ".join(map(str, self._nodes)) or "none: it is not started"
+            raise ClusterError(f"the cluster has no node {node_id!r}; it has {nodes}.")
+        return self._nodes[node_id]
+
+    def _open_jars(self):
+        if self._jars is None:
+            raise ClusterError("the cluster is not started; use it in a with statement.")
+        return self._jars
+
+    def _open_clients(self):
+        self._open_jars()
+        return self._clients
+
+
+def _last_line(printed: bytes) -> str:
+    lines = printed.decode(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:300] if lines else "nothing is known"

@@ -1,0 +1,247 @@
+"""A Kafka cluster that already runs: Amazon MSK, Confluent Cloud, Strimzi on OpenShift, or any other."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from wanbench.errors import ParameterError
+from wanbench.measure.labs.base import Host, Lab
+from wanbench.runs import RawFile, write_raw
+from wanbench.runs.journal import now_utc
+
+from .admin.ask import AnswerError
+from .base import BaseCluster
+from .errors import ClusterError
+from .java_commands import Jars
+from .placement import Broker
+from .remote_broker import RemoteBrokerHost
+from .security.access import Access, ClientFiles
+from .security.credentials import (
+    authority,
+    given_or_from,
+    identity,
+    servers,
+)
+from .security.secret import from_environment, refuse_secrets, without_secrets
+from .settings import CLIENT_OWNED, checked_settings
+
+CONNECT_S = 10.0
+"""Timeout of the search for a broker."""
+CHECK_S = 30.0
+"""Minimum interval between requests of `check`."""
+
+
+class ExternalCluster(BaseCluster):
+    """
+    A cluster that already runs, for clients on an open lab's hosts; a context manager that yields itself once the
+    cluster has answered. Nothing in it is started or stopped.
+
+    Secrets are named, not given: a parameter ending in `_from` is the name of an environment variable. They reach
+    clients only in files of mode 0600 in the hosts' scratch folders, which are deleted at the end. Errors name
+    addresses and user, `describe` does not; Java commands have the addresses as arguments.
+
+    Parameters
+    ----------
+    lab : Lab
+        Its hosts are where clients run.
+    bootstrap, bootstrap_from : str
+        "host:port,host:port", or the environment variable that holds it.
+    protocol : str
+        One of `wanbench.measure.kafka.security.access.PROTOCOLS`.
+    mechanism : str
+        For the SASL protocols: one of `wanbench.measure.kafka.security.access.MECHANISMS`.
+    user, user_from : str
+        The user's name (Confluent Cloud: the API key), or the environment variable that holds it.
+    password_from : str
+        The environment variable that holds the password (Confluent Cloud: the API secret).
+    authority_file : path, optional
+        Certificates to trust (Strimzi: the cluster's CA); without it, the ones that the hosts trust anyway.
+    certificate_file, key_file, key_password_from : path, path, str, optional
+        The client's certificates and key in PEM, and the environment variable with the key's password if it has one.
+    settings : mapping, optional
+        More settings of Java clients. Secrets are refused.
+    name : str, optional
+        Further clusters may be reached from the same lab under other names, next to its own: `host.clusters`. None: it
+        is the lab's only one, `host.cluster`.
+
+    Raises
+    ------
+    ParameterError
+        If one of these is not as described, or an environment variable is not set.
+    ClusterError
+        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses; with Kafka's message
+        and what was tried.
+
+    Examples
+    --------
+    >>> ExternalCluster(lab, bootstrap_from="KAFKA_BOOTSTRAP", protocol="SASL_SSL", mechanism="SCRAM-SHA-512",
+    ...     user_from="KAFKA_USER", password_from="KAFKA_PASSWORD")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        bootstrap: str | None = None,
+        *,
+        bootstrap_from: str | None = None,
+        protocol: str = "SASL_SSL",
+        mechanism: str | None = None,
+        user: str | None = None,
+        user_from: str | None = None,
+        password_from: str | None = None,
+        authority_file: str | Path | None = None,
+        certificate_file: str | Path | None = None,
+        key_file: str | Path | None = None,
+        key_password_from: str | None = None,
+        settings: Mapping[str, object] | None = None,
+        name: str | None = None,
+    ):
+        if (certificate_file is None) != (key_file is None) or (key_password_from and key_file is None):
+            raise ParameterError(
+                "certificate_file and key_file go together, and key_password_from with them."
+            )
+        self.lab, self.name = lab, name
+        self.bootstrap = servers(given_or_from("bootstrap", bootstrap, bootstrap_from))
+        key_password = key_password_from and from_environment("key_password_from", key_password_from)
+        self._access = Access(
+            protocol,
+            mechanism,
+            given_or_from("user", user, user_from),
+            password_from and from_environment("password_from", password_from),
+            None if authority_file is None else authority(authority_file),
+            None if certificate_file is None else identity(certificate_file, key_file, key_password),
+        )
+        secrets_by = "password_from, authority_file, certificate_file and key_file"
+        self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)
+        self.brokers: tuple[Broker, ...] = ()
+        self._jars, self._clients, self._description, self._checked_s = None, None, {}, 0.0
+        self._seen_from: dict[str, Host] = {}
+
+    def __enter__(self) -> ExternalCluster:
+        if self._clients is not None:
+            raise ClusterError("the cluster is already entered.")
+        if self.name is None and any(host.cluster is not None for host in self._lab_hosts()):
+            raise ClusterError("the lab already has a cluster.")
+        self._jars, self._clients = Jars(), ClientFiles(self.bootstrap, self._access, self.settings)
+        try:
+            self._description = self._ask_quickly()
+            self.brokers = tuple(
+                Broker(
+                    row["node_id"], RemoteBrokerHost(row["node_id"], row["rack"], row["host"]), row["port"]
+                )
+                for row in self._description["brokers"]
+            )
+        except BaseException:
+            self.__exit__()
+            raise
+        for host in self._lab_hosts():
+            if self.name is None:
+                host.cluster = self
+            else:
+                host.clusters = {**host.clusters, self.name: self}
+        return self
+
+    def __exit__(self, *exception) -> None:
+        clients, self._clients, self._jars = self._clients, None, None
+        self._seen_from.clear()
+        for host in self._lab_hosts():
+            if host.cluster is self:
+                host.cluster = None
+            host.clusters = {name: cluster for name, cluster in host.clusters.items() if cluster is not self}
+        if clients is not None:
+            clients.remove()
+
+    def seen_from(self, host: Host) -> Host:
+        """A host of the lab with this cluster as its `cluster`; the same object each time."""
+        if host.name not in self._seen_from:
+            seen = copy.copy(host)
+            seen.cluster = self
+            self._seen_from[host.name] = seen
+        return self._seen_from[host.name]
+
+    def check(self) -> None:
+        """ClusterError if the cluster no longer answers; asks at most every `CHECK_S` seconds."""
+        if time.monotonic() > self._checked_s + CHECK_S:
+            self._ask_quickly()
+
+    def describe(self) -> dict:
+        """Its entry in the manifest: JSON types; no secrets, addresses or user."""
+        return {
+            "kind": "external",
+            "kafka": self._description.get("version"),
+            "brokers": [
+                {"node_id": broker["node_id"], "rack": broker["rack"]}
+                for broker in self._description.get("brokers", ())
+            ],
+            "security": {
+                "protocol": self._access.protocol,
+                "mechanism": self._access.mechanism,
+                "client_certificate": self._access.identity_pem is not None,
+                "own_authority": self._access.authority_pem is not None,
+            },
+            "settings": without_secrets(self.settings),
+        }
+
+    def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
+        """
+        Write <run folder>/kafka_cluster/<stem>.external.json: `describe`, and each broker's changed settings, or why
+        they are unknown. Its logs cannot be fetched.
+        """
+        started, host, description = now_utc(), self._running_host(), self.describe()
+        for broker in description["brokers"]:
+            try:
+                changed = self.ask(host, "settings", of="broker", name=broker["node_id"])
+                broker["settings"] = without_secrets(
+                    {name: setting["value"] for name, setting in changed.items()}
+                )
+            except AnswerError as error:
+                broker["settings_unknown"] = error.kind
+        name = f"{stem}.external.json" if stem else "external.json"
+        content = json.dumps(description, indent=1).encode()
+        return [
+            write_raw(folder, "kafka_cluster", name, content, started_at_utc=started, ended_at_utc=now_utc())
+        ]
+
+    def log_folder(self, node_id: int) -> str:
+        """Raises ClusterError: an external cluster is not under our control."""
+        raise self._cannot("be asked for its data folders, so batches in its logs cannot be counted")
+
+    def stop(self, node_id: int) -> None:
+        """Raises ClusterError: an external cluster is not under our control."""
+        raise self._cannot(f"have its broker {node_id} stopped")
+
+    def kill(self, node_id: int) -> None:
+        """Raises ClusterError: an external cluster is not under our control."""
+        raise self._cannot(f"have its broker {node_id} killed")
+
+    def start(self, node_id: int, *, wait: bool = True) -> None:
+        """Raises ClusterError: an external cluster is not under our control."""
+        raise self._cannot(f"have its broker {node_id} started")
+
+    def __repr__(self):
+        state = "entered" if self._clients is not None else "not entered"
+        return f"<external Kafka cluster, {state}: {self._access.label}>"
+
+    def _ask_quickly(self):
+        description = self.ask(self._running_host(), "cluster", connect_s=CONNECT_S, request_s=CONNECT_S)
+        self._checked_s = time.monotonic()
+        return description
+
+    def _running_host(self) -> Host:
+        return self._lab_hosts()[0]
+
+    def _open_jars(self) -> Jars:
+        self._open_clients()
+        return self._jars
+
+    def _open_clients(self) -> ClientFiles:
+        if self._clients is None:
+            raise ClusterError("the cluster is not entered; use it in a with statement.")
+        return self._clients
+
+    def _cannot(self, what):
+        return ClusterError(f"an external cluster cannot {what}: it runs elsewhere.")

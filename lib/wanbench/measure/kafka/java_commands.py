@@ -1,0 +1,159 @@
+"""Java commands on a host, and the location of Kafka's jars."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from wanbench.checks import check_number, refusal
+from wanbench.errors import ParameterError
+from wanbench.folders import kafka_jars
+from wanbench.measure.labs.base import Host
+from wanbench.runs.raw import sha256
+
+from .errors import ClusterError
+from .security.secret import names_secret
+
+PROFILES = {
+    "load": ("-XX:+UseG1GC",),
+    "functional": ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+}
+"""
+JVM flags of nodes: "load" is Java's default, for measuring; "functional" starts sooner and takes less memory, but is
+slower under load.
+"""
+
+ARCHIVE = "broker.jsa"
+"""The class archive, next to the folder of jars: see `class_archive`."""
+
+
+PAUSE_LOG_BYTES = 2 * 2**20
+"""
+Size of each of the JVM's two rotating files, so at most 4 MiB per start of a node. A loaded broker writes about 0.6 MB
+an hour, which compresses to an eighth.
+"""
+
+
+def pause_log(path: str) -> list[str]:
+    """
+    JVM flags that log garbage collections and safepoints, with UTC times in ms.
+
+    With -Xlog:async no thread at a safepoint waits for the disk, so logging does not lengthen pauses.
+    """
+    rotation = f"filecount=1,filesize={PAUSE_LOG_BYTES}"
+    return ["-Xlog:async", f"-Xlog:gc,safepoint:file={path}:utctime,tags:{rotation}"]
+
+
+class Jars:
+    """
+    Kafka's jars on the lab's hosts: this machine's if the host sees them, else a copy; hosts get theirs at once.
+
+    ClusterError if a jar that jars.sha256 lists by name has other content.
+    """
+
+    def __init__(self):
+        self._here, self._folders, self._locks = kafka_jars(), {}, {}
+        _check(tuple((jar, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in self._here.glob("*.jar")))
+
+    def on(self, host: Host) -> str:
+        """The folder of jars on a host."""
+        one = host.name, host.scratch
+        with self._locks.setdefault(one, threading.Lock()):
+            if one not in self._folders:
+                self._folders[one] = self._brought(host)
+            return self._folders[one]
+
+    def archive(self, host: Host) -> list[str]:
+        """The flag that makes Java use the class archive, if there is one."""
+        archive = self._here.parent / ARCHIVE
+        if self.on(host) == str(self._here) and archive.is_file():
+            return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+        return []
+
+    @property
+    def agent(self) -> str:
+        """The file name of the metrics agent."""
+        return self._named("jmx_prometheus_javaagent").name
+
+    @property
+    def version(self) -> str:
+        """Kafka's version, from the name of its jar."""
+        return self._named("kafka_2.13").stem.removeprefix("kafka_2.13-")
+
+    def _named(self, name):
+        jars = sorted(self._here.glob(f"{name}-*.jar"))
+        if not jars:
+            raise ClusterError(
+                f"{name} is not among the jars in {self._here}; `make setup` fetches it by Maven."
+            )
+        return jars[0]
+
+    def _brought(self, host):
+        sample = self._named("kafka_2.13")  # where the host sees this one, it sees this machine's files
+        host.put(package_file("tools_log4j2.properties"), f"{host.scratch}/tools_log4j2.properties")
+        if host.run(["test", "-f", str(sample)], timeout_s=30, ok=None).returncode == 0:
+            return str(self._here)
+        folder = f"{host.scratch}/jars"
+        host.run(["mkdir", "-p", folder], timeout_s=30)
+        for jar in sorted(self._here.glob("*.jar")):
+            host.put(jar, f"{folder}/{jar.name}")
+        return folder
+
+
+@functools.cache
+def _check(jars):
+    """Check jars, with their sizes and times, once a process."""
+    pinned = {
+        name: digest for digest, name in map(str.split, package_file("jars.sha256").read_text().splitlines())
+    }
+    for jar, _, _ in jars:
+        if jar.name in pinned and sha256(jar) != pinned[jar.name]:
+            raise ClusterError(
+                f"{jar.name} in {jar.parent} is not the file that wanbench pins; remove that folder, and `make setup` "
+                "fetches all of it again."
+            )
+
+
+def java_command(
+    jars: str,
+    main_class: str,
+    arguments: Sequence[str],
+    *,
+    heap_mb: int,
+    flags: Sequence[str],
+    temporary: str,
+) -> list[str]:
+    """
+    A Java command that leaves no file outside `temporary`, even if killed.
+
+    >>> java_command("/jars", "kafka.Kafka", ["a"], heap_mb=256, flags=["-XX:+UseG1GC"], temporary="/scratch")
+    ['java', '-Xmx256m', '-XX:-UsePerfData', '-Djava.io.tmpdir=/scratch', '-XX:+UseG1GC', '-cp', '/jars/*', \
+'kafka.Kafka', 'a']
+    """
+    flags = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}", *flags]
+    return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *arguments]
+
+
+def checked_heap(heap_mb: object) -> int:
+    """The heap in MiB: at least 64, Kafka's minimum to start."""
+    return check_number("heap_mb", heap_mb, 64, 2**20, whole=True)
+
+
+def checked_flags(flags: object) -> tuple[str, ...]:
+    """The JVM flags, checked for secrets."""
+    if not isinstance(flags, list | tuple) or not all(
+        isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
+    ):
+        raise refusal("jvm", flags, "a list of flags such as '-XX:+UseZGC'")
+    if any(names_secret(flag.partition("=")[0]) for flag in flags):
+        raise ParameterError(
+            "jvm has a flag that may hold a secret; command lines are visible to other users."
+        )
+    return tuple(flags)
+
+
+def package_file(name: str) -> Path:
+    """A file in the folder of this module."""
+    return Path(__file__).with_name(name)

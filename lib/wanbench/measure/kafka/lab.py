@@ -1,0 +1,134 @@
+"""A lab with Kafka: a cluster on its hosts, external clusters, or both; opened and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from wanbench.measure.labs.base import Lab
+from wanbench.runs import RawFile
+
+from .cluster import Cluster
+from .external_clusters import external_clusters
+from .java_commands import Jars
+from .security.kinds import Security
+
+
+class KafkaLab(Lab):
+    """
+    A lab with a cluster on it, and external clusters by name.
+
+    A host's `cluster` is the lab's own, or else the only external cluster.
+
+    Parameters
+    ----------
+    lab : Lab
+        Not yet entered.
+    brokers : sequence of str
+        Regions of the brokers of the lab's own cluster, in order; none: it has none.
+    external : mapping, optional
+        Parameters of `wanbench.measure.kafka.ExternalCluster` by the cluster's name.
+    **options
+        The other parameters of `wanbench.measure.kafka.Cluster`.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        brokers: Sequence[str] = (),
+        *,
+        external: Mapping[str, Mapping[str, object]] | None = None,
+        **options,
+    ):
+        self.lab, self.kind = lab, lab.kind
+        self.cluster_settings = {"brokers": list(brokers), **options}
+        if isinstance(security := options.get("security"), Security):
+            self.cluster_settings["security"] = security.describe()
+        self.cluster = Cluster(lab, brokers=brokers, **options) if brokers else None
+        self.external = external_clusters(lab, external or {})
+        if self.external:
+            self.cluster_settings["external"] = self._external_descriptions()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> KafkaLab:
+        with ExitStack() as stack:
+            stack.enter_context(self.lab)
+            for cluster in self._clusters():
+                stack.enter_context(cluster)
+            self._stack = stack.pop_all()
+        if self.cluster is None and len(self.external) == 1:
+            for host in (host for hosts in self.lab.hosts.values() for host in hosts):
+                [host.cluster] = self.external.values()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._stack.__exit__(*exception)
+
+    @property
+    def hosts(self):
+        return self.lab.hosts
+
+    @property
+    def links(self):
+        return self.lab.links
+
+    @property
+    def sysctls(self):
+        return self.lab.sysctls
+
+    @property
+    def settings(self):
+        return self.lab.settings
+
+    @property
+    def path_names(self):
+        return self.lab.path_names
+
+    def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:
+        """As for the underlying lab."""
+        self.lab.agree_to(plan, campaign, folder)
+
+    def before_round(self, expected_s, sent_bytes) -> None:
+        """As for the underlying lab."""
+        self.lab.before_round(expected_s, sent_bytes)
+
+    def counters(self) -> list[dict] | None:
+        """As for the underlying lab."""
+        return self.lab.counters()
+
+    def devices(self) -> list[dict] | None:
+        """As for the underlying lab."""
+        return self.lab.devices()
+
+    def keep(self, folder: Path, stem: str) -> list[RawFile]:
+        """Keep logs and effective settings of brokers, and what external clusters report, as raw files."""
+        files = [*self.lab.keep(folder, stem)]
+        if self.cluster is not None:
+            files += self.cluster.keep(folder, stem)
+        for name, cluster in self.external.items():
+            files += cluster.keep(folder, f"{stem}.{name}")
+        return files
+
+    def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
+        """As for the underlying lab."""
+        return self.lab.keep_costs(folder, stem)
+
+    def describe(self) -> dict:
+        """
+        Its entry in the manifest, without addresses and users of external clusters. ClusterError, with the broker's
+        last message, if a broker has died, or if an external cluster does not answer.
+        """
+        for cluster in self._clusters():
+            cluster.check()
+        lab = self.lab.describe()
+        of_own = {} if self.cluster is None else {"cluster": self.cluster.describe()}
+        version = of_own["cluster"]["kafka"] if of_own else Jars().version
+        of_others = {"external": self._external_descriptions()} if self.external else {}
+        return {**lab, "tools": {**lab.get("tools", {}), "Kafka": version}, **of_own, **of_others}
+
+    def _clusters(self):
+        return [*([] if self.cluster is None else [self.cluster]), *self.external.values()]
+
+    def _external_descriptions(self):
+        return {name: cluster.describe() for name, cluster in self.external.items()}

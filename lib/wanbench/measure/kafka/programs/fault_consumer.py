@@ -1,0 +1,146 @@
+"""
+Receive numbered records as a member of a group, and log every change of its assignment.
+
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. It prints lines as fault_record.py
+says:
+
+    ["received", producer, sequence, partition, offset, at, whether it is damaged]    producer, sequence null if so
+    ["assigned", at, partitions]        in addition to those it has
+    ["revoked", at, partitions], ["lost", at, partitions]
+    ["error", at, name, text]
+
+Once a file signals the end of traffic, it also prints objects with `positions`, its offsets in its partitions, whenever
+they change. It keeps reading as a member until it is ended, as only an observer of all members knows whether everything
+was read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+
+from .fault_record import Lines, client_settings, read_record
+
+POLL_S = 0.1
+LOOK_S = 0.1
+"""Interval of checks for that file, and of its positions."""
+COMMITTED_S = 5.0
+"""Timeout for the coordinator to return the group's offsets."""
+
+
+class Member:
+    """A member of the group; `positions` is the offset after its last record of each partition."""
+
+    def __init__(self, lines: Lines):
+        self.lines = lines
+        self.assigned: set[int] = set()
+        self.positions: dict[int, int] = {}
+        self.stopped = False
+        self._reported: dict[int, int] | None = None
+
+    def stop(self, *_) -> None:
+        """End soon, and print at once."""
+        self.stopped = True
+        self.lines.flush()
+
+    def changed(self, what: str, partitions) -> None:
+        """Log a change of the assignment."""
+        numbers = sorted(partition.partition for partition in partitions)
+        if what == "assigned":
+            self.assigned |= set(numbers)
+        else:
+            self.assigned -= set(numbers)
+        for number in numbers:
+            self.positions.pop(number, None)
+        self.lines.say((what, self.lines.now(), numbers))
+        self.lines.flush()
+
+    def take(self, message) -> None:
+        """Log a message, or the error in its place."""
+        if message.error() is not None:
+            self.lines.client_error(message.error())
+            return
+        at, place = self.lines.now(), (message.partition(), message.offset())
+        self.positions[message.partition()] = message.offset() + 1
+        if (found := read_record(message.value())) is not None:
+            producer, sequence, is_damaged = found
+            self.lines.say(("received", producer, sequence, *place, at, is_damaged))
+
+    def report(self, committed) -> None:
+        """Print its positions if changed. `committed` gives the group's for partitions without a record yet."""
+        unknown = [number for number in self.assigned if number not in self.positions]
+        if unknown:
+            self.positions.update(committed(unknown))
+        positions = {n: self.positions[n] for n in sorted(self.assigned) if n in self.positions}
+        if positions != self._reported:
+            self._reported = positions
+            self.lines.say({"positions": positions})
+            self.lines.flush()
+
+
+def read_arguments(given=None):
+    """The settings, from the command line."""
+    parser = argparse.ArgumentParser(description="Receives numbered records as a member of a group.")
+    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
+    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--group", required=True)
+    parser.add_argument("--number", type=int, required=True, help="of this consumer, from 0")
+    parser.add_argument("--ended-file", required=True, help="created when the traffic has ended")
+    return parser.parse_args(given)
+
+
+def main() -> int:
+    """Receive until told to end."""
+    import confluent_kafka
+
+    arguments = read_arguments()
+    lines = Lines("fault consumer", number=arguments.number, client=confluent_kafka.version())
+    member = Member(lines)
+    settings = {
+        "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 1_000,
+        **client_settings(arguments.client, arguments.settings, "consumer"),
+        "group.id": arguments.group,
+        "client.id": f"consumer-{arguments.number}",
+        "error_cb": lines.client_error,
+        "logger": lines.logger(),
+    }
+    consumer = confluent_kafka.Consumer(settings)
+    consumer.subscribe(
+        [arguments.topic],
+        on_assign=lambda _, partitions: member.changed("assigned", partitions),
+        on_revoke=lambda _, partitions: member.changed("revoked", partitions),
+        on_lost=lambda _, partitions: member.changed("lost", partitions),
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, member.stop)
+
+    def committed(numbers):
+        asked = [confluent_kafka.TopicPartition(arguments.topic, number) for number in numbers]
+        try:
+            answers = consumer.committed(asked, timeout=COMMITTED_S)
+        except confluent_kafka.KafkaException:
+            return {}
+        return {answer.partition: max(answer.offset, 0) for answer in answers if answer.error is None}
+
+    looked_s = time.monotonic()
+    while not member.stopped:
+        message = consumer.poll(POLL_S)
+        if message is not None:
+            member.take(message)
+        lines.tick()
+        if time.monotonic() - looked_s > LOOK_S:
+            looked_s = time.monotonic()
+            if os.path.exists(arguments.ended_file):
+                member.report(committed)
+    lines.say({"ended": lines.now()})
+    lines.flush()
+    os._exit(0)  # nobody takes its partitions over
+
+
+if __name__ == "__main__":
+    sys.exit(main())

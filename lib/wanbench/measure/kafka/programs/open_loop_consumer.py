@@ -1,0 +1,194 @@
+"""
+Receive the records of an open-loop load as all members of one consumer group per topic.
+
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. Every member has a thread, which
+time-stamps what librdkafka delivers.
+
+It prints JSON, one value per line: an object with `program` at first; one with `ready` once a record that does not
+count has come from every partition; {"error": [name, text, how often]}; and at the end an object for each second of the
+schedule, and one with `ended`. Of a second's object
+
+    n_received, n_duplicates, n_negative    of the records that are due in this second: received at least once, received
+                                            once more, and with a latency below zero by the clocks
+    latency                                 first receipt less intended time, in us: value, count, value ...
+    n_received_in                           first receipts while this second passed
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+
+from .checked_record import line, put
+from .open_loop_record import (
+    HEAD,
+    NS,
+    RECORD,
+    WARM_UP,
+    await_file,
+    bucket,
+    elapsed_ns,
+    flat,
+    n_records,
+    put_first,
+    settings_of,
+)
+
+POLL_S = 0.1
+"""How soon a stop is noticed."""
+BATCH = 500
+"""Records taken at once, with one time stamp."""
+NAP_S = 0.02
+ERRORS = 20
+
+
+class Receipts:
+    """Records received by the groups, by second of the schedule."""
+
+    def __init__(self, rate: float, n: int, offsets_ns: list[int]):
+        self.rate, self.offsets_ns = rate, offsets_ns
+        self.stopped = False
+        self.warm: set[tuple[str, int]] = set()
+        self.n_received = 0
+        self.latency = defaultdict(lambda: defaultdict(int))
+        self.duplicates, self.negative, self.received_in = Counter(), Counter(), Counter()
+        self.errors: Counter = Counter()
+        self._seen = bytearray(n)
+        self._lock = threading.Lock()
+
+    def stop(self, *_) -> None:
+        """Stop receiving, and print."""
+        self.stopped = True
+
+    def take(self, messages: list, at_ns: int) -> None:
+        """Count messages delivered by this time."""
+        with self._lock:
+            for message in messages:
+                if message.error() is not None:
+                    self.note(message.error())
+                    continue
+                value = message.value()
+                if value is None or len(value) < HEAD.size:
+                    continue
+                kind, process, sequence, intended_ns = HEAD.unpack_from(value)
+                if kind == RECORD:
+                    self._first(sequence, at_ns - intended_ns - self.offsets_ns[process])
+                elif kind == WARM_UP:
+                    self.warm.add((message.topic(), message.partition()))
+
+    def _first(self, sequence: int, latency_ns: int) -> None:
+        second = int(sequence / self.rate)
+        if self._seen[sequence]:
+            self.duplicates[second] += 1
+            return
+        self._seen[sequence] = 1
+        self.n_received += 1
+        if latency_ns < 0:
+            self.negative[second] += 1
+        self.latency[second][bucket(latency_ns // 1_000)] += 1
+        self.received_in[max(latency_ns + elapsed_ns(sequence, self.rate), 0) // NS] += 1
+
+    def note(self, error) -> None:
+        """Count an error that librdkafka reports."""
+        key = (error.name(), error.str()[:200])
+        if len(self.errors) < ERRORS or key in self.errors:
+            self.errors[key] += 1
+
+    def report(self) -> list[dict]:
+        """The objects printed at the end."""
+        with self._lock:
+            lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common(ERRORS)]
+            for second in sorted(set(self.latency) | set(self.received_in)):
+                lines.append(
+                    {
+                        "second": second,
+                        "n_received": sum(self.latency[second].values()),
+                        "n_duplicates": self.duplicates[second],
+                        "n_negative": self.negative[second],
+                        "n_received_in": self.received_in[second],
+                        "latency": flat(self.latency[second]),
+                    }
+                )
+            return [*lines, {"ended": time.time_ns(), "n_received": self.n_received}]
+
+
+def receive(consumer, receipts: Receipts) -> None:
+    """Take a member's messages until stopped. `consume` alone would wait for a full batch."""
+    while not receipts.stopped:
+        message = consumer.poll(POLL_S)
+        if message is None:
+            continue
+        receipts.take([message], time.time_ns())
+        if more := consumer.consume(BATCH, 0):
+            receipts.take(more, time.time_ns())
+
+
+def read_arguments(given=None):
+    """The settings, from the command line."""
+    parser = argparse.ArgumentParser(description="Receives the records of an open-loop load.")
+    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
+    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
+    parser.add_argument("--topics", type=json.loads, required=True, help="JSON list of names")
+    parser.add_argument("--partitions", type=int, required=True, help="of each topic")
+    parser.add_argument("--number", type=int, required=True, help="of the group, from 0")
+    parser.add_argument("--members", type=int, required=True, help="of the group, for each topic")
+    parser.add_argument("--rate", type=float, required=True, help="records/s of all producers")
+    parser.add_argument("--length-s", type=float, required=True, help="of the schedule")
+    parser.add_argument(
+        "--offsets-ns",
+        type=json.loads,
+        required=True,
+        help="JSON list: this host's clock less that of each producing process",
+    )
+    parser.add_argument("--end-file", required=True, help="JSON with expected and within_s, there at the end")
+    return parser.parse_args(given)
+
+
+def main() -> int:
+    """Receive until all have arrived, or until told to end."""
+    import confluent_kafka
+
+    arguments = read_arguments()
+    put_first()
+    receipts = Receipts(arguments.rate, n_records(arguments.rate, arguments.length_s), arguments.offsets_ns)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, receipts.stop)
+    put(line({"program": "open-loop consumer", "format": 1, "client": confluent_kafka.libversion()[0]}))
+    sys.setswitchinterval(0.0005)
+    consumers = []
+    for topic in arguments.topics:
+        for member in range(arguments.members):
+            settings = {
+                **settings_of(arguments.client, arguments.settings),
+                "auto.offset.reset": "earliest",
+                "group.id": f"{topic}-{arguments.number}",
+                "client.id": f"open-loop-consumer-{arguments.number}-{member}",
+                "error_cb": receipts.note,
+            }
+            consumer = confluent_kafka.Consumer(settings)
+            consumer.subscribe([topic])
+            consumers.append(consumer)
+            threading.Thread(target=receive, args=(consumer, receipts), daemon=True).start()
+    while len(receipts.warm) < arguments.partitions * len(arguments.topics) and not receipts.stopped:
+        time.sleep(NAP_S)
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # nothing here makes cycles, and a collection would make records late
+    put(line({"ready": time.time_ns()}))
+    if (end := await_file(arguments.end_file, lambda: receipts.stopped, NAP_S)) is not None:
+        end_s = time.monotonic() + end["within_s"]
+        while receipts.n_received < end["expected"] and time.monotonic() < end_s and not receipts.stopped:
+            time.sleep(NAP_S)
+    put("".join(map(line, receipts.report())))
+    os._exit(0)  # nobody takes its partitions over
+
+
+if __name__ == "__main__":
+    sys.exit(main())

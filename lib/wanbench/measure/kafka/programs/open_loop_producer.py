@@ -1,0 +1,396 @@
+"""
+Send the records of an open-loop load on a schedule fixed beforehand.
+
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. One process holds all producers
+of its host. Producer k of K sends the records k, k + K, k + 2K, ...; a producer's records go to the partitions of its
+topic in turn.
+
+A due record is handed to librdkafka at the next tick of 1 ms, or at once if overdue; none is skipped, and each keeps
+its intended time. If librdkafka's queue is full, the producer's records wait: that wait is the system's. `late` is the
+lateness of the loop alone.
+
+It prints JSON, one value per line: an object with `program` at first; one with `ready` once every producer has had a
+record that does not count acknowledged by every partition; {"error": [name, text, how often]}; and at the end an object
+for each second of the schedule, and one with `ended`. Of a second's object
+
+    n_due, n_handed, n_answered, n_failed       of the records that are due in this second
+    publish, late                               of these: value, count, value ..., in us and units of 100 us
+    late_max_us                                 the largest of these
+    n_sent_in, n_acknowledged_in                handed over, and acknowledged, while this second passed
+    backlog                                     due so far and neither acknowledged nor failed when it was over
+    blocked_us                                  time in it during which a record waited for room in a queue
+    n_resent_in                                 sent again while it passed, as a request had failed or timed out
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter, defaultdict, deque
+from contextlib import suppress
+from functools import partial
+
+from .checked_record import line, put
+from .open_loop_record import (
+    HEAD,
+    NS,
+    RECORD,
+    WARM_UP,
+    await_file,
+    bucket,
+    elapsed_ns,
+    flat,
+    n_records,
+    put_first,
+    settings_of,
+)
+
+WARM_UP_S = 90.0
+"""Timeout of the first connections: the cluster may be electing leaders."""
+TICK_S = 0.001
+"""Length of a tick: sleeping per record at several thousand a second would cost a tenth of a processor."""
+NAP_S = 0.05
+"""The longest sleep: how soon a stop is noticed."""
+LATE_UNIT_US = 100
+FLUSH_S = 5.0
+"""Timeout of a warm-up, before it is retried on the remaining partitions."""
+STATISTICS = {"statistics.interval.ms": 500}
+"""How often librdkafka reports its counters: at least once in every second."""
+ERRORS = 20
+"""Maximum of different errors printed."""
+
+
+class Producer:
+    """
+    One producer of the load, with a thread that handles its answers promptly.
+
+    Attributes
+    ----------
+    waiting : deque
+        Records (number, when due) for which the queue of librdkafka had no room.
+    """
+
+    def __init__(self, number: int, topic: str, client, process: Process):
+        self.number, self.topic, self.client, self.process = number, topic, client, process
+        self.waiting: deque[tuple[int, int]] = deque()
+        self.n_settled = 0
+        self.published = defaultdict(lambda: defaultdict(int))
+        self.failed, self.acknowledged_in = Counter(), Counter()
+        self.errors: Counter = Counter()
+        self._turn, self._closed = number, False
+        self._thread = threading.Thread(target=self._take_answers, daemon=True)
+        self._thread.start()
+
+    def hand_over(self, sequence: int, due_ns: int) -> bool:
+        """Give a record to librdkafka; False if its queue is full."""
+        process = self.process
+        bodies = process.bodies
+        head = HEAD.pack(RECORD, process.number, sequence, due_ns)
+        try:
+            self.client.produce(
+                self.topic,
+                head + bodies[sequence % len(bodies)],
+                partition=self._turn % process.partitions,
+                on_delivery=partial(self._answered, sequence, due_ns),
+            )
+        except BufferError:
+            return False
+        except Exception as error:  # the producer cannot go on: a fatal error, or an unknown topic
+            self._fail(sequence, error.args[0] if error.args and hasattr(error.args[0], "name") else error)
+        self._turn += 1
+        return True
+
+    def _answered(self, sequence: int, due_ns: int, error, _) -> None:
+        at_ns = time.time_ns()
+        if error is not None:
+            self._fail(sequence, error)
+            return
+        rate = self.process.rate
+        second = int(sequence / rate)
+        self.published[second][bucket((at_ns - due_ns) // 1_000)] += 1
+        self.acknowledged_in[max(at_ns - self.process.start_ns, 0) // NS] += 1
+        self.n_settled += 1
+
+    def _fail(self, sequence: int, error) -> None:
+        self.failed[int(sequence / self.process.rate)] += 1
+        self.n_settled += 1
+        self.note(error)
+
+    def note(self, error) -> None:
+        """Count an error."""
+        name = error.name() if hasattr(error, "name") else type(error).__name__
+        text = error.str() if hasattr(error, "str") else str(error)
+        if len(self.errors) < ERRORS or (name, text[:200]) in self.errors:
+            self.errors[name, text[:200]] += 1
+
+    def close(self) -> None:
+        """Stop handling answers; returns once the thread has ended."""
+        self._closed = True
+        self._thread.join()
+
+    def _take_answers(self) -> None:
+        while not self._closed:
+            self.client.poll(0.1)
+
+
+def resent(statistics: dict) -> int:
+    """
+    Records sent more than once, or waiting to be: all transmissions, less the records that ever left the queues.
+
+    Partition -1 holds records before their partition is known; they count again in that.
+
+    >>> counters = {"txmsgs": 7, "msgs": 10, "msgq_cnt": 3, "xmit_msgq_cnt": 1}
+    >>> resent({"topics": {"t": {"partitions": {"0": counters, "-1": {"msgs": 10}}}}})
+    1
+    """
+    return sum(
+        each["txmsgs"] - each["msgs"] + each["msgq_cnt"] + each["xmit_msgq_cnt"]
+        for topic in statistics["topics"].values()
+        for number, each in topic["partitions"].items()
+        if number != "-1"
+    )
+
+
+class Process:
+    """All producers of one process, and the results of each second of the schedule."""
+
+    def __init__(self, arguments, bodies: list[bytes]):
+        self.arguments, self.bodies = arguments, bodies
+        self.number, self.partitions, self.rate = arguments.number, arguments.partitions, arguments.rate
+        self.length_s = arguments.length_s
+        self.n = n_records(self.rate, self.length_s)
+        self.start_ns = 0
+        self.stopped = False
+        self.producers: list[Producer] = []
+        self.n_due = 0
+        self.due, self.handed, self.sent_in = Counter(), Counter(), Counter()
+        self.late = defaultdict(lambda: defaultdict(int))
+        self.late_max_us = Counter()
+        self.backlog: dict[int, int] = {}
+        self.blocked_ns = Counter()
+        self.resent = defaultdict(dict)
+        """By producer: records sent again until each second."""
+
+    def take_statistics(self, producer: int, text: str) -> None:
+        """Note how many records a producer has sent again, from librdkafka's counters in JSON."""
+        second = (time.time_ns() - self.start_ns) // NS if self.start_ns else -1
+        self.resent[producer][second] = resent(json.loads(text))
+
+    def stop(self, *_) -> None:
+        """Send nothing more, wait for nothing, and print."""
+        self.stopped = True
+
+    def warm_up(self) -> int:
+        """Get each producer's warm-up acknowledged by every partition, with retries; returns how many failed."""
+        left = {(producer, n) for producer in self.producers for n in range(self.partitions)}
+        end_s, value = time.monotonic() + WARM_UP_S, HEAD.pack(WARM_UP, self.number, 0, 0) + self.bodies[0]
+
+        def answered(key, error, _):
+            if error is None:
+                left.discard(key)
+
+        while left and not self.stopped and time.monotonic() < end_s:
+            for key in list(left):
+                producer, partition = key
+                with suppress(Exception):  # a partition that the client does not know yet
+                    producer.client.produce(
+                        producer.topic, value, partition=partition, on_delivery=partial(answered, key)
+                    )
+            for producer in self.producers:
+                producer.client.flush(FLUSH_S)
+            if left:
+                time.sleep(NAP_S)
+        return len(left)
+
+    def run(self, start_ns: int) -> None:
+        """Hand over every record when due, or at once if overdue; returns when done or on timeout."""
+        self.start_ns = start_ns
+        self._next_second = 0
+        give_up_ns = start_ns + round((self.length_s + self.arguments.drain_s) * NS)
+        upcoming = self._schedule()
+        producer, sequence, due_ns = next(upcoming, (None, 0, 0))
+        looked_ns = start_ns
+        while not self.stopped:
+            now_ns = time.time_ns()
+            was_blocked = self._send_waiting()
+            if was_blocked:
+                self.blocked_ns[max(looked_ns - start_ns, 0) // NS] += now_ns - looked_ns
+            looked_ns = now_ns
+            self._look_at_backlog(now_ns)
+            while producer is not None and due_ns <= now_ns:
+                self._send(producer, sequence, due_ns, now_ns)
+                producer, sequence, due_ns = next(upcoming, (None, 0, 0))
+                now_ns = time.time_ns()
+            waits = any(each.waiting for each in self.producers)
+            if now_ns > give_up_ns or (producer is None and not waits):
+                break
+            left_s = TICK_S if waits or producer is None else (due_ns - now_ns) / NS
+            time.sleep(min(max(left_s, TICK_S), NAP_S))
+
+    def _schedule(self):
+        """(producer, record number, due time) of this process, in order."""
+        all_producers = self.arguments.producers_in_all
+        for first in range(0, self.n, all_producers):
+            for producer in self.producers:
+                sequence = first + producer.number
+                if sequence < self.n:
+                    yield producer, sequence, self.start_ns + elapsed_ns(sequence, self.rate)
+
+    def _send(self, producer: Producer, sequence: int, due_ns: int, now_ns: int) -> None:
+        second = int(sequence / self.rate)
+        late_us = (now_ns - due_ns) // 1_000
+        self.n_due += 1
+        self.due[second] += 1
+        self.late[second][bucket(late_us // LATE_UNIT_US)] += 1
+        if late_us > self.late_max_us[second]:
+            self.late_max_us[second] = late_us
+        if producer.waiting or not producer.hand_over(sequence, due_ns):
+            producer.waiting.append((sequence, due_ns))
+        else:
+            self._handed_over(second, now_ns)
+
+    def _send_waiting(self) -> bool:
+        """Hand over waiting records while there is room; returns whether any waited."""
+        any_waited = False
+        for producer in self.producers:
+            waiting = producer.waiting
+            any_waited = any_waited or bool(waiting)
+            while waiting and producer.hand_over(*waiting[0]):
+                sequence, _ = waiting.popleft()
+                self._handed_over(int(sequence / self.rate), time.time_ns())
+        return any_waited
+
+    def _handed_over(self, second: int, now_ns: int) -> None:
+        self.handed[second] += 1
+        self.sent_in[(now_ns - self.start_ns) // NS] += 1
+
+    def _look_at_backlog(self, now_ns: int) -> None:
+        """Record the backlog of every past second."""
+        while self._next_second < self.length_s and now_ns >= self.start_ns + (self._next_second + 1) * NS:
+            self.backlog[self._next_second] = self._outstanding()
+            self._next_second += 1
+
+    def _outstanding(self) -> int:
+        return self.n_due - sum(producer.n_settled for producer in self.producers)
+
+    def _resent_in(self, second: int) -> int:
+        """Records sent again while a second passed."""
+
+        def until(last):
+            return sum(
+                max((n for at, n in of.items() if at <= last), default=0) for of in self.resent.values()
+            )
+
+        return until(second) - until(second - 1)
+
+    def drain(self) -> None:
+        """Wait for the end of the schedule, then for answers, at most `drain_s`."""
+        end_ns = self.start_ns + round(self.length_s * NS)
+        give_up_ns = max(end_ns, time.time_ns()) + round(self.arguments.drain_s * NS)
+        while not self.stopped and (now_ns := time.time_ns()) < give_up_ns:
+            self._look_at_backlog(now_ns)
+            if now_ns > end_ns and not self._outstanding():
+                break
+            time.sleep(0.005)
+        self._look_at_backlog(time.time_ns())
+
+    def report(self) -> list[dict]:
+        """The objects printed at the end."""
+        for producer in self.producers:
+            producer.close()
+        lines: list[dict] = []
+        errors = sum((producer.errors for producer in self.producers), Counter())
+        lines += [{"error": [*key, n]} for key, n in errors.most_common(ERRORS)]
+        for second in sorted(self.due):
+            published: Counter = Counter()
+            for producer in self.producers:
+                published.update(dict(producer.published.get(second, {})))
+            lines.append(
+                {
+                    "second": second,
+                    "n_due": self.due[second],
+                    "n_handed": self.handed[second],
+                    "n_answered": sum(published.values()),
+                    "n_failed": sum(producer.failed[second] for producer in self.producers),
+                    "n_sent_in": self.sent_in[second],
+                    "n_acknowledged_in": sum(p.acknowledged_in[second] for p in self.producers),
+                    "backlog": self.backlog.get(second),
+                    "blocked_us": self.blocked_ns[second] // 1_000,
+                    "n_resent_in": self._resent_in(second),
+                    "late_max_us": self.late_max_us[second],
+                    "late": flat(self.late[second]),
+                    "publish": flat(published),
+                }
+            )
+        blocked_us = sum(self.blocked_ns.values()) // 1_000
+        ended = {"ended": time.time_ns(), "n_due": self.n_due, "n_handed": sum(self.handed.values())}
+        return [*lines, {**ended, "blocked_us": blocked_us, "stopped": self.stopped}]
+
+
+def bodies_of(path: str, record_bytes: int) -> list[bytes]:
+    """Records from a file with lines of this length, less room for the head."""
+    with open(path, "rb") as file:
+        content = file.read()
+    step = record_bytes + 1
+    return [content[at + HEAD.size : at + record_bytes] for at in range(0, len(content) - step + 1, step)]
+
+
+def read_arguments(given=None):
+    """The settings, from the command line."""
+    parser = argparse.ArgumentParser(description="Sends the records of an open-loop load on schedule.")
+    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
+    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
+    parser.add_argument("--topics", type=json.loads, required=True, help="JSON list of names")
+    parser.add_argument("--partitions", type=int, required=True, help="of each topic")
+    parser.add_argument("--number", type=int, required=True, help="of this process, from 0")
+    parser.add_argument("--producers", type=json.loads, required=True, help="JSON list of the numbers here")
+    parser.add_argument("--producers-in-all", type=int, required=True)
+    parser.add_argument("--rate", type=float, required=True, help="records/s of all producers")
+    parser.add_argument("--length-s", type=float, required=True, help="of the schedule")
+    parser.add_argument("--payload", required=True, help="file of lines of --record-bytes each")
+    parser.add_argument("--record-bytes", type=int, required=True)
+    parser.add_argument("--drain-s", type=float, required=True)
+    parser.add_argument("--go-file", required=True, help="JSON with start_ns, created when all may start")
+    return parser.parse_args(given)
+
+
+def main() -> int:
+    """Send with these arguments."""
+    import confluent_kafka
+
+    arguments = read_arguments()
+    put_first()
+    process = Process(arguments, bodies_of(arguments.payload, arguments.record_bytes))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, process.stop)
+    put(line({"program": "open-loop producer", "format": 1, "client": confluent_kafka.libversion()[0]}))
+    sys.setswitchinterval(0.0005)
+    for number in arguments.producers:
+        topic = arguments.topics[number % len(arguments.topics)]
+        settings = settings_of(arguments.client, arguments.settings)
+        settings |= STATISTICS | {"client.id": f"open-loop-producer-{number}"}
+        settings |= {"stats_cb": partial(process.take_statistics, number)}
+        process.producers.append(Producer(number, topic, confluent_kafka.Producer(settings), process))
+    if left := process.warm_up():
+        print(f"{left} partitions did not acknowledge a warm-up in {WARM_UP_S:g} s", file=sys.stderr)
+        return 1
+    put(line({"ready": time.time_ns()}))
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # nothing here makes cycles, and a collection would make records late
+    if (go := await_file(arguments.go_file, lambda: process.stopped)) is not None:
+        put(line({"start_ns": go["start_ns"]}))
+        process.run(go["start_ns"])
+        process.drain()
+    put("".join(map(line, process.report())))
+    os._exit(0)  # librdkafka would wait for what it cannot deliver
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""Settings of a node, as in its server.properties."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from wanbench.checks import refusal
+from wanbench.errors import ParameterError
+
+from .placement import (
+    BROKER_PORT,
+    CLIENT_PORT,
+    CONTROLLER_PORT,
+    NodePlacement,
+)
+
+BROKER_OWNED = re.compile(
+    r"node\.id|broker\.(id|rack)|process\.roles|(advertised\.)?listeners|log\.dirs?|metadata\.log\.dir"
+    r"|controller\.(quorum\.(voters|bootstrap\.servers)|listener\.names)"
+    r"|inter\.broker\.listener\.name|listener\.security\.protocol\.map|(listener\.name\..*)?(ssl|sasl)\..*"
+)
+CLIENT_OWNED = re.compile(r"bootstrap\.servers|security\.protocol|sasl\.mechanism|ssl\.(key|trust)store\..*")
+"""Settings of clients that follow from the cluster's addresses and security."""
+_NAME = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
+
+
+def defaults(brokers: int) -> dict[str, str]:
+    """
+    Default settings of our brokers; all others have Kafka's defaults.
+
+    With them consumers start at once, topics are created only explicitly and free the disk when deleted, consumers read
+    from a replica in their client.rack's region, and nine nodes fit on one machine.
+    """
+    copies = str(min(3, brokers))
+    return {
+        "auto.create.topics.enable": "false",
+        "group.initial.rebalance.delay.ms": "0",
+        "log.cleaner.dedupe.buffer.size": str(16 * 2**20),
+        "log.segment.delete.delay.ms": "1000",
+        "offsets.topic.num.partitions": "9",
+        "offsets.topic.replication.factor": copies,
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        "share.coordinator.state.topic.num.partitions": "3",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "transaction.state.log.min.isr": str(min(2, brokers)),
+        "transaction.state.log.num.partitions": "3",
+        "transaction.state.log.replication.factor": copies,
+    }
+
+
+def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
+    """
+    Settings in Kafka's notation, of brokers or, with `CLIENT_OWNED`, of clients.
+
+    Raises
+    ------
+    ParameterError
+        If a name is not one of a setting, is one that the cluster sets itself, or a value is not one line.
+
+    Examples
+    --------
+    >>> checked_settings({"num.io.threads": 4, "unclean.leader.election.enable": True})
+    {'num.io.threads': '4', 'unclean.leader.election.enable': 'true'}
+    >>> checked_settings({"broker.rack": "x"})
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: the cluster sets broker.rack itself; leave it out of the settings.
+    """
+    if not isinstance(settings, Mapping):
+        raise refusal("settings", settings, "a mapping of names to values")
+    checked = {}
+    for name, value in settings.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ParameterError(f"setting {name!r}: its name must look like num.network.threads.")
+        if owned.fullmatch(name):
+            raise ParameterError(f"the cluster sets {name} itself; leave it out of the settings.")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if not isinstance(value, str | int | float) or not text.isprintable():
+            raise refusal(f"setting {name}", value, "one line of text, a number, True or False")
+        checked[name] = text
+    return checked
+
+
+def node_settings(
+    placement: NodePlacement,
+    everyone: Sequence[NodePlacement],
+    data_folder: str,
+    security,
+    wanted: Mapping[str, str],
+) -> dict[str, str]:
+    """
+    The content of a node's server.properties.
+
+    Parameters
+    ----------
+    security : Security
+        Its `protocols` (of the listeners CLIENT, BROKER and CONTROLLER) and `broker_settings(host)`.
+    wanted : mapping of str to str
+        Checked settings; they go over `defaults`.
+    """
+    address = placement.host.address
+    listeners = []
+    if placement.is_broker:
+        listeners += [f"CLIENT://{address}:{CLIENT_PORT}", f"BROKER://{address}:{BROKER_PORT}"]
+    if placement.is_controller:
+        listeners.append(f"CONTROLLER://{address}:{CONTROLLER_PORT}")
+    voters = [
+        f"{other.node_id}@{other.host.address}:{CONTROLLER_PORT}" for other in everyone if other.is_controller
+    ]
+    own = {
+        "node.id": str(placement.node_id),
+        "process.roles": placement.roles,
+        "broker.rack": placement.host.region,
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": ",".join(voters),
+        "listeners": ",".join(listeners),
+        "listener.security.protocol.map": ",".join(
+            f"{listener}:{protocol}" for listener, protocol in security.protocols.items()
+        ),
+        "log.dirs": data_folder,
+    }
+    if placement.is_broker:
+        own["inter.broker.listener.name"] = "BROKER"
+    brokers = sum(other.is_broker for other in everyone)
+    return {**defaults(brokers), **wanted, **own, **security.broker_settings(placement.host)}
+
+
+def properties(settings: Mapping[str, str]) -> str:
+    r"""
+    The text of a properties file, as Java reads it.
+
+    >>> print(properties({"log.dirs": "/a b", "message": "50 % = ü\\"}), end="")
+    log.dirs=/a b
+    message=50 % = \u00fc\\
+    """
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def _escaped(value):
+    text = value.replace("\\", "\\\\").replace("\n", "\\n")
+    units = text.encode("utf-16-be")
+    codes = [units[at] << 8 | units[at + 1] for at in range(0, len(units), 2)]
+    escaped = "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped

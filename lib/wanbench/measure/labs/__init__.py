@@ -1,0 +1,146 @@
+"""
+Labs: sets of hosts on which commands run.
+
+Nothing outside this folder knows which kind of lab it is on. A new kind subclasses `base.Lab` and has a line in `LABS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+from wanbench.checks import check_columns, check_number
+from wanbench.errors import ParameterError
+from wanbench.measure.links import PATH_INFLATION, LinkSettings
+from wanbench.regions import distance_km, light_rtt_ms
+
+from .aws import AwsLab
+from .azure import AzureLab
+from .base import Lab
+from .gcp import GcpLab
+from .local import LocalLab
+from .rented import RentedLab, SeveralClouds, on_one_cloud
+from .ssh import SshLab
+
+__all__ = [
+    "CLOUDS",
+    "LABS",
+    "MIN_RTT_MS",
+    "AwsLab",
+    "AzureLab",
+    "GcpLab",
+    "LocalLab",
+    "SshLab",
+    "geodesic_links",
+    "matrix_links",
+]
+
+CLOUDS: dict[str, type[RentedLab]] = {"aws": AwsLab, "gcp": GcpLab, "azure": AzureLab}
+LABS: dict[str, Callable[..., Lab]] = {
+    "local": LocalLab,
+    "ssh": SshLab,
+    **{name: partial(on_one_cloud, cloud) for name, cloud in CLOUDS.items()},
+    **{
+        "+".join(names): partial(SeveralClouds, {name: CLOUDS[name] for name in names})
+        for names in (*combinations(sorted(CLOUDS), 2), sorted(CLOUDS))
+    },
+}
+"""
+Every kind of lab by name ("aws+azure": hosts on both); each is made of regions and links, with `hosts_per_region`,
+`sysctls` and `seed`, and options of its own.
+"""
+
+MIN_RTT_MS = 0.5
+"""No pair of regions gets less: two data centres of one city are not on one switch."""
+
+
+def geodesic_links(
+    regions: Sequence[str],
+    *,
+    path_inflation: float = PATH_INFLATION,
+    extra_ms: float = 0.0,
+    jitter_ms: float = 0.0,
+    **settings: Any,
+) -> dict[tuple[str, str], LinkSettings]:
+    """
+    Links between all regions whose delay follows from the distance.
+
+    The round trip is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
+    `path_inflation`, plus `extra_ms`, and at least 0.5 ms; each direction takes half of it.
+
+    Parameters
+    ----------
+    regions : sequence of str
+        Names of the catalogue.
+    path_inflation : float
+        How much longer the path is than the geodesic, at least 1: no cable is shorter.
+    extra_ms : float
+        Round-trip time that every pair has on top, for equipment.
+    jitter_ms : float
+        Jitter of each direction; at most half of its delay.
+    **settings
+        The other fields of `LinkSettings`: `rate_bps`, `queue_bytes`, `loss`, `jitter_correlation_s`.
+
+    Returns
+    -------
+    dict
+        All ordered pairs of different regions to their `LinkSettings`.
+    """
+    check_number("path_inflation", path_inflation, 1)
+    check_number("extra_ms", extra_ms, 0)
+    rtt_ms = {
+        pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation + extra_ms
+        for pair in combinations(regions, 2)
+    }
+    return matrix_links(rtt_ms, jitter_ms=jitter_ms, **settings)
+
+
+def matrix_links(
+    rtt_ms, *, jitter_ms: float = 0.0, min_rtt_ms: float = MIN_RTT_MS, **settings: Any
+) -> dict[tuple[str, str], LinkSettings]:
+    """
+    Links whose delay follows from round-trip times that the user supplies.
+
+    Parameters
+    ----------
+    rtt_ms : mapping of (from, to) to float, or DataFrame
+        Round-trip times; a table has the columns from_region, to_region and rtt_ms. A pair given in one
+        direction only holds for both; each direction takes half of its own value.
+    jitter_ms : float
+        Jitter of each direction; at most half of its delay.
+    min_rtt_ms : float
+        Smaller values, such as 0, are raised to this.
+    **settings
+        The other fields of `LinkSettings`.
+
+    Returns
+    -------
+    dict
+        Ordered pairs to their `LinkSettings`.
+
+    Examples
+    --------
+    >>> links = matrix_links({("a", "b"): 40.0}, rate_bps=1e8)
+    >>> links["b", "a"].delay_ms
+    20.0
+    """
+    if not isinstance(rtt_ms, Mapping):
+        check_columns("rtt_ms", rtt_ms, ("from_region", "to_region", "rtt_ms"))
+        columns = (list(rtt_ms[name]) for name in ("from_region", "to_region", "rtt_ms"))
+        table = {}
+        for source, target, value in zip(*columns, strict=True):
+            if (source, target) in table:
+                raise ParameterError(f"table rtt_ms has the pair {source}, {target} twice.")
+            table[source, target] = value
+        rtt_ms = table
+    links = {}
+    both_ways = {**rtt_ms, **{pair[::-1]: rtt for pair, rtt in rtt_ms.items() if pair[::-1] not in rtt_ms}}
+    for (source, target), value in both_ways.items():
+        if source == target:
+            raise ParameterError(f"{source} is paired with itself.")
+        check_number(f"rtt_ms of {source} to {target}", value, 0)
+        delay_ms = max(float(value), min_rtt_ms) / 2
+        links[source, target] = LinkSettings(delay_ms, jitter_ms=min(jitter_ms, delay_ms / 2), **settings)
+    return links

@@ -1,0 +1,291 @@
+"""What CloudWatch says of MSK brokers, instances, VPN tunnels and Direct Connect over a session: kept as raw files."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+
+from wanbench.checks import (
+    check_choice,
+    check_name,
+    check_number,
+    refusal,
+)
+from wanbench.runs import RawFile, write_raw
+from wanbench.runs.journal import now_utc
+
+from .clients import Aws, AwsError, without_identities
+
+MOST_QUERIES = 500
+"""Maximum number of queries of one request (CloudWatch's limit)."""
+POLL_S = 15.0
+THROTTLED = (
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "RequestLimitExceeded",
+    "InternalServiceFault",
+)
+"""Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """
+    A kind of resource: its namespace and dimension, its metrics (name, statistic, unit), and how often they come.
+
+    An interval is what AWS publishes at no extra cost: of instances with detailed monitoring it may be 60 s.
+    """
+
+    namespace: str
+    dimension: str
+    period_s: int
+    metrics: tuple[tuple[str, str, str], ...]
+
+
+KINDS = {
+    "msk": Kind(
+        "AWS/Kafka",
+        "Cluster Name",
+        60,
+        (
+            ("BytesInPerSec", "Average", "bytes/s"),
+            ("BytesOutPerSec", "Average", "bytes/s"),
+            ("MessagesInPerSec", "Average", "1/s"),
+            ("NetworkRxPackets", "Average", "packets"),
+            ("NetworkTxPackets", "Average", "packets"),
+            ("CpuUser", "Average", "%"),
+            ("CpuSystem", "Average", "%"),
+        ),
+    ),
+    "instance": Kind(
+        "AWS/EC2",
+        "InstanceId",
+        300,
+        (
+            ("CPUUtilization", "Average", "%"),
+            ("NetworkIn", "Sum", "bytes"),
+            ("NetworkOut", "Sum", "bytes"),
+            ("NetworkPacketsIn", "Sum", "packets"),
+            ("NetworkPacketsOut", "Sum", "packets"),
+        ),
+    ),
+    "vpn": Kind(
+        "AWS/VPN",
+        "VpnId",
+        300,
+        (("TunnelDataIn", "Sum", "bytes"), ("TunnelDataOut", "Sum", "bytes"), ("TunnelState", "Minimum", "")),
+    ),
+    "direct-connect": Kind(
+        "AWS/DX",
+        "ConnectionId",
+        300,
+        (
+            ("ConnectionBpsIngress", "Average", "bit/s"),
+            ("ConnectionBpsEgress", "Average", "bit/s"),
+            ("ConnectionState", "Minimum", ""),
+        ),
+    ),
+}
+_ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+")
+_ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)|^arn:")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """
+    A resource whose metrics are fetched.
+
+    Parameters
+    ----------
+    kind : str
+        "msk", "instance", "vpn" or "direct-connect".
+    region : str
+        AWS's own name.
+    id : str
+        The cluster's name; or the id of the instance, VPN connection or Direct Connect connection; or the outside
+        address of a VPN's tunnel. Never an ARN, which holds the account. It is not written down.
+    name : str
+        Its name in files and tables.
+    brokers : int
+        Number of brokers of an MSK cluster.
+    period_s : int, optional
+        Period of the data points, a multiple of 60. Default: the period that AWS publishes without extra cost.
+    """
+
+    kind: str
+    region: str
+    id: str
+    name: str
+    brokers: int = 0
+    period_s: int | None = None
+
+    def __post_init__(self):
+        check_choice("kind", self.kind, KINDS)
+        for field in ("region", "id", "name"):
+            if _ACCOUNT.search(check_name(field, getattr(self, field))):
+                raise refusal(
+                    field, "(left out)", "a name or id; an ARN and an account id are never written down"
+                )
+        check_number("period_s", self.period_s, 60, 3600, whole=True, optional=True)
+        if (self.period_s or 60) % 60:
+            raise refusal("period_s", self.period_s, "a multiple of 60")
+        check_number("brokers", self.brokers, int(self.kind == "msk"), 100 * (self.kind == "msk"), whole=True)
+
+    def series(self) -> list[dict]:
+        """The series that are asked for: metric, statistic, unit, period_s, node_id and dimensions."""
+        kind = KINDS[self.kind]
+        name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else kind.dimension
+        nodes = range(1, self.brokers + 1) if self.kind == "msk" else (None,)
+        of_node = {node: {name: self.id} | ({"Broker ID": str(node)} if node else {}) for node in nodes}
+        period_s = self.period_s or kind.period_s
+        return [
+            {
+                "metric": metric,
+                "statistic": statistic,
+                "unit": unit,
+                "period_s": period_s,
+                "node_id": node,
+                "namespace": kind.namespace,
+                "dimensions": dimensions,
+            }
+            for node, dimensions in of_node.items()
+            for metric, statistic, unit in kind.metrics
+        ]
+
+
+class CloudWatch:
+    """
+    Fetches the metrics of resources once a lab has measured: give it to `campaign.carry_out` as `watched=[...]`.
+
+    Data points come late. So it asks again until those of the last period are there, for `patience_s` at most or until
+    somebody interrupts, and says how many are missing then. A refusal is written into the resource's file instead of
+    data, and ends nothing.
+
+    Parameters
+    ----------
+    resources : sequence of Watched
+    patience_s : float
+        Maximum wait for data points that come late; rented hosts are paid for meanwhile.
+    """
+
+    def __init__(self, resources: Sequence[Watched], *, patience_s: float = 180.0, aws: Aws | None = None):
+        if not resources or not all(isinstance(each, Watched) for each in resources):
+            raise refusal("resources", resources, "one or more of labs.aws.cloudwatch.Watched")
+        self.resources, self._aws = tuple(resources), aws or Aws()
+        self.patience_s = check_number("patience_s", patience_s, 0, 3600)
+
+    def keep(
+        self, folder: Path, stem: str, opened_at_utc: str, leaving: Event | None = None
+    ) -> list[RawFile]:
+        """
+        Fetch everything since then: <run folder>/cloudwatch/<stem>-<number>.cloudwatch.json of each resource.
+
+        Once `leaving` is set, each resource is asked once more at most, and nothing is waited for.
+        """
+        leaving = leaving or Event()
+        ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+        start, end = map(datetime.fromisoformat, ends.values())
+        deadline = time.monotonic() + self.patience_s
+        if not leaving.is_set():
+            seconds = f"{self.patience_s:g} s at most; Ctrl-C does not wait for the rest"
+            print(f"wanbench: CloudWatch is asked, for {seconds}.", file=sys.stderr)
+        told = [self._of(each, start, end, deadline, leaving) for each in self.resources]
+        for each in told:
+            missing = sum(series["missing"] for series in each["series"])
+            if missing or each["error"]:
+                why = f": {each['error']}" if each["error"] else ""
+                print(
+                    f"wanbench: CloudWatch lacks {missing} data points of {each['name']}{why}",
+                    file=sys.stderr,
+                )
+        return [
+            write_raw(
+                folder,
+                "cloudwatch",
+                f"{stem}-{n}.cloudwatch.json",
+                json.dumps(each, indent=1).encode() + b"\n",
+                **ends,
+            )
+            for n, each in enumerate(told, 1)
+        ]
+
+    def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict:
+        """What a resource's file entry holds: no id, no dimension."""
+        series, error = watched.series(), None
+        period_s = series[0]["period_s"]
+        first = math.floor(start.timestamp() / period_s) * period_s
+        # A period that has not ended has no data point yet.
+        expected = [first + n * period_s for n in range(int((end.timestamp() - first) // period_s))]
+        while expected:
+            try:
+                points = self._points(watched.region, series, expected)
+                error = None
+            except AwsError as refused:
+                points, error = {}, str(refused)
+                if refused.code not in THROTTLED:
+                    break
+            if not error and all(expected[-1] in each for each in points.values()):
+                break
+            if time.monotonic() + POLL_S > deadline or leaving.wait(POLL_S):
+                break
+        else:
+            points = {}
+        written = []
+        for number, each in enumerate(series):
+            found = points.get(number, {}) if expected else {}
+            kept = {key: each[key] for key in ("metric", "statistic", "unit", "period_s", "node_id")}
+            kept |= {"missing": len(set(expected) - set(found)), "points": sorted(found.items())}
+            written.append(kept)
+        return {"name": watched.name, "kind": watched.kind, "error": error, "series": written}
+
+    def _points(self, region: str, series: list[Mapping], expected: list[int]) -> dict[int, dict[int, float]]:
+        """Value by the start of its period (Unix s), by the number of its series; from all pages."""
+        start, end = (datetime.fromtimestamp(each, UTC) for each in (expected[0], expected[-1]))
+        found: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
+        for begin in range(0, len(series), MOST_QUERIES):
+            queries = [
+                _query(number, series[number]) for number in found if begin <= number < begin + MOST_QUERIES
+            ]
+            pages = self._aws.pages(
+                "cloudwatch",
+                region,
+                "get_metric_data",
+                "MetricDataResults",
+                MetricDataQueries=queries,
+                StartTime=start,
+                EndTime=end + timedelta(seconds=series[0]["period_s"]),
+                ScanBy="TimestampAscending",
+            )
+            for each in pages:
+                if each.get("StatusCode") in ("InternalError", "Forbidden"):
+                    texts = [text.get("Value", "") for text in each.get("Messages", [])]
+                    told = without_identities("; ".join([each["StatusCode"], *texts]))
+                    code = (
+                        "InternalServiceFault"
+                        if each["StatusCode"] == "InternalError"
+                        else each["StatusCode"]
+                    )
+                    raise AwsError(f"cloudwatch get_metric_data in {region}: {told}", code)
+                times = (round(at.timestamp()) for at in each["Timestamps"])
+                found[int(each["Id"][1:])] |= dict(zip(times, each["Values"], strict=True))
+        return {
+            number: {at: value for at, value in of.items() if at in set(expected)}
+            for number, of in found.items()
+        }
+
+
+def _query(number: int, series: Mapping) -> dict:
+    dimensions = [{"Name": name, "Value": value} for name, value in series["dimensions"].items()]
+    metric = {"Namespace": series["namespace"], "MetricName": series["metric"], "Dimensions": dimensions}
+    stat = {"Metric": metric, "Period": series["period_s"], "Stat": series["statistic"]}
+    # Without a label CloudWatch makes one, which may hold an id.
+    return {"Id": f"q{number}", "Label": series["metric"], "MetricStat": stat, "ReturnData": True}

@@ -1,0 +1,218 @@
+"""A Kafka cluster of Amazon MSK for one measurement: agreed to, made with tags, always deleted, and swept up after."""
+
+from __future__ import annotations
+
+import getpass
+import ipaddress
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from datetime import UTC, datetime, timedelta
+
+from wanbench.checks import (
+    check_flag,
+    check_name,
+    check_number,
+    refusal,
+)
+from wanbench.errors import LabError
+from wanbench.measure.labs.rented.costs import HOURS_PER_MONTH, Costs
+from wanbench.measure.labs.rented.estate import (
+    SETTLE_S,
+    take_down,
+    tell,
+    uninterrupted,
+)
+from wanbench.measure.labs.rented.leases import Lease
+from wanbench.measure.labs.spending import agree
+
+from .clients import Aws, without_identities
+from .cloudwatch import Watched
+from .launch import allow, make_group, unless_there
+from .msk_estate import (
+    POLL_S,
+    PREFIX,
+    TIMEOUT_S,
+    MskEstate,
+    clusters,
+)
+from .preflight import default_subnets
+from .tags import Tags
+
+TLS_PORT = 9094
+VOLUME = "MSK volume"
+NOTES = (
+    "Hosts are MSK brokers, for the hours until they are deleted at the latest; clients' traffic comes on top.",
+    "If this process is killed, the cluster goes on until `wanbench sweep aws`.",
+)
+
+
+@dataclass(eq=False)
+class MskCluster:
+    """
+    A cluster in the default VPC of a region: made on entering, gone on leaving, whatever happened.
+
+    Clients speak TLS, and whoever is in `client_networks` may read and write: nobody is asked who they are. No public
+    address leads to the brokers: hosts must be in the VPC, or joined to it by a VPN or a private link.
+
+    Parameters
+    ----------
+    region : str
+        A region of the catalogue, such as "aws:eu-west-1".
+    client_networks : sequence of str
+        Private IPv4 networks of at most 65,536 addresses, in CIDR form.
+    brokers, volume_gb : int
+        Brokers are spread over three zones, or two where there are no more; each has a volume.
+    ttl_s : int
+        After this the cluster is deleted, in use or not; if the driver was killed, by `wanbench sweep aws`.
+    budget_usd, price_overrides, yes
+        As for `RentedLab`; the cost is that of `ttl_s`.
+
+    Attributes
+    ----------
+    external : dict
+        Once entered: the parameters of `wanbench.measure.kafka.ExternalCluster`, for `external` of `campaign.carry_out`.
+    settings : dict
+        Settings that a manifest may hold: no address, no ARN.
+
+    Raises
+    ------
+    ParameterError, BudgetError
+        If a parameter is not as described; on entering, if the cost is not agreed to.
+    LabError
+        On entering, if the cluster cannot be had. On leaving, if anything remains; it lists what.
+    """
+
+    region: str
+    _: KW_ONLY
+    client_networks: Sequence[str]
+    instance_type: str = "kafka.t3.small"
+    brokers: int = 3
+    volume_gb: int = 20
+    kafka_version: str = "3.9.x"
+    campaign: str = "by-hand"
+    ttl_s: int = 3 * 3600
+    budget_usd: float | None = None
+    price_overrides: Mapping[str, float] | None = None
+    yes: bool = False
+    aws: Aws | None = None
+
+    def __post_init__(self):
+        if not check_name("region", self.region).startswith("aws:"):
+            raise refusal("region", self.region, "a region of aws, such as 'aws:eu-west-1'")
+        self.client_networks = [_network(each) for each in self.client_networks or [""]]
+        for name in ("instance_type", "kafka_version", "campaign"):
+            check_name(name, getattr(self, name))
+        for name, low, high in (("brokers", 2, 30), ("volume_gb", 1, 16_384), ("ttl_s", 3600, 86_400)):
+            check_number(name, getattr(self, name), low, high, whole=True)
+        check_number("budget_usd", self.budget_usd, 0, optional=True)
+        check_flag("yes", self.yes)
+        self._costs = Costs(
+            [self.region],
+            instance_type=self.instance_type,
+            hosts_per_region=self.brokers,
+            overrides=self.price_overrides or {},
+            per_host_hour={VOLUME: self.volume_gb / HOURS_PER_MONTH},
+        )
+        kept = ("region", "instance_type", "brokers", "volume_gb", "kafka_version")
+        self.settings = {"kind": "msk"} | {name: getattr(self, name) for name in kept}
+        self._code, self._aws = self.region.removeprefix("aws:"), self.aws or Aws()
+        self._lease, self.name, self.external = None, "", {}
+
+    def watched(self, name: str = "msk") -> Watched:
+        """The brokers' metrics, for `labs.aws.cloudwatch.CloudWatch`."""
+        return Watched("msk", self._code, self.name, name, brokers=self.brokers)
+
+    def __enter__(self) -> MskCluster:
+        if self._lease is not None:
+            raise LabError("the MSK cluster is there already.")
+        subnets = self._subnets()
+        agree(self._costs.of({}, self.ttl_s), budget_usd=self.budget_usd, yes=self.yes, notes=NOTES)
+        self._lease = Lease(MskEstate.cloud, self._aws.account())
+        self._expiry = threading.Timer(self.ttl_s, self._take_down, [self._lease.run])
+        self._expiry.daemon = True
+        try:
+            self._expiry.start()
+            self._make(self._lease.run, subnets)
+            arn = self._arn_once_active()
+            brokers = self._aws.call("kafka", self._code, "get_bootstrap_brokers", ClusterArn=arn)
+            self.external = {"bootstrap": brokers["BootstrapBrokerStringTls"], "protocol": "SSL"}
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def __exit__(self, *exception) -> None:
+        lease, self._lease, self.external = self._lease, None, {}
+        if lease is None:
+            return
+        self._expiry.cancel()
+        if left := uninterrupted(lambda: lease.end(self._take_down), MskEstate.title):
+            raise LabError(f"REMAINS on AWS: {'; '.join(left)}. `wanbench sweep aws` tries again.")
+
+    def _make(self, run: str, subnets: list[dict]) -> None:
+        """Ask for the security group, open to clients, and for the cluster."""
+        self.name, expires_at = f"wanbench-{run}", datetime.now(UTC) + timedelta(seconds=self.ttl_s)
+        tags = Tags(run, self.campaign, getpass.getuser(), expires_at)
+        vpc, what = subnets[0]["VpcId"], "Brokers of one wanbench run"
+        group = make_group(self._aws, self._code, f"{PREFIX}{run}", what, vpc, tags)
+        ranges = [{"CidrIp": network, "Description": "clients"} for network in self.client_networks]
+        rule = {"IpProtocol": "tcp", "FromPort": TLS_PORT, "ToPort": TLS_PORT, "IpRanges": ranges}
+        allow(self._aws, self._code, group, rule)
+        wish = {
+            "KafkaVersion": self.kafka_version,
+            "NumberOfBrokerNodes": self.brokers,
+            "BrokerNodeGroupInfo": {
+                "ClientSubnets": [each["SubnetId"] for each in subnets],
+                "SecurityGroups": [group],
+                "InstanceType": self.instance_type,
+                "StorageInfo": {"EbsStorageInfo": {"VolumeSize": self.volume_gb}},
+            },
+            "ClientAuthentication": {"Unauthenticated": {"Enabled": True}},
+            "EncryptionInfo": {"EncryptionInTransit": {"ClientBroker": "TLS", "InCluster": True}},
+        }
+        made = {"ClusterName": self.name, "Tags": tags.values(), "Provisioned": wish}
+        # The name is this run's own: where it is there already, the answer to the first request was lost.
+        there = "ConflictException"
+        unless_there(there, lambda: self._aws.call("kafka", self._code, "create_cluster_v2", **made))
+
+    def _arn_once_active(self) -> str:
+        """The cluster's ARN, which no one else is told, as it holds the account."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            found = clusters(self._aws, self._code, self.name)
+            state = found[0]["State"] if found else "not listed yet"
+            if state == "ACTIVE":
+                return found[0]["ClusterArn"]
+            if state in ("FAILED", "DELETING") or time.monotonic() > deadline:
+                told = found[0].get("StateInfo", {}).get("Message", "") if found else ""
+                why = without_identities(told) or f"no reason is given; the limit is {TIMEOUT_S:g} s"
+                raise LabError(f"The MSK cluster in {self.region} is {state}: {why}")
+            time.sleep(POLL_S)
+
+    def _take_down(self, run: str) -> list[str]:
+        """At the end of the block, or of `ttl_s`; what remains."""
+        tell("wanbench: the MSK cluster is being deleted; this takes up to half an hour.")
+        return take_down(MskEstate(self._aws), [self._code], lambda each: True, run=run, settle_s=SETTLE_S)
+
+    def _subnets(self) -> list[dict]:
+        """Default subnets of up to three zones; LabError if there are none, or brokers cannot be spread evenly."""
+        by_zone = {each["AvailabilityZone"]: each for each in default_subnets(self._aws, self._code)}
+        chosen = [by_zone[zone] for zone in sorted(by_zone)[:3]]
+        if len(chosen) < 2 or self.brokers % len(chosen):
+            zones = f"{len(chosen)} zones with default subnets in {self.region}"
+            allowed = "at least two zones, and a multiple of them. Nothing was made."
+            raise LabError(f"{self.brokers} brokers cannot be spread over {zones}; allowed: {allowed}")
+        return chosen
+
+
+def _network(text: str) -> str:
+    with suppress(ValueError):
+        network = ipaddress.IPv4Network(text)
+        if network.is_private and network.prefixlen >= 16:
+            return str(network)
+    allowed = "private IPv4 networks of at most 65,536 addresses, such as 172.31.0.0/16"
+    raise refusal("client_networks", text, allowed)

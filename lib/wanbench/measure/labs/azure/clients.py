@@ -1,0 +1,196 @@
+"""
+Calls of Azure's Resource Manager: every call of this package goes through `Azure.call` or `Azure.pages`,
+named by literals, so that the permissions in docs/clouds/azure.md can be checked against them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from importlib import import_module
+from typing import Any
+
+from wanbench.errors import LabError
+from wanbench.measure.labs.rented.extras import how_to_install
+from wanbench.measure.labs.rented.extras import installed as is_there
+
+RETRIES = 5
+"""Retries of a request that meets a limit of requests, a server's error or a broken connection."""
+PAUSE_S = 1.0
+"""First pause between attempts; it doubles with each. Azure may ask for another one (Retry-After)."""
+TIMEOUT_S = 30.0
+"""Timeout of a request: a silent service must not keep other resources from being taken down."""
+POLL_S = 3.0
+OPERATION_S = 900.0
+"""Timeout of a long-running operation."""
+BUSY = ("AnotherOperationInProgress", "ReferencedResourceNotProvisioned", "RetryableError")
+"""Errors after which the same request may succeed a little later."""
+ENDPOINT = "https://management.azure.com"
+VARIABLE = "AZURE_SUBSCRIPTION_ID"
+PACKAGES = "azure-mgmt-compute (and azure-identity, azure-mgmt-network, azure-mgmt-resource)"
+EXTRA = how_to_install("Azure", PACKAGES, "azure")
+_ROOMS = {
+    "compute": ("azure.mgmt.compute", "ComputeManagementClient"),
+    "network": ("azure.mgmt.network", "NetworkManagementClient"),
+    "resource": ("azure.mgmt.resource.resources", "ResourceManagementClient"),
+}
+_PRIVATE = (
+    (re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"), "(id)"),
+    (re.compile(r"(?i)(subscriptions|tenants)/[^/\s'\"]+"), r"\1/(id)"),
+    (re.compile(r"[^\s@'\"<>:]+@[^\s@'\"<>]+"), "(account)"),
+)
+
+
+class AzureError(LabError):
+    """
+    Azure refuses a call or does not answer.
+
+    `code` is Azure's own, such as "SkuNotAvailable"; empty where no answer came. `status` is that of HTTP, or None. The
+    message holds no subscription, no tenant and no account.
+    """
+
+    def __init__(self, message: str, code: str = "", status: int | None = None):
+        super().__init__(message)
+        self.code, self.status = code, status
+
+
+class Azure:
+    """
+    Clients of one subscription, made when first needed. Safe to use from several threads.
+
+    Credentials are found as azure-identity finds them (environment, managed identity, `az login`), the subscription is
+    the environment's AZURE_SUBSCRIPTION_ID; wanbench keeps and prints neither.
+    `subscription`, `credential` and `endpoint` stand in place of what is found; `how` goes to the clients.
+    """
+
+    def __init__(
+        self,
+        *,
+        subscription: str | None = None,
+        credential: Any = None,
+        endpoint: str | None = None,
+        pause_s: float = PAUSE_S,
+        poll_s: float = POLL_S,
+        **how,
+    ):
+        if not installed():
+            raise LabError(EXTRA)
+        self.pause_s, self.poll_s = pause_s, poll_s
+        self._lock, self._clients = threading.Lock(), {}
+        self._subscription, self._credential, self._how = subscription, credential, how
+        self.endpoint = endpoint or ENDPOINT
+        if endpoint:
+            self._how["base_url"] = endpoint
+
+    @property
+    def subscription(self) -> str:
+        """Never shown, written or printed; LabError if none is known."""
+        found = self._subscription or os.environ.get(VARIABLE)
+        if not found:
+            raise LabError(
+                f"No subscription of Azure is known; set {VARIABLE}, for example to what "
+                "`az account show --query id --output tsv` says."
+            )
+        return found
+
+    def path(self, group: str, kind: str, name: str, *below: str) -> str:
+        """The id of a resource, which holds the subscription's; of a kind such as "Microsoft.Compute/disks"."""
+        parts = ("subscriptions", self.subscription, "resourceGroups", group, "providers", kind, name, *below)
+        return f"/{'/'.join(parts)}"
+
+    def call(self, service: str, kind: str, operation: str, /, *arguments, wait=True, **options) -> Any:
+        """
+        One call; the answer, or what a long-running operation (begin_...) has made once it is done.
+
+        `service` is one of compute, network and resource; without `wait` nobody waits for the operation. AzureError if
+        it fails, or is not done within `OPERATION_S`.
+        """
+
+        def ask(method):
+            if not operation.startswith("begin_"):
+                return method(*arguments, **options)
+            started = method(*arguments, **options, polling=wait, polling_interval=self.poll_s)
+            if not wait:
+                return None
+            started.wait(OPERATION_S)
+            if not started.done():
+                raise AzureError(f"{kind} {operation} is not done after {OPERATION_S:g} s.")
+            return started.result()
+
+        return self._told(service, kind, operation, ask)
+
+    def pages(self, service: str, kind: str, operation: str, /, *arguments, **options) -> list:
+        """What all pages of an answer have; AzureError if any is missing."""
+        return self._told(service, kind, operation, lambda method: list(method(*arguments, **options)))
+
+    def _told(self, service, kind, operation, ask):
+        from azure.core.exceptions import AzureError as Failure
+        from azure.core.exceptions import ClientAuthenticationError
+
+        method = getattr(getattr(self._client(service), kind), operation)
+        for attempt in range(RETRIES + 1):
+            try:
+                return ask(method)
+            except Failure as failure:
+                told, status = getattr(failure, "error", None), getattr(failure, "status_code", None)
+                code = getattr(told, "code", None) or ""
+                text = getattr(told, "message", None) or failure.message or type(failure).__name__
+                if isinstance(failure, ClientAuthenticationError) and status is None:
+                    text = "no credentials of Azure work; `az login` makes some."
+            if code not in BUSY or attempt == RETRIES:
+                break
+            time.sleep(self.pause_s * 2**attempt)
+        text = without_identities(text.replace(self.subscription, "(id)"))
+        told = f"{kind} {operation}: {code + ': ' if code else ''}{text}"
+        raise AzureError(told, code, status) from None  # not chained: the original names the subscription
+
+    def _client(self, service):
+        subscription = self.subscription
+        with self._lock:
+            if service not in self._clients:
+                if self._credential is None:
+                    # What it tried and why that failed names tenants, and goes to standard error unless silenced.
+                    logging.getLogger("azure.identity").setLevel(logging.CRITICAL)
+                    self._credential = import_module("azure.identity").DefaultAzureCredential()
+                room, kind = _ROOMS[service]
+                _complete_models(room)
+                self._clients[service] = getattr(import_module(room), kind)(
+                    self._credential,
+                    subscription,
+                    retry_total=RETRIES,
+                    retry_backoff_factor=self.pause_s,
+                    connection_timeout=TIMEOUT_S,
+                    read_timeout=TIMEOUT_S,
+                    **self._how,
+                )
+            return self._clients[service]
+
+
+def installed() -> bool:
+    """Whether the extra azure is installed."""
+    return all(is_there(room) for room in ("azure.identity", *(room for room, _ in _ROOMS.values())))
+
+
+def without_identities(text: str) -> str:
+    """
+    A message of Azure without subscriptions, tenants and accounts.
+
+    >>> without_identities("'eve@x.org' may not write '/subscriptions/ada-1/resourceGroups/g'")
+    "'(account)' may not write '/subscriptions/(id)/resourceGroups/g'"
+    """
+    for pattern, instead in _PRIVATE:
+        text = pattern.sub(instead, text)
+    return " ".join(text.split())[:500]
+
+
+def _complete_models(room: str) -> None:
+    """
+    Complete a package's models in one thread. Each does so when it is first used; of threads that use it at the same
+    time, some then got plain dicts in place of its fields.
+    """
+    for model in vars(import_module(f"{room}.models")).values():
+        if isinstance(model, type) and hasattr(model, "_calculated"):
+            model.__new__(model)

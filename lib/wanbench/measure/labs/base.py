@@ -1,0 +1,207 @@
+"""What every lab offers: hosts on which commands run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from wanbench.errors import CommandError
+from wanbench.runs import RawFile
+
+
+@dataclass(frozen=True)
+class Completed:
+    """
+    A command that has ended, with everything it printed.
+
+    `stdout` and `stderr` are bytes, as the tool wrote them. Times are UTC, ISO 8601 with microseconds.
+    """
+
+    command: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    started_at_utc: str
+    ended_at_utc: str
+
+
+class Process(ABC):
+    """A command that runs in the background on a host."""
+
+    command: tuple[str, ...]
+
+    @abstractmethod
+    def wait_for_output(self, text: str, timeout_s: float) -> None:
+        """Return once `text` has been printed on stdout; CommandError (with its last output) if it never is."""
+
+    @abstractmethod
+    def wait(self, timeout_s: float) -> Completed:
+        """Wait for the end; CommandError after `timeout_s`."""
+
+    def so_far(self) -> Completed | None:
+        """What it has printed so far, as `completed` of a CommandError."""
+        try:
+            return self.wait(0)
+        except CommandError as error:
+            return error.completed
+
+    @abstractmethod
+    def stop(self) -> Completed:
+        """Ask the command to end, kill it after two seconds; returns what it printed. Safe to call twice."""
+
+    @abstractmethod
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+
+    @abstractmethod
+    def printed(self, start: int = 0) -> bytes:
+        """What it has printed on stdout so far, from this byte on."""
+
+
+class Host(ABC):
+    """
+    One machine of a lab. Commands are lists of arguments, never shell strings.
+
+    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`,
+    `set_link(a, b, ...)`); None where the network is real. `paths` selects the path in use (`use(name)`),
+    where a lab has several between the same hosts; None elsewhere. `cluster` is the Kafka cluster that the
+    lab holds; None where there is none. `clusters` are those that run elsewhere and can be reached, by name.
+    `python` is the host's Python, if known.
+    """
+
+    name: str
+    region: str
+    address: str
+    links = None
+    paths = None
+    cluster = None
+    python: str | None = None
+    clusters: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    @abstractmethod
+    def scratch(self) -> str:
+        """
+        A folder on the host, of mode 0700, for files that the lab's commands need. It is deleted with the
+        lab, even after a failure.
+        """
+
+    @abstractmethod
+    def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
+        """
+        Run a command to its end.
+
+        Parameters
+        ----------
+        command : sequence of str
+            Program and arguments.
+        timeout_s : float
+            After this the command is killed and CommandError raised.
+        ok : sequence of int, or None
+            Exit statuses that are results; any other raises CommandError. None allows all.
+        """
+
+    @abstractmethod
+    def start(self, command: Sequence[str]) -> Process:
+        """Start a command in the background. It ends with the lab at the latest."""
+
+    @abstractmethod
+    def put(self, source: Path, target: str) -> None:
+        """Copy a local file to `target` on the host."""
+
+    @abstractmethod
+    def get(self, source: str, target: Path) -> None:
+        """Copy the host's file `source` to a local path."""
+
+
+class Lab(ABC):
+    """
+    A context manager that yields hosts, and takes everything down again whatever happened.
+
+    Attributes
+    ----------
+    kind : str
+        Its name in manifests: that of `labs.LABS`.
+    hosts : dict
+        Region to the hosts in it, in order; filled once the lab is open.
+    links : mapping
+        (from, to) to the settings requested of that direction; empty where the network is real.
+    sysctls : mapping
+        Kernel settings asked for on every host.
+    cluster_settings : mapping or None
+        What was asked of the Kafka cluster that the lab holds; None where there is none.
+    settings : mapping
+        What else a run depends on, in JSON types, such as the type of rented hosts: a run is resumed only with the
+        same.
+    path_names : tuple of str
+        Paths between the same hosts that trials can choose from; empty where there is one only.
+    """
+
+    kind: str
+    hosts: dict[str, list[Host]]
+    links: Mapping[tuple[str, str], Any] = MappingProxyType({})
+    sysctls: Mapping[str, str] = MappingProxyType({})
+    cluster_settings: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
+    path_names: tuple[str, ...] = ()
+
+    @abstractmethod
+    def __enter__(self) -> Lab: ...
+
+    @abstractmethod
+    def __exit__(self, *exception) -> None: ...
+
+    @abstractmethod
+    def describe(self) -> dict:
+        """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
+
+    def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
+        """
+        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and
+        raise LabError without it. Nothing to do where a lab costs nothing.
+
+        `folder` is the run folder, in which earlier sessions recorded their costs (see `keep`); None: no
+        run yet.
+        """
+
+    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
+        """Called before each round; raises LabError where the round would exceed a budget. What is done is kept."""
+
+    def counters(self) -> list[dict] | None:
+        """What every link carried since the lab opened; None on a real network, where this is not counted."""
+        return None
+
+    def devices(self) -> list[dict] | None:
+        """What the kernel dropped outside the links; None where this is not counted."""
+        return None
+
+    def socket_buffer_limits(self) -> dict[str, int] | None:
+        """
+        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl
+        (net.core.rmem_max, net.core.wmem_max); None where this is not known before the lab is open.
+        """
+        return None
+
+    def keep(self, folder: Path, stem: str) -> list[RawFile]:
+        """Files about the lab itself, such as logs of its servers, written into a run folder under `stem`."""
+        return []
+
+    def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Only those files of `keep` that record costs, also for a lab that is closed or failed to open. Empty
+        if nothing was paid for.
+        """
+        return []
+
+    def host(self, region: str, number: int = 0) -> Host:
+        """The region's host of that number; KeyError names the regions there are."""
+        try:
+            return self.hosts[region][number]
+        except (KeyError, IndexError):
+            raise KeyError(
+                f"no host {number} in {region!r}; the lab has {', '.join(sorted(self.hosts))}"
+            ) from None

@@ -1,0 +1,254 @@
+"""Commands of a lab that run as processes of this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from wanbench.errors import CommandError, LabError, ParameterError
+
+from .base import Completed, Process
+
+GRACE_S = 2.0
+"""Time that a command has to end after it was asked to."""
+OUTPUT_BYTES = 256 * 2**20
+"""A command that prints more on stdout or stderr is killed; the largest raw file of all pages has 5 MB."""
+_CHECK_S = 0.25
+"""Interval of looking at how much a command printed."""
+_EX_IOERR = 74
+"""The status of a command whose output could not be written (sysexits.h)."""
+
+
+class EnteredProcess(Process):
+    """
+    A command that another program, such as unshare, runs for us as its only child.
+
+    What it prints goes to files that have no name, so it never waits for a reader and leaves nothing behind.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The command itself, as it is shown and recorded.
+    entering : sequence of str
+        The arguments that stand before it. They must make the command a session leader.
+
+    Raises
+    ------
+    ParameterError
+        Unless the command is a sequence of at least one word.
+    LabError
+        If the program in front cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], entering: Sequence[str]):
+        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
+            raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
+        self.command = tuple(command)
+        self._lock, self._completed = threading.Lock(), None
+        self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self._started_at_utc = _now()
+        try:
+            self._front = subprocess.Popen(
+                [*entering, *self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=self._stdout,
+                stderr=self._stderr,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise LabError(f"{entering[0]} cannot be started: {error}") from None
+
+    def is_running(self) -> bool:
+        return not self._has_ended(0)
+
+    def printed(self, start: int = 0) -> bytes:
+        parts = []
+        while more := self._read_at(start):
+            start += len(more)
+            parts.append(more)
+        return b"".join(parts)
+
+    def wait_for_output(self, text: str, timeout_s: float) -> None:
+        wanted, seen, position = text.encode(), b"", 0
+        deadline, pause_s = time.monotonic() + timeout_s, 0.001
+        while True:
+            ended = self._has_ended(0)
+            while more := self._read_at(position):
+                position += len(more)
+                seen = seen[-len(wanted) :] + more
+                if wanted in seen:
+                    return
+            if ended:
+                raise self._error(f"ended with status {self._front.returncode} before it printed {text!r}")
+            if time.monotonic() > deadline:
+                raise self._error(f"did not print {text!r} within {timeout_s:g} s")
+            time.sleep(pause_s)
+            pause_s = min(0.02, pause_s * 1.5)
+
+    def wait(self, timeout_s: float) -> Completed:
+        if not self._has_ended(timeout_s):
+            raise self._error(f"did not end within {timeout_s:g} s")
+        return self._complete()
+
+    def stop(self) -> Completed:
+        self.ask_to_end()
+        return self.end_by(time.monotonic() + GRACE_S)
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM to the command and what it started, if it still runs; wake it if it is frozen."""
+        deadline = time.monotonic() + GRACE_S
+        # A command so young that the program in front has not started it yet cannot be asked.
+        while not self._has_ended(0) and not self._signal(signal.SIGTERM) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self._signal(signal.SIGCONT)
+
+    def end_by(self, deadline: float) -> Completed:
+        """Wait for the end until a time of the monotonic clock, then kill."""
+        if not self._has_ended(max(0.0, deadline - time.monotonic())):
+            return self.kill()
+        return self._complete()
+
+    def kill(self) -> Completed:
+        """End the command and everything in its session's group, now."""
+        if not self._has_ended(0):
+            self._signal(signal.SIGKILL)
+            self._front.kill()
+            self._front.wait()
+        return self._complete()
+
+    def _signal(self, number):
+        """Signal the command's group; False if the program in front has no child (yet)."""
+        front = self._front.pid
+        try:
+            children = Path(f"/proc/{front}/task/{front}/children").read_text().split()
+        except OSError:
+            return False
+        for child in map(int, children):
+            for send in (os.killpg, os.kill):
+                try:
+                    send(child, number)
+                    break
+                except ProcessLookupError:
+                    continue
+        return bool(children)
+
+    def _has_ended(self, timeout_s):
+        deadline = time.monotonic() + timeout_s
+        while self._front.poll() is None:
+            if self._prints_too_much():
+                self._signal(signal.SIGKILL)
+                self._front.kill()
+                return self._front.wait() is not None
+            if (left_s := deadline - time.monotonic()) <= 0:
+                return False
+            self._await_end(min(left_s, _CHECK_S))
+        return True
+
+    def _await_end(self, timeout_s):
+        try:
+            watched = os.pidfd_open(self._front.pid)
+        except ProcessLookupError:
+            self._front.wait()
+            return
+        try:
+            poll = select.poll()
+            poll.register(watched, select.POLLIN)
+            poll.poll(timeout_s * 1000)
+        finally:
+            os.close(watched)
+
+    def _prints_too_much(self):
+        with self._lock:
+            return self._completed is None and any(
+                os.fstat(file.fileno()).st_size > OUTPUT_BYTES for file in (self._stdout, self._stderr)
+            )
+
+    def _read_at(self, position):
+        with self._lock:
+            if self._completed is not None:
+                return self._completed.stdout[position:]
+            return os.pread(self._stdout.fileno(), 1 << 16, position)
+
+    def _complete(self):
+        with self._lock:
+            if self._completed is None:
+                sizes = [os.fstat(file.fileno()).st_size for file in (self._stdout, self._stderr)]
+                self._completed = judged(self._so_far(), sizes, _is_full(self._stdout))
+                self._stdout.close()
+                self._stderr.close()
+            return self._completed
+
+    def _so_far(self):
+        returncode = self._front.returncode
+        return Completed(
+            self.command,
+            -signal.SIGKILL if returncode is None else returncode,
+            _content(self._stdout),
+            _content(self._stderr),
+            self._started_at_utc,
+            _now(),
+        )
+
+    def _error(self, what):
+        with self._lock:
+            return command_error(self._completed or self._so_far(), what)
+
+
+def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> Completed:
+    """Wait for a command to end and return its output; kill it on timeout. See `Host.run`."""
+    try:
+        completed = process.wait(timeout_s)
+    except BaseException:
+        process.kill()
+        raise
+    if ok is not None and completed.returncode not in ok:
+        raise command_error(completed, f"ended with status {completed.returncode}")
+    return completed
+
+
+def command_error(completed: Completed, what: str) -> CommandError:
+    """A CommandError about a completed command; its message ends with the command's last output."""
+    output = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
+    error = CommandError(
+        f"{' '.join(completed.command)} {what}" + (f"; its last output: {output}" if output else ".")
+    )
+    error.completed = completed
+    return error
+
+
+def judged(completed: Completed, sizes: Sequence[int], disk_is_full: bool) -> Completed:
+    """The command as one that failed, with a line of ours on stderr, if what it printed is not whole."""
+    if max(sizes) > OUTPUT_BYTES:
+        fault = f"killed, as it printed more than {OUTPUT_BYTES >> 20} MiB"
+    elif disk_is_full:
+        fault = f"{os.strerror(errno.ENOSPC)} where its output is kept; some of it may be missing"
+    else:
+        return completed
+    status = completed.returncode if completed.returncode < 0 else _EX_IOERR
+    stderr = completed.stderr + f"\nwanbench: {fault}\n".encode()
+    return dataclasses.replace(completed, returncode=status, stderr=stderr)
+
+
+def _is_full(file):
+    """Whether the disk of a file has less than 64 KiB left; root may use what is reserved for it."""
+    disk = os.fstatvfs(file.fileno())
+    free = disk.f_bavail if os.geteuid() else disk.f_bfree
+    return disk.f_blocks > 0 and free * disk.f_frsize < 2**16
+
+
+def _content(file):
+    return os.pread(file.fileno(), min(os.fstat(file.fileno()).st_size, OUTPUT_BYTES), 0)
+
+
+def _now():
+    return datetime.now(UTC).isoformat(timespec="microseconds")

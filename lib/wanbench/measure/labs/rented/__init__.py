@@ -1,0 +1,28 @@
+"""What labs of rented hosts share, whichever cloud they are on: agreed to, launched, measured on, always taken down."""
+
+from .estate import (
+    Estate,
+    Resource,
+    everywhere,
+    take_down,
+)
+from .hosts import Instance, Order, Wanted
+from .lab import RentedLab
+from .several import SeveralClouds, on_one_cloud
+from .sweep import sweep
+from .tags import Tags
+
+__all__ = [
+    "Estate",
+    "Instance",
+    "Order",
+    "RentedLab",
+    "Resource",
+    "SeveralClouds",
+    "Tags",
+    "Wanted",
+    "everywhere",
+    "on_one_cloud",
+    "sweep",
+    "take_down",
+]

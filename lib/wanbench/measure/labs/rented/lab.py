@@ -1,0 +1,343 @@
+"""The lab of hosts that a cloud rents out."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+
+from wanbench.checks import (
+    check_flag,
+    check_name,
+    check_number,
+    refusal,
+)
+from wanbench.errors import ParameterError
+from wanbench.measure.labs.base import Host
+from wanbench.measure.labs.spending import Estimate
+from wanbench.measure.labs.ssh import SshHost
+from wanbench.measure.plan.cost import SET_UP_S
+from wanbench.measure.plan.plan import Plan
+
+from .access import key_pair, operator
+from .cloud import Cloud
+from .costs import Meter
+from .estate import (
+    SETTLE_S,
+    everywhere,
+    take_down,
+    tell,
+)
+from .hosts import Instance, Order, Wanted
+from .leases import Lease
+from .own_address import own_public_address
+from .paths import PATHS
+from .ready import close, make_ready, not_launched
+from .tags import Tags
+from .tenancy import Tenancy
+
+MIN_TTL_S, MAX_TTL_S = 900, 86_400
+TTL_OVER_EXPECTED = 2.0
+"""Default lifetime of hosts over the time that the plan expects; half an hour is added, for a slow start."""
+
+
+class RentedLab(Cloud, Tenancy):
+    """
+    Hosts of one cloud: launched on entering, gone on leaving, whatever happened.
+
+    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. See `Cloud` for what a cloud
+    supplies.
+
+    Parameters
+    ----------
+    regions : sequence of str
+        Regions of the catalogue, all of the lab's cloud.
+    links : mapping
+        Not used: the network is real.
+    hosts_per_region : int
+    sysctls : mapping, optional
+        Set on every host.
+    seed : int
+        Not used.
+    instance_type : str
+    zones : {region: zone}, optional
+        Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
+    volume_gb : int, optional
+        A volume of this size on every host, mounted on /wanbench: for what commands write, such as brokers' logs.
+    operator_address : str, optional
+        The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
+        variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
+    owner : str, optional
+        Who can be asked about the hosts; a tag. By default the name of the user here.
+    ttl_s : int, optional
+        After this the hosts end themselves; by default it follows from the plan.
+    budget_usd : float, optional
+        Refuse or stop a run that would exceed it. It covers the time from opening to closing the lab, at the highest
+        prices.
+    price_overrides : {item: price}, optional
+        Prices that replace those of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
+    packages : sequence of str, optional
+        Packages to install on the hosts; by default those of the class.
+    subnets : {region: id}, optional
+        Subnets that exist, for all regions of the lab, which a VPN or a private link joins with those of the other
+        hosts. Hosts are then in these, and trials can choose between two paths: see `Paths`.
+    private_addresses : bool
+        Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
+    yes : bool
+        Agree to the cost.
+
+    Attributes
+    ----------
+    sends_to : str
+        Assumed destination of all bytes that hosts send, which are not counted by target: within the cloud.
+    is_charged : bool
+        Whether the bytes that a plan sends are among the costs of this lab, rather than of another lab combined with
+        it.
+    wanted : dict
+        Region (of the catalogue) to what is asked of it.
+    alongside : list of Wanted
+        What is asked of the other clouds' labs that are combined with it.
+    operator : str
+        The network, in CIDR form, that may log in.
+
+    Raises
+    ------
+    ParameterError
+        If one of these is not as described.
+    BudgetError, LabError
+        See `Tenancy`.
+    """
+
+    def __init__(
+        self,
+        regions: Sequence[str],
+        links: Mapping | None = None,
+        *,
+        hosts_per_region: int = 1,
+        sysctls: Mapping[str, str] | None = None,
+        seed: int = 0,
+        instance_type: str,
+        zones: Mapping[str, str] | None = None,
+        volume_gb: int | None = None,
+        operator_address: str | None = None,
+        owner: str | None = None,
+        ttl_s: int | None = None,
+        budget_usd: float | None = None,
+        price_overrides: Mapping[str, float] | None = None,
+        packages: Sequence[str] | None = None,
+        subnets: Mapping[str, str] | None = None,
+        private_addresses: bool = False,
+        yes: bool = False,
+        settle_s: float = SETTLE_S,
+        connect: Callable[..., Host] | None = None,
+    ):
+        if other := [name for name in regions if not name.startswith(f"{self.kind}:")]:
+            raise ParameterError(
+                f"A lab on {self.title} has no host in {', '.join(other)}; allowed: regions of {self.kind}."
+            )
+        zones, subnets = dict(zones or {}), dict(subnets or {})
+        if strange := set(zones) - set(regions):
+            raise refusal("zones", sorted(strange), f"zones of {', '.join(regions)}")
+        if subnets and (set(subnets) != set(regions) or not self.takes_subnets or private_addresses):
+            allowed = "one for each region, without private_addresses" if self.takes_subnets else "none here"
+            raise refusal(f"subnets of the lab on {self.title}", subnets, allowed)
+        self.path_names = PATHS if subnets else ()
+        count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
+        volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
+        self.instance_type = check_name("instance_type", instance_type)
+        self.wanted = {
+            name: Wanted(code, instance_type, count, zones.get(name), volume_gb, subnets.get(name))
+            for name in regions
+            for code in [name.removeprefix(f"{self.kind}:")]
+        }
+        self.sends_to = regions[0] if private_addresses and len(regions) == 1 else f"{self.kind}:"
+        self.sysctls = dict(sysctls or {})
+        self.operator = operator(operator_address)
+        self.owner = check_name("owner", owner or getpass.getuser())
+        self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
+        self.budget_usd = check_number("budget_usd", budget_usd, 0, optional=True)
+        self.price_overrides = dict(price_overrides or {})
+        if packages is not None:
+            self.packages = tuple(check_name("packages", name) for name in packages)
+        self.private_addresses = check_flag("private_addresses", private_addresses)
+        self.yes = check_flag("yes", yes)
+        self.settings = {
+            "instance_type": instance_type,
+            "zones": zones,
+            "volume_gb": volume_gb,
+            "private_addresses": private_addresses,
+        } | ({"subnets": subnets} if subnets else {})
+        self.is_charged, self.instances, self.alongside = True, {}, []
+        self.number_from(0)
+        self._settle_s, self._connect = settle_s, connect or SshHost
+        self._sites = self._lease = self._order = self._meter = None
+        self._leaving = Event()
+
+    def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
+        """See `Tenancy.estimate`."""
+        self._sites, notes = self.survey()
+        self._campaign = campaign
+        needed_s = 0.0 if plan is None else plan.expected_s() + SET_UP_S
+        if plan is not None and self.ttl_s is None:
+            self.ttl_s = int(min(max(TTL_OVER_EXPECTED * needed_s + 1800, MIN_TTL_S), MAX_TTL_S))
+        self.ttl_s = self.ttl_s or 3600
+        if needed_s > self.ttl_s:
+            allowed = f"at least the {needed_s:.0f} s that the plan takes, at most {MAX_TTL_S}"
+            raise refusal("ttl_s, after which hosts end themselves,", self.ttl_s, allowed)
+        one = next(iter(self.wanted.values()))
+        self._costs = self.costs(
+            regions=list(self.wanted),
+            instance_type=one.instance_type,
+            hosts_per_region=one.count,
+            volume_gb=one.volume_gb,
+            overrides=self.price_overrides,
+        )
+        if plan is None:
+            expected = self._at_most = self._costs.of(None, self.ttl_s)
+        else:
+            sent = self._charged(plan.sent_bytes())
+            expected = self._costs.of(sent, plan.expected_s(), set_up_s=SET_UP_S)
+            self._at_most = self._costs.of(sent, self.ttl_s)
+        ends = f"Hosts on {self.title} end themselves after {self.ttl_s / 3600:.1f} hours."
+        return expected, [*notes, *self._costs.notes, ends]
+
+    def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
+        """See `Tenancy.cost_of`."""
+        return self._costs.of(self._charged(sent_bytes), measuring_s)
+
+    def _charged(self, sent_bytes: Mapping[tuple[str, str], float] | None) -> Mapping | None:
+        """What this lab pays for: also what stays in a region, if it goes from one public address to another."""
+        if not self.is_charged or sent_bytes is None or self.private_addresses:
+            return sent_bytes if self.is_charged else {}
+        return {(a, b if a != b else f"{self.kind}:"): n for (a, b), n in sent_bytes.items()}
+
+    def spent(self) -> Estimate:
+        """See `Tenancy.spent`; nothing if nothing was rented."""
+        if self._meter is None:
+            return self._costs.of({}, 0.0)
+        sent = self._meter.sent(self._hosts(), self.sends_to)
+        return self._costs.of(sent, self._meter.running_s())
+
+    def at_most(self) -> Estimate:
+        """See `Tenancy.at_most`; with all bytes of the plan that was agreed to."""
+        return replace(self._at_most, table=self._at_most.table.assign(low_usd=0.0))
+
+    def prices(self) -> list[dict]:
+        """See `Tenancy.prices`."""
+        return self._costs.prices.query("cloud == @self.kind").to_dict("records")
+
+    def rent(self) -> None:
+        """See `Tenancy.rent`; makes the run's lease and keys first."""
+        self._lease, self._leaving, self._meter = Lease(self.kind, self.estate().account()), Event(), Meter()
+        operator_key, operator_public = key_pair()
+        host_key, self._host_public = key_pair()
+        key_file = self._lease.folder / "operator"
+        key_file.touch(mode=0o600)
+        key_file.write_text(operator_key)
+        expires_at = datetime.now(UTC) + timedelta(seconds=self.ttl_s)
+        tags = Tags(self._lease.run, self._campaign, self.owner, expires_at)
+        document = self.first_start(
+            expires_at=expires_at,
+            host_key=host_key,
+            host_key_public=self._host_public,
+            packages=self.packages,
+            python=self.python,
+            volume=any(each.volume_gb for each in self.wanted.values()),
+        )
+        self._order = Order(tags, operator_public, document)
+        self.prepare(self._order)
+        started = everywhere(lambda site: self.launch(site, self._order), self._sites, hurry=self.leave)
+        self.instances = dict(zip(self.wanted, started, strict=True))
+
+    def addresses(self) -> list[str]:
+        """See `Tenancy.addresses`."""
+        private = [each.private_address for each in self._launched()] if self.path_names else []
+        return [self._address(each) for each in self._launched()] + private
+
+    def private_hosts(self) -> list[tuple[Host, str]]:
+        """See `Tenancy.private_hosts`."""
+        launched = zip(self._hosts(), self._launched(), strict=True)
+        return [(host, instance.private_address) for host, instance in launched]
+
+    def admit(self, addresses: Sequence[str]) -> None:
+        """See `Tenancy.admit`."""
+        self.let_in(self._order, addresses)
+
+    def reach(self) -> None:
+        """See `Tenancy.reach`."""
+        key_file, known_hosts = self._lease.folder / "operator", self._lease.folder / "known_hosts"
+        lines = [f"{each.public_address} {self._host_public}\n" for each in self._launched()]
+        known_hosts.write_text("".join(lines))
+        for name, instances in self.instances.items():
+            self.hosts[name] = [
+                self._host(name, number, each, key_file, known_hosts)
+                for number, each in enumerate(instances, self._first)
+            ]
+        started = list(zip(self._hosts(), self._launched(), strict=True))
+        everywhere(self._prepare_host, started, hurry=self.leave)
+
+    def leave(self) -> None:
+        """Stop waiting for hosts that start, because somebody interrupted."""
+        tell(f"wanbench: what was begun on {self.title} is waited for, then taken down.")
+        self._leaving.set()
+        everywhere(close, self._hosts())
+
+    def _hosts(self) -> list[Host]:
+        return [host for hosts in self.hosts.values() for host in hosts]
+
+    def _launched(self) -> list[Instance]:
+        return [instance for instances in self.instances.values() for instance in instances]
+
+    def number_from(self, first: int) -> None:
+        """Name the hosts of each region by numbers from this on, where they are not the first of a lab."""
+        self._first, self.hosts = first, not_launched(self.wanted, first)
+
+    def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
+        """The only place that says how a host of this lab is reached."""
+        return self._connect(
+            f"{region}/{number}",
+            region,
+            self._address(instance),
+            control_address=instance.public_address,
+            user=self.user,
+            key_file=key_file,
+            known_hosts_file=known_hosts,
+            sudo=True,
+        )
+
+    def _address(self, instance: Instance) -> str:
+        """The address used for measuring."""
+        return instance.private_address if self.private_addresses else instance.public_address
+
+    def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
+        """Wait until a host is ready, and give it its address."""
+        host, instance = host_and_instance
+        has_volume = any(each.volume_gb for each in self.wanted.values())
+        make_ready(host, sysctls=self.sysctls, has_volume=has_volume, leaving=self._leaving)
+        if not self.private_addresses:
+            own_public_address(host, instance.private_address, instance.public_address)
+
+    def give_back(self) -> list[str]:
+        """See `Tenancy.give_back`."""
+        lease, self._lease = self._lease, None
+        return [] if lease is None else lease.end(self._take_down)
+
+    def _take_down(self, run: str) -> list[str]:
+        everywhere(close, self._hosts())
+        self.hosts, self.instances = not_launched(self.wanted, self._first), {}
+        left = take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
+        self._meter.stop()
+        return left
+
+    def rented_as(self) -> dict[str, list[dict]]:
+        """See `Tenancy.rented_as`."""
+        return {
+            name: [
+                {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
+                for instance in self.instances[name]
+            ]
+            for name, site in zip(self.wanted, self._sites, strict=True)
+        }

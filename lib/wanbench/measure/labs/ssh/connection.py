@@ -1,0 +1,257 @@
+"""The one connection to a host: `ssh`, and at its other end our supervisor, which runs the commands."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+from wanbench.errors import LabError
+from wanbench.measure.labs.processes import OUTPUT_BYTES
+
+from .login import CONNECT_S, Login
+from .programs import supervisor
+
+CHUNK = supervisor.CHUNK
+"""Bytes of a file, or of a command's output, that travel at once."""
+END_S = supervisor.GRACE_S + 8.0
+MAX_NOISE = 65_536
+"""Bytes that a login may print before our program does: greetings of the shell."""
+_BOOTSTRAP = "import sys;exec(compile(sys.stdin.buffer.read({size}),'wanbench-supervisor','exec'))"
+
+
+class ConnectionLost(LabError):
+    """The connection to a host ended, or the host does not answer; what ran there is ended."""
+
+
+class Connection:
+    """
+    An open connection. Requests of several threads travel at the same time.
+
+    Parameters
+    ----------
+    name : str
+        Name of the host, for messages.
+    login : Login
+    patience_s : float
+        Time without a message after which each side gives up the connection; the host then ends everything it runs.
+    python : str
+        Python on the host.
+    sudo : bool
+        Run everything there as root, by `sudo -n`.
+    folder : str, optional
+        Where the scratch folder is made; by default where the host keeps temporary files.
+
+    Raises
+    ------
+    LabError
+        If ssh or the Python on the host cannot be started; with the last line that it said.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        login: Login,
+        *,
+        patience_s: float,
+        python: str,
+        sudo: bool,
+        folder: str | None = None,
+    ):
+        self.name, self.patience_s, self._login = name, patience_s, login
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        self._ids, self._waiting, self._ended = count(1), {}, {}
+        self._write_lock, self._state_lock = threading.Lock(), threading.Lock()
+        self._reason: str | None = None
+        self._closing = threading.Event()
+        program = Path(supervisor.__file__).read_bytes()
+        remote = ["exec", *(["sudo", "-n", "--"] if sudo else [])]
+        place = ["env", f"TMPDIR={folder}"] if folder else []
+        words = login.command([*place, python, "-c", _BOOTSTRAP.format(size=len(program))], patience_s)
+        words[-1] = " ".join([*remote, words[-1]])
+        try:
+            self._ssh = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            self._said.close()
+            raise LabError(
+                f"ssh cannot be started: {error.strerror or error}; `wanbench doctor` says how to install it."
+            ) from None
+        self._read = self._ssh.stdout
+        try:
+            self._begin(program)
+            self.hello, _ = self.ask("hello", patience_s=patience_s, output_bytes=OUTPUT_BYTES)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not lost or closed, as far as is known."""
+        return self._reason is None
+
+    def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
+        """
+        Send a request, and return its answer.
+
+        Raises
+        ------
+        ConnectionLost
+            If no answer can come any more.
+        LabError
+            With the host's own message, if it cannot do what is asked.
+        """
+        future: Future = Future()
+        with self._state_lock:
+            if self._reason is not None:
+                raise ConnectionLost(self._reason)
+            number = next(self._ids)
+            self._waiting[number] = future
+        self._send({"id": number, "verb": verb, **fields}, payload)
+        try:
+            reply, back = future.result(2 * self.patience_s)
+        except FutureTimeoutError:
+            self._lose(f"{self.name} did not answer within {2 * self.patience_s:g} s")
+            raise ConnectionLost(self._reason) from None
+        if "error" in reply:
+            raise LabError(f"{fields.get('path', verb)} on {self.name}: {reply['error']}")
+        return reply, back
+
+    def watch(self, name: str, on_end: Callable[[dict | None, bytes], None]) -> None:
+        """Have `on_end` called once when the command of that name ends; with None if the connection ends first."""
+        with self._state_lock:
+            if self._reason is None:
+                self._ended[name] = on_end
+                return
+        on_end(None, b"")
+
+    @property
+    def reason(self) -> str:
+        """Why it is not open any more."""
+        return self._reason or ""
+
+    def close(self) -> None:
+        """Have the host end all that it runs, and wait until it did. Safe to call twice."""
+        self._closing.set()
+        with self._write_lock, suppress(OSError):
+            self._ssh.stdin.close()
+        try:
+            self._ssh.wait(END_S)
+        except BaseException as error:
+            self._ssh.kill()
+            self._ssh.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+        self._lose(f"the connection to {self.name} is closed")
+
+    def _begin(self, program):
+        """Send the supervisor, and wait for its first word."""
+        first: queue.SimpleQueue = queue.SimpleQueue()
+        threading.Thread(target=self._listen, args=(first,), name=f"ssh {self.name}", daemon=True).start()
+        with suppress(OSError):  # ssh ended before it read all; why is found below
+            self._write(program)
+        try:
+            started = first.get(timeout=2 * CONNECT_S + self.patience_s)
+        except queue.Empty:
+            started = False
+        if not started:
+            self._ssh.kill()
+            self._ssh.wait()
+            raise ConnectionLost(f"{self.name} cannot be reached by SSH: {self._last_said()}")
+        threading.Thread(target=self._beat, name=f"ssh {self.name}, alive", daemon=True).start()
+
+    def _listen(self, first):
+        """Take in what comes, until nothing can come any more."""
+        try:
+            with self._read_whole() as stream:
+                started, noise = False, 0
+                while line := stream.readline(MAX_NOISE):
+                    if not started:
+                        noise += len(line)
+                        started = line.startswith(b'{"wanbench"')
+                        if noise > MAX_NOISE:
+                            break
+                        if started:
+                            first.put(True)
+                        continue
+                    reply = json.loads(line)
+                    self._take(reply, stream.read(reply["size"]))
+        except (OSError, ValueError, LookupError):
+            pass  # half a line: the connection broke within it
+        first.put(False)
+        with suppress(subprocess.TimeoutExpired):
+            self._ssh.wait(5)
+        self._lose(f"the connection to {self.name} was lost: {self._last_said()}")
+
+    def _read_whole(self):
+        return open(self._read.fileno(), "rb", buffering=CHUNK, closefd=False)
+
+    def _take(self, reply, payload):
+        if "ended" in reply:
+            with self._state_lock:
+                on_end = self._ended.pop(reply["ended"], None)
+            if on_end:
+                on_end(reply, payload)
+        elif "id" in reply:
+            with self._state_lock:
+                future = self._waiting.pop(reply["id"], None)
+            if future:
+                future.set_result((reply, payload))
+
+    def _beat(self):
+        """Send a request at intervals, so that neither side gives up the connection."""
+        while not self._closing.wait(self.patience_s / 5) and self.is_open:
+            with suppress(LabError):
+                self.ask("clock")
+
+    def _send(self, request, payload):
+        try:
+            self._write(json.dumps({**request, "size": len(payload)}).encode() + b"\n" + payload)
+        except (OSError, ValueError):  # ValueError: closed
+            self._lose(f"the connection to {self.name} was lost: {self._last_said()}")
+
+    def _write(self, data):
+        view = memoryview(data)
+        with self._write_lock:
+            while view:
+                view = view[self._ssh.stdin.write(view) :]
+
+    def _lose(self, reason):
+        """Mark the connection as lost, and release all that wait for an answer; the first reason stays."""
+        with self._state_lock:
+            if self._reason is None:
+                self._reason = reason
+            waiting, self._waiting = self._waiting, {}
+            ended, self._ended = self._ended, {}
+        self._closing.set()
+        for future in waiting.values():
+            with suppress(Exception):
+                future.set_exception(ConnectionLost(self._reason))
+        for on_end in ended.values():
+            on_end(None, b"")
+        if self._ssh.poll() is None:
+            self._ssh.kill()
+
+    def _last_said(self):
+        with suppress(OSError, ValueError):
+            size = self._said.seek(0, 2)
+            self._said.seek(max(0, size - 2000))
+            lines = self._said.read().decode(errors="replace").strip().splitlines()
+            if lines:
+                return self._login.without_secrets(lines[-1].strip(), self.name)[:300]
+        status = self._ssh.poll()
+        return "it ended" if status is None else f"ssh ended with status {status}"

@@ -1,0 +1,316 @@
+"""A host that is reached by SSH."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from wanbench.errors import LabError, ParameterError
+from wanbench.measure.labs.base import Completed, Host, Process
+from wanbench.measure.labs.processes import (
+    GRACE_S,
+    OUTPUT_BYTES,
+    command_error,
+    judged,
+    result_of,
+)
+
+from .connection import CHUNK, Connection, ConnectionLost
+from .login import Login
+
+PATIENCE_S = 30.0
+"""Time without a message after which host and driver give up: longer than a change of routes takes."""
+
+
+class HostRebooted(LabError):
+    """The host was started anew since the last connection to it: what ran there, and its scratch folder, are gone."""
+
+
+@dataclass
+class _Kept:
+    """The connection to a host, which copies of the host share."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    connection: Connection | None = None
+    boot_id: str | None = None
+
+
+class SshHost(Host):
+    """
+    A machine somewhere, on which commands run through one kept connection.
+
+    A lost connection ends everything that ran on the host: the supervisor there sees to it. The next command connects
+    anew; if the host was rebooted meanwhile, that one fails and says so.
+
+    Parameters
+    ----------
+    name, region : str
+    address : str
+        The address used for measuring: hosts of the lab reach it there.
+    control_address, user, key_file, known_hosts_file, port, jump, proxy_command
+        See `Login`.
+    python : str
+        The host's Python, 3.8 or newer.
+    sudo : bool
+        Run every command as root, by `sudo -n`.
+    patience_s : float
+        See `PATIENCE_S`.
+
+    Attributes
+    ----------
+    folder : str or None
+        Where the scratch folder is made from the next connection on; None: where the host keeps temporary files.
+    """
+
+    folder: str | None = None
+
+    def __init__(
+        self,
+        name: str,
+        region: str,
+        address: str,
+        *,
+        control_address: str,
+        user: str,
+        key_file: str | Path,
+        known_hosts_file: str | Path,
+        port: int = 22,
+        jump: Login | None = None,
+        python: str = "python3",
+        sudo: bool = False,
+        proxy_command: Sequence[str] = (),
+        patience_s: float = PATIENCE_S,
+    ):
+        self.name, self.region, self.address = name, region, address
+        self.login = Login(
+            control_address, user, key_file, known_hosts_file, port, jump, tuple(proxy_command)
+        )
+        self.python, self.sudo, self.patience_s = python, sudo, patience_s
+        self._kept = _Kept()
+
+    def open(self) -> SshHost:
+        """
+        Connect. Later calls of other methods reconnect if the connection was lost.
+
+        Raises
+        ------
+        LabError
+            If the host cannot be reached, its key is not the known one, or it has no Python that works.
+        """
+        with self._kept.lock:
+            if self._kept.connection is None:
+                self._kept.connection = self._connect()
+                self._kept.boot_id = self._kept.connection.hello["boot_id"]
+        return self
+
+    def close(self) -> None:
+        """End everything that runs there, remove the scratch folder, disconnect. Safe to call twice."""
+        with self._kept.lock:
+            connection, self._kept.connection = self._kept.connection, None
+        if connection is not None:
+            connection.close()
+
+    def __enter__(self) -> SshHost:
+        return self.open()
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    @property
+    def connection(self) -> Connection:
+        """The open connection; LabError if there can be none, or if the host was rebooted since the last one."""
+        with self._kept.lock:
+            if self._kept.connection is None:
+                raise LabError(f"{self.name} is not open; use its lab in a with statement.")
+            if not self._kept.connection.is_open:
+                lost = self._kept.connection.reason
+                try:
+                    self._kept.connection = self._connect()
+                except LabError as error:
+                    raise LabError(f"{lost}; {error}") from None
+                before, self._kept.boot_id = self._kept.boot_id, self._kept.connection.hello["boot_id"]
+                if self._kept.boot_id != before:
+                    raise HostRebooted(f"{self.name} was rebooted; {lost}")
+            return self._kept.connection
+
+    def check(self) -> None:
+        """LabError unless the host answers, if need be over a new connection."""
+        with suppress(HostRebooted, ConnectionLost):
+            self.connection.ask("clock")
+        self.connection.ask("clock")
+
+    @property
+    def scratch(self) -> str:
+        return self.connection.hello["scratch"]
+
+    def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
+        return result_of(self.start(command), timeout_s, ok)
+
+    def start(self, command: Sequence[str]) -> SshProcess:
+        return SshProcess(self.connection, command)
+
+    def put(self, source: Path, target: str) -> None:
+        connection, start = self.connection, 0
+        try:
+            with open(source, "rb") as file:
+                while (data := file.read(CHUNK)) or not start:
+                    connection.ask("put", data, path=target, start=start)
+                    start += len(data)
+                    if not data:
+                        break
+        except OSError as error:
+            raise LabError(f"{source} cannot be read: {error.strerror or error}.") from None
+
+    def get(self, source: str, target: Path) -> None:
+        connection, start = self.connection, 0
+        try:
+            with open(target, "wb") as file:
+                while data := connection.ask("get", path=source, start=start)[1]:
+                    file.write(data)
+                    start += len(data)
+        except OSError as error:
+            raise LabError(f"{target} cannot be written: {error.strerror or error}.") from None
+
+    def _connect(self):
+        how = {"patience_s": self.patience_s, "python": self.python, "sudo": self.sudo, "folder": self.folder}
+        return Connection(self.name, self.login, **how)
+
+    def __repr__(self):
+        return f"<host {self.name} at {self.address}>"
+
+
+class SshProcess(Process):
+    """
+    A command on a host. Its times are those of the host's clock.
+
+    `wait` and `printed` raise LabError when the connection is lost; `stop` then returns what is known, with the
+    status -9, as the host has ended the command.
+    """
+
+    def __init__(self, connection: Connection, command: Sequence[str]):
+        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
+            raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
+        self.command, self._connection, self._name = tuple(command), connection, uuid4().hex
+        self._end, self._told, self._output = threading.Event(), None, b""
+        self._lock, self._completed = threading.Lock(), None
+        connection.watch(self._name, self._on_end)
+        started, _ = connection.ask("start", name=self._name, command=list(self.command))
+        self._started_at_utc = started["started_at_utc"]
+
+    def is_running(self) -> bool:
+        return not self._end.is_set()
+
+    def wait(self, timeout_s: float) -> Completed:
+        if not self._end.wait(max(0.0, timeout_s)):
+            raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
+        if self._told is None:
+            raise ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
+        return self._complete()
+
+    def wait_for_output(self, text: str, timeout_s: float) -> None:
+        wanted, seen, position = text.encode(), b"", 0
+        deadline, pause_s = time.monotonic() + timeout_s, 0.005
+        while True:
+            ended = self._end.is_set()
+            while more := self._read("stdout", position):
+                position += len(more)
+                seen = seen[-len(wanted) :] + more
+                if wanted in seen:
+                    return
+            if ended:
+                raise command_error(self.wait(0), f"ended before it printed {text!r}")
+            if time.monotonic() > deadline:
+                raise command_error(self._so_far(), f"did not print {text!r} within {timeout_s:g} s")
+            self._end.wait(pause_s)
+            pause_s = min(0.2, pause_s * 1.5)
+
+    def printed(self, start: int = 0) -> bytes:
+        return self._all("stdout", start)
+
+    def stop(self) -> Completed:
+        self.ask_to_end()
+        return self.end_by(time.monotonic() + GRACE_S)
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM to the command and what it started, if it still runs."""
+        self._signal(signal.SIGTERM)
+
+    def end_by(self, deadline: float) -> Completed:
+        """Wait for the end until a time of the monotonic clock, then kill."""
+        if not self._end.wait(max(0.0, deadline - time.monotonic())):
+            return self.kill()
+        return self._complete()
+
+    def kill(self) -> Completed:
+        """End the command and everything in its session's group, now."""
+        self._signal(signal.SIGKILL)
+        self._end.wait(2 * self._connection.patience_s)
+        return self._complete()
+
+    def _signal(self, number):
+        if not self._end.is_set():
+            try:
+                self._connection.ask("signal", name=self._name, number=int(number))
+            except LabError:  # then the host ends it
+                self._end.wait(1)
+
+    def _on_end(self, told, output):
+        self._told, self._output = told, output
+        self._end.set()
+
+    def _read(self, stream, start):
+        """What is in an output from this byte on, a chunk at most."""
+        if self._completed is not None:
+            return getattr(self._completed, stream)[start:]
+        if not self._end.is_set():
+            answer, data = self._connection.ask("read", name=self._name, stream=stream, start=start)
+            if "forgotten" not in answer:
+                return data
+            self._end.wait(self._connection.patience_s)
+        if self._told is None:
+            raise ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
+        return getattr(self._complete(), stream)[start:]
+
+    def _all(self, stream, start=0):
+        parts = []
+        while more := self._read(stream, start):
+            parts.append(more)
+            start += len(more)
+        return b"".join(parts)
+
+    def _complete(self):
+        with self._lock:
+            if self._completed is None:
+                told = self._told or {"sizes": [0, 0], "whole": True, "status": -signal.SIGKILL}
+                size = told["sizes"][0]
+                if told["whole"]:
+                    outputs = self._output[:size], self._output[size:]
+                else:
+                    outputs = tuple(self._fetched(stream) for stream in ("stdout", "stderr"))
+                    self._connection.ask("forget", name=self._name)
+                times = self._started_at_utc, told.get("ended_at_utc") or self._started_at_utc
+                done = Completed(self.command, told["status"], *outputs, *times)
+                self._completed = judged(done, told["sizes"], told.get("disk_is_full", False))
+            return self._completed
+
+    def _fetched(self, stream):
+        parts, start = [], 0
+        while start < OUTPUT_BYTES and (
+            data := self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
+        ):
+            parts.append(data)
+            start += len(data)
+        return b"".join(parts)
+
+    def _so_far(self):
+        try:
+            outputs = self._all("stdout"), self._all("stderr")
+        except LabError:
+            outputs = b"", b""
+        return Completed(self.command, -signal.SIGKILL, *outputs, self._started_at_utc, self._started_at_utc)

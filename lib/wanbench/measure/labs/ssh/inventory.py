@@ -1,0 +1,211 @@
+"""The inventory: a YAML file that lists hosts and how to log in to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wanbench.checks import (
+    check_flag,
+    check_name,
+    check_number,
+    refusal,
+)
+from wanbench.errors import ParameterError
+from wanbench.plain_yaml import read_yaml
+from wanbench.regions import catalogue
+
+from .host import PATIENCE_S, SshHost
+from .login import Login
+
+_LOGIN = ("user", "key_file", "known_hosts_file", "port")
+_HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address")
+_OTHER = ("jump", "proxy_command", "python", "sudo", "patience_s")
+_DEFAULTS = {
+    "port": 22,
+    "python": "python3",
+    "sudo": False,
+    "jump": None,
+    "proxy_command": None,
+    "patience_s": PATIENCE_S,
+}
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
+_IPV4 = re.compile(r"(\d{1,3}\.){3}\d{1,3}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A host of the inventory, with the coordinates that it gives for its region (both None where it gives none)."""
+
+    host: SshHost
+    latitude_deg: float | None
+    longitude_deg: float | None
+
+    def as_dict(self) -> dict:
+        """What a manifest keeps of it: nothing about the login."""
+        place = {"name": self.host.name, "region": self.host.region, "address": self.host.address}
+        if self.latitude_deg is not None:
+            place |= {"latitude_deg": self.latitude_deg, "longitude_deg": self.longitude_deg}
+        return place
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """Hosts in the order of the file; see `read_inventory`."""
+
+    path: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions that have a host, in order."""
+        return tuple(dict.fromkeys(entry.host.region for entry in self.entries))
+
+    def in_region(self, region: str, count: int | None) -> list[Entry]:
+        """The first `count` hosts of a region (None: all); ParameterError if it has fewer, or none."""
+        found = [entry for entry in self.entries if entry.host.region == region]
+        if len(found) < (count or 1):
+            wanted = f"{count} hosts are" if count and count > 1 else "a host is"
+            raise ParameterError(
+                f"{self.path}: {wanted} needed in {region}, and it has {len(found)}; "
+                f"its regions: {', '.join(self.regions)}."
+            )
+        return found[:count]
+
+
+def read_inventory(path: str | Path) -> Inventory:
+    """
+    Read an inventory; docs/hosts.md has an example and says what each field means.
+
+    Raises
+    ------
+    ParameterError
+        With the file's name, and the line where it is not YAML, or else the host and the field, what it is and what is
+        allowed.
+    """
+    path = Path(path)
+    data = _fields(read_yaml(path, "inventory"), f"{path}", ("hosts", "defaults", "jumps"))
+    defaults = _fields(data.get("defaults") or {}, f"{path}, defaults", (*_LOGIN, *_OTHER))
+    reader = _Reader(path, {**_DEFAULTS, **defaults})
+    given = data.get("jumps") or {}
+    jumps = {name: reader.jump(name, fields) for name, fields in _fields(given, f"{path}, jumps").items()}
+    hosts = data.get("hosts")
+    if not isinstance(hosts, list) or not hosts:
+        raise refusal(f"{path}: hosts", hosts, "a list of hosts")
+    entries = tuple(reader.entry(number, fields, jumps) for number, fields in enumerate(hosts, 1))
+    for what in ("name", "address"):
+        values = [getattr(entry.host, what) for entry in entries]
+        if twice := [value for value in values if values.count(value) > 1]:
+            raise ParameterError(f"{path}: two hosts have the {what} {twice[0]!r}; allowed: each once.")
+    return Inventory(str(path), entries)
+
+
+class _Reader:
+    """Reads entries of one file."""
+
+    def __init__(self, path: Path, defaults: Mapping):
+        self.path, self.defaults = path, defaults
+        self.catalogued = set(catalogue()["name"])
+
+    def jump(self, name, fields) -> Login:
+        place = f"{self.path}, jump {name!r}"
+        fields = _fields(fields, place, ("address", *_LOGIN))
+        given = {"port": 22} | {key: self.defaults[key] for key in _LOGIN if key in self.defaults} | fields
+        return self._login(place, given, "address")
+
+    def entry(self, number, fields, jumps) -> Entry:
+        place = f"{self.path}, host {number}"
+        fields = _fields(fields, place, (*_HOST, *_LOGIN, *_OTHER))
+        name = check_name(f"{place}: name", fields.get("name"))
+        place = f"{self.path}, host {name!r}"
+        given = {**self.defaults, **fields}
+        region = check_name(f"{place}: region", given.get("region"))
+        latitude = check_number(f"{place}: latitude_deg", given.get("latitude_deg"), -90, 90, optional=True)
+        longitude = check_number(
+            f"{place}: longitude_deg", given.get("longitude_deg"), -180, 180, optional=True
+        )
+        if (latitude is None) != (longitude is None) or (latitude is None and region not in self.catalogued):
+            raise ParameterError(
+                f"{place}: region {region!r} needs latitude_deg and longitude_deg: both, or neither for a region "
+                "of the catalogue (wanbench.regions.catalogue())."
+            )
+        login = self._login(place, given, "control_address")
+        address = given.get("address", login.address)
+        if not _IPV4.fullmatch(str(address)):
+            raise refusal(f"{place}: address", address, "an IPv4 address of the host itself")
+        jump, proxy = given["jump"], given["proxy_command"]
+        if jump is not None and jump not in jumps:
+            raise refusal(f"{place}: jump", jump, f"one of the jumps: {', '.join(jumps) or 'there are none'}")
+        if jump is not None and proxy:
+            raise ParameterError(f"{place}: it has both jump and proxy_command; allowed: one of them.")
+        return Entry(
+            SshHost(
+                name,
+                region,
+                str(address),
+                control_address=login.address,
+                user=login.user,
+                key_file=login.key_file,
+                known_hosts_file=login.known_hosts_file,
+                port=login.port,
+                jump=jumps.get(jump),
+                proxy_command=_words(f"{place}: proxy_command", proxy),
+                python=_word(f"{place}: python", given["python"]),
+                sudo=check_flag(f"{place}: sudo", given["sudo"]),
+                patience_s=check_number(f"{place}: patience_s", given["patience_s"], 2, 3600),
+            ),
+            latitude,
+            longitude,
+        )
+
+    def _login(self, place, given, name) -> Login:
+        address = given.get(name)
+        if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+            raise refusal(f"{place}: {name}", address, "a host name or an address")
+        return Login(
+            address,
+            _word(f"{place}: user", given.get("user")),
+            self._file(f"{place}: key_file", given.get("key_file"), private=True),
+            self._file(f"{place}: known_hosts_file", given.get("known_hosts_file")),
+            check_number(f"{place}: port", given["port"], 1, 65535, whole=True),
+        )
+
+    def _file(self, place, given, private=False) -> Path:
+        """A path that begins at the inventory's folder; a private one that nobody else may read."""
+        check_name(place, given)
+        path = Path(self.path.parent, Path(given).expanduser()).absolute()
+        if '"' in str(path) or not path.is_file():
+            raise refusal(place, str(path), "a file that exists; relative paths begin where the inventory is")
+        if private and (mode := path.stat().st_mode & 0o077):
+            raise ParameterError(
+                f"{place} is {str(path)!r}, which others than its owner may use (mode {mode | 0o600:o}): chmod 600."
+            )
+        return path
+
+
+def _fields(given, place, allowed=None) -> dict:
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        raise refusal(place, given, "fields with values")
+    if allowed and (unknown := [name for name in given if name not in allowed]):
+        raise ParameterError(f"{place}: no field is called {unknown[0]!r}; allowed: {', '.join(allowed)}.")
+    return given
+
+
+def _word(place, given) -> str:
+    """Text that cannot be taken for an option."""
+    if check_name(place, given).startswith("-") or " " in given:
+        raise refusal(place, given, "one word that does not begin with a dash")
+    return given
+
+
+def _words(place, given) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, list) or not given:
+        raise refusal(place, given, "a list of words, the program first")
+    for word in given:
+        if "%" in check_name(place, word).replace("%h", "").replace("%p", ""):
+            raise refusal(place, word, "no percent sign but %h and %p, for address and port")
+    return tuple(given)

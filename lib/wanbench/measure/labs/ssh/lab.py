@@ -1,0 +1,157 @@
+"""The lab of hosts that one already has, reached by SSH."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from wanbench.checks import check_number
+from wanbench.errors import LabError
+from wanbench.measure.labs.base import Lab
+from wanbench.measure.labs.clock_offset import Offset, nearest
+
+from .facts import (
+    PATHS,
+    facts_of,
+    install_command,
+    lacking,
+)
+from .host import SshHost
+from .inventory import Inventory, read_inventory
+
+CLOCK_EXCHANGES = 10
+
+
+class SshLab(Lab):
+    """
+    Hosts of an inventory. The network between them is real: links cannot be set, counted or cut.
+
+    Parameters
+    ----------
+    regions : sequence of str
+        Each must have hosts in the inventory.
+    links : mapping
+        Not used.
+    hosts_per_region : int or None
+        Number of hosts of each region that take part, in the order of the inventory; None: all.
+    sysctls : mapping, optional
+        Settings that every host must have. They are compared, not set: the hosts belong to somebody else.
+    seed : int
+        Not used.
+    inventory : path, or Inventory
+        See `read_inventory` and docs/hosts.md.
+
+    Raises
+    ------
+    ParameterError
+        If the inventory is not as it must be, or lacks hosts.
+    LabError
+        On entering, if a host cannot be reached, or lacks programs: with the command that installs them.
+    """
+
+    kind = "ssh"
+
+    def __init__(
+        self,
+        regions: Sequence[str],
+        links: Mapping | None = None,
+        *,
+        hosts_per_region: int | None = 1,
+        sysctls: Mapping[str, str] | None = None,
+        seed: int = 0,
+        inventory: str | Path | Inventory,
+    ):
+        if not isinstance(inventory, Inventory):
+            inventory = read_inventory(inventory)
+        count = check_number("hosts_per_region", hosts_per_region, 1, whole=True, optional=True)
+        entries = {region: inventory.in_region(region, count) for region in regions}
+        self.hosts = {region: [entry.host for entry in some] for region, some in entries.items()}
+        self.sysctls = {name: " ".join(str(value).split()) for name, value in (sysctls or {}).items()}
+        self._entries = [entry for some in entries.values() for entry in some]
+        self.settings = {"hosts": [entry.as_dict() for entry in self._entries]}
+        self._facts: dict[str, dict] = {}
+
+    def __enter__(self) -> SshLab:
+        try:
+            self._facts = dict(zip(self._names(), self._at_once(self._prepare), strict=True))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._facts = {}
+        self._at_once(SshHost.close)
+
+    def describe(self) -> dict:
+        if not self._facts:
+            raise LabError("the lab is not open; use it in a with statement.")
+        self._at_once(SshHost.check)
+        clocks = self._at_once(lambda host: clock_of(host).as_dict())
+        hosts = []
+        for entry, clock in zip(self._entries, clocks, strict=True):
+            facts = self._facts[entry.host.name]
+            known = {name: facts[name] for name in facts if name not in ("manager", "has_address")}
+            hosts.append({**entry.as_dict(), **known, "clock": clock})
+        used = {host["congestion_control"] or "not known" for host in hosts}
+        return {
+            "kind": self.kind,
+            "hosts": hosts,
+            "congestion_control": ", ".join(sorted(used)),
+            "sysctls": self.sysctls,
+            "tools": _together(host["tools"] for host in hosts),
+            "links": [],
+            "clock_offset_from": "the clock of the machine that measured, for each host",
+        }
+
+    def _prepare(self, host: SshHost) -> dict:
+        host.open()
+        others = [entry.host.address for entry in self._entries if entry.host.region != host.region]
+        found = facts_of(host, host.connection.hello["python"], self.sysctls, *others[:1])
+        if missing := lacking(found, PATHS):
+            raise LabError(f"{host.name} lacks {', '.join(missing)}: {install_command(found, missing)}")
+        if not found["has_address"]:
+            raise LabError(
+                f"{host.name} has no address {host.address} of its own, so no server can listen on it. Behind an "
+                "address translation, give the inner address, and a network that joins the hosts' inner addresses."
+            )
+        for name, value in self.sysctls.items():
+            if found["sysctls"][name] != value:
+                raise LabError(
+                    f"{host.name} has {name} = {found['sysctls'][name]!r}, and {value!r} is asked for: "
+                    f"sudo sysctl -w {name}='{value}'"
+                )
+        return found
+
+    def _names(self):
+        return [entry.host.name for entry in self._entries]
+
+    def _at_once(self, function: Callable) -> list:
+        """The results for all hosts, in order; an error is raised after all have ended."""
+        with ThreadPoolExecutor(max_workers=32) as threads:
+            return list(threads.map(function, [entry.host for entry in self._entries]))
+
+    def __repr__(self):
+        state = "open" if self._facts else "closed"
+        return f"<ssh lab, {state}: {len(self.hosts)} regions, {len(self._entries)} hosts>"
+
+
+def clock_of(host: SshHost) -> Offset:
+    """The host's clock less this machine's, by exchanges over the connection, which may wait for other work there."""
+    stamps = []
+    for _ in range(CLOCK_EXCHANGES):
+        sent_ns = time.time_ns()
+        there_ns = host.connection.ask("clock")[0]["ns"]
+        stamps.append((sent_ns, there_ns, there_ns, time.time_ns()))
+    return nearest(stamps)
+
+
+def _together(tools) -> dict[str, str]:
+    """Versions by tool; all that there are, where hosts differ."""
+    found: dict[str, dict[str, None]] = {}
+    for one in tools:
+        for name, version in one.items():
+            found.setdefault(name, {})[version] = None
+    return {name: "; ".join(versions) for name, versions in found.items()}

@@ -1,0 +1,310 @@
+"""
+Runs commands on a host for as long as somebody listens. Started through SSH by `wanbench.measure.labs.ssh.connection`, which
+sends this file; it needs nothing but Python (3.8 or newer, on Linux).
+
+stdin brings requests and stdout takes replies: a line of JSON with the field "size", then so many bytes. When stdin
+ends, or nothing came for the time that the first request names, every process that descends from this one is ended and
+the scratch folder removed. So nothing stays behind when the other end, sshd or the path between them goes.
+"""
+
+import ctypes
+import fcntl
+import glob
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from datetime import datetime, timezone
+
+CHUNK = 1 << 20
+GRACE_S = 2.0
+MOST_S = 20.0
+CHECK_S = 1.0
+PREFIX = "wanbench-ssh-"
+SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl.h
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def now():
+    """UTC, ISO 8601 with microseconds, by this host's clock."""
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")  # noqa: UP017 (older Pythons)
+
+
+class Gone(Exception):
+    """Nobody listens any more."""
+
+
+class Command:
+    """A command in a session of its own, its output in files without names."""
+
+    def __init__(self, words, folder, environment):
+        self.stdout = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self.stderr = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self.process, self.status, self.started_at_utc, self.ended_at_utc = None, None, now(), None
+        try:
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=self.stdout,
+                stderr=self.stderr,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+        except OSError as error:  # as a shell would say it
+            self.stderr.write(f"{words[0]}: {error.strerror or error}\n".encode(errors="replace"))
+            self.stderr.flush()
+            self.end(127 if isinstance(error, FileNotFoundError) else 126)
+
+    def sizes(self):
+        return [os.fstat(file.fileno()).st_size for file in (self.stdout, self.stderr)]
+
+    def end(self, status):
+        self.status, self.ended_at_utc = status, now()
+
+    def signal(self, number):
+        if self.status is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+
+def die_with_parent():
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Supervisor:
+    """Everything that runs on this host for one connection."""
+
+    def __init__(self):
+        self.commands, self.buffer, self.patience_s, self.output_bytes = {}, b"", 0.0, sys.maxsize
+        self.folder = tempfile.mkdtemp(prefix=PREFIX)  # of mode 0700
+        self.lock = lock(self.folder)
+        path = os.environ.get("PATH", os.defpath)
+        self.environment = dict(os.environ, PATH=path + ":" + SYSTEM_FOLDERS, LC_ALL="C.UTF-8")
+        wake, self.woken = os.pipe()
+        self.wake = wake
+        for end in (wake, self.woken):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(self.woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, leave)
+
+    def serve(self):
+        """Answer until the other end is gone, which raises Gone."""
+        while True:
+            ready, _, _ = select.select([0, self.wake], [], [], CHECK_S)
+            for one in self.commands.values():
+                if max(one.sizes()) > self.output_bytes:
+                    one.signal(signal.SIGKILL)
+            if self.wake in ready:
+                os.read(self.wake, 4096)
+                self.reap()
+            if 0 in ready:
+                more = os.read(0, CHUNK)
+                if not more:
+                    raise Gone
+                self.buffer += more
+                signal.setitimer(signal.ITIMER_REAL, self.patience_s)
+                while self.answer_one():
+                    pass
+
+    def answer_one(self):
+        """Answer the first whole request in the buffer; False if there is none."""
+        end = self.buffer.find(b"\n")
+        if end < 0:
+            return False
+        request = json.loads(self.buffer[:end])
+        size = request.pop("size", 0)
+        if len(self.buffer) < end + 1 + size:
+            return False
+        payload, self.buffer = self.buffer[end + 1 : end + 1 + size], self.buffer[end + 1 + size :]
+        number, verb = request.pop("id"), request.pop("verb")
+        try:
+            reply, back = getattr(self, "do_" + verb)(payload, **request)
+        except OSError as error:
+            reply, back = {"error": error.strerror or str(error)}, b""
+        self.send(dict(reply, id=number), back)
+        self.reap()  # a command that could not start has ended already
+        return True
+
+    def send(self, reply, payload=b""):
+        data = json.dumps(dict(reply, size=len(payload))).encode() + b"\n" + payload
+        try:
+            while data:
+                data = data[os.write(1, data) :]
+        except (BrokenPipeError, ConnectionResetError):
+            raise Gone from None
+
+    def reap(self):
+        """Take in processes that ended, also those whose parents ended before them, and tell of commands."""
+        by_pid = {one.process.pid: one for one in self.commands.values() if one.status is None}
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if not pid:
+                break
+            if pid in by_pid:
+                by_pid[pid].process.returncode = 0  # taken in here, so that Popen does not wait for it
+                by_pid[pid].end(-os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+        for name, one in list(self.commands.items()):
+            if one.status is not None and one.ended_at_utc:
+                self.tell(name, one)
+
+    def tell(self, name, one):
+        """Say that a command ended; with its output if that is short, and then it is forgotten."""
+        sizes, disk = one.sizes(), os.fstatvfs(one.stdout.fileno())
+        free = (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize
+        told = {"ended": name, "status": one.status, "ended_at_utc": one.ended_at_utc, "sizes": sizes}
+        told["disk_is_full"] = disk.f_blocks > 0 and free < 1 << 16
+        one.ended_at_utc = None
+        whole, output = sum(sizes) <= CHUNK, b""
+        if whole:
+            output = os.pread(one.stdout.fileno(), sizes[0], 0) + os.pread(one.stderr.fileno(), sizes[1], 0)
+        self.send(dict(told, whole=whole), output)
+        if whole:
+            self.do_forget(b"", name)
+
+    def do_hello(self, payload, patience_s, output_bytes):
+        self.patience_s, self.output_bytes = patience_s, output_bytes
+        signal.setitimer(signal.ITIMER_REAL, patience_s)
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot_id = file.read().strip()
+        about = {"scratch": self.folder, "boot_id": boot_id, "pid": os.getpid(), "python": sys.executable}
+        return dict(about, version=list(sys.version_info[:3])), b""
+
+    def do_clock(self, payload):
+        return {"ns": time.time_ns()}, b""
+
+    def do_start(self, payload, name, command):
+        one = self.commands[name] = Command(command, self.folder, self.environment)
+        return {"started_at_utc": one.started_at_utc}, b""
+
+    def do_signal(self, payload, name, number):
+        if name in self.commands:
+            self.commands[name].signal(number)
+        return {}, b""
+
+    def do_read(self, payload, name, stream, start):
+        if name not in self.commands:
+            return {"forgotten": True}, b""
+        return {}, os.pread(getattr(self.commands[name], stream).fileno(), CHUNK, start)
+
+    def do_forget(self, payload, name):
+        one = self.commands.pop(name, None)
+        if one is not None:
+            one.stdout.close()
+            one.stderr.close()
+        return {}, b""
+
+    def do_put(self, payload, path, start):
+        with open(path, "r+b" if start else "wb") as file:
+            file.seek(start)
+            file.write(payload)
+        return {}, b""
+
+    def do_get(self, payload, path, start):
+        with open(path, "rb") as file:
+            file.seek(start)
+            return {}, file.read(CHUNK)
+
+    def end(self):
+        """End every descendant, politely at first, and remove the folder."""
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            signal_all(descendants(), number)
+        start = time.monotonic()
+        while (left := descendants()) and time.monotonic() - start < MOST_S:
+            if time.monotonic() - start > GRACE_S:
+                signal_all(left, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            time.sleep(0.01)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def leave(number, frame):
+    raise Gone
+
+
+def signal_all(pids, number):
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def descendants():
+    """The processes that descend from this one; those whose parents ended are its children, see `main`."""
+    parents = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, "rb") as file:
+                parents[int(path.split("/")[2])] = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+    found, new = set(), {os.getpid()}
+    while new:
+        new = {pid for pid, parent in parents.items() if parent in new and pid not in found}
+        found |= new
+    return found
+
+
+def lock(folder):
+    """A descriptor that holds the folder, as long as this process lives; None if another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def remove_abandoned():
+    """Remove folders whose supervisors were killed before they could, and end what still works in them."""
+    for folder in glob.glob(os.path.join(tempfile.gettempdir(), PREFIX + "*")):
+        try:
+            mine = os.lstat(folder).st_uid == os.geteuid() and time.time() - os.lstat(folder).st_mtime > 60
+            held = lock(folder) if mine else None
+        except OSError:
+            continue
+        if held is not None:
+            for path in glob.glob("/proc/[0-9]*/cwd"):
+                with suppress(OSError):
+                    if (os.readlink(path) + "/").startswith(folder + "/"):
+                        os.kill(int(path.split("/")[2]), signal.SIGKILL)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(held)
+
+
+def main():
+    """Serve one connection."""
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    remove_abandoned()
+    os.umask(0o077)
+    supervisor = Supervisor()
+    try:
+        supervisor.send({"wanbench": 1})
+        supervisor.serve()
+    except Gone:
+        pass
+    finally:
+        supervisor.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""
+The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
+
+`LinkSettings` describes one direction of a pair; `keeper` is the process that holds the namespaces; `relay` carries the
+packets, in user space.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from wanbench.checks import check_number
+from wanbench.errors import ParameterError
+
+__all__ = ["MIN_QUEUE_BYTES", "MIN_QUEUE_MS", "LinkSettings", "gateway_queue_in_bytes", "queue_in_bytes"]
+
+PATH_INFLATION = 1.5
+"""How many times longer an emulated path is than the geodesic by default: near the median of measured paths."""
+
+JITTER_CORRELATION_S = 0.05
+"""Default correlation time of the delay: a few round trips of a short path."""
+
+MIN_QUEUE_BYTES = 65_536
+"""The smallest queue chosen when none is asked for: what one host sends in one burst (64 KiB)."""
+
+MIN_QUEUE_MS = 20
+"""
+The smallest queue chosen when none is asked for, in time at the link's rate.
+
+On pairs a few milliseconds apart, one bandwidth-delay product is smaller than the bursts into which a busy machine's
+scheduler groups a steady flow: a queue that short would measure the machine.
+"""
+
+_BOUNDS = (
+    ("delay_ms", 0, 10_000),
+    ("jitter_ms", 0, 5_000),
+    ("loss", 0, 1),
+    ("rate_bps", 1_000, 1e12),
+    ("queue_bytes", 1, 1e11),
+    ("jitter_correlation_s", 1e-3, 3600),
+)
+
+
+@dataclass(frozen=True)
+class LinkSettings:
+    """
+    One direction of a pair.
+
+    A packet first waits in the queue for the rate, then may be lost, then travels for the delay. Packets keep
+    their order. Sizes are those of IP packets, headers included, link-layer headers left out.
+
+    Parameters
+    ----------
+    delay_ms : float
+        One-way delay, 0 to 10,000.
+    jitter_ms : float
+        Standard deviation of the delay, at most half of it, so that the mean can stay `delay_ms`. The delay
+        wanders (a first-order autoregression) and does not jump from packet to packet. Where it would fall
+        faster than the packets follow each other, the packets behind wait for those in front, which adds to the
+        mean: 0.2 ms where 1,000 packets a second cross a link of 5 ms jitter.
+    loss : float
+        Probability that a packet as seen on the wire is lost, 0 to 1, each independently.
+    rate_bps : float or None
+        Bits per second; None is as fast as the machine.
+    queue_bytes : int or None
+        How much may wait for the rate; what arrives on top is dropped. None is one bandwidth-delay product of
+        the pair, at least 20 ms and 64 KiB (see `queue_in_bytes`). Without a rate nothing ever waits.
+    jitter_correlation_s : float
+        Time after which the correlation of the delay with itself has fallen to 1/e.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not a number or outside its range.
+
+    Examples
+    --------
+    >>> LinkSettings(delay_ms=20, rate_bps=1e8).delay_ms
+    20
+    >>> LinkSettings(delay_ms=-1)
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: delay_ms is -1; allowed: a number from 0 to 10000.
+    """
+
+    delay_ms: float
+    jitter_ms: float = 0.0
+    loss: float = 0.0
+    rate_bps: float | None = None
+    queue_bytes: int | None = None
+    jitter_correlation_s: float = JITTER_CORRELATION_S
+
+    def __post_init__(self):
+        for name, low, high in _BOUNDS:
+            optional = name in ("rate_bps", "queue_bytes")
+            value = check_number(name, getattr(self, name), low, high, optional=optional)
+            object.__setattr__(self, name, value)  # a number of NumPy could not be kept in a manifest
+        if self.jitter_ms > self.delay_ms / 2:
+            raise ParameterError(
+                f"jitter_ms is {self.jitter_ms}; allowed: at most half of delay_ms ({self.delay_ms}), because a delay "
+                "cannot be negative and its mean must stay."
+            )
+
+
+def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -> int | None:
+    """
+    The queue that a link gets: the one asked for, else one bandwidth-delay product of the pair's nominal RTT.
+
+    Parameters
+    ----------
+    settings : LinkSettings
+        The direction that carries the data.
+    back_delay_ms : float, optional
+        One-way delay of the opposite direction; by default the same.
+
+    Returns
+    -------
+    int or None
+        Bytes, at least 20 ms at the rate and 65,536 where the queue was left open; None without a rate, for
+        then nothing waits.
+
+    Examples
+    --------
+    >>> queue_in_bytes(LinkSettings(delay_ms=50, rate_bps=80e6))
+    1000000
+    >>> queue_in_bytes(LinkSettings(delay_ms=1, rate_bps=1e6))
+    65536
+    """
+    if settings.rate_bps is None:
+        return None
+    if settings.queue_bytes is not None:
+        return int(settings.queue_bytes)
+    back = settings.delay_ms if back_delay_ms is None else back_delay_ms
+    product = settings.rate_bps / 8 * max(settings.delay_ms + back, MIN_QUEUE_MS) / 1000
+    return max(MIN_QUEUE_BYTES, math.ceil(product))
+
+
+def gateway_queue_in_bytes(
+    links: Mapping[tuple[str, str], LinkSettings], region: str, rate_bps: float
+) -> int | None:
+    """
+    The queue of a region's gateway: one bandwidth-delay product at the longest RTT of the links that leave the region.
+
+    Examples
+    --------
+    >>> links = {("a", "b"): LinkSettings(10), ("a", "c"): LinkSettings(50), ("c", "a"): LinkSettings(50)}
+    >>> gateway_queue_in_bytes(links, "a", 80e6)
+    1000000
+    """
+    queues = []
+    for (source, target), settings in links.items():
+        if source == region:
+            back = links.get((target, source))
+            at_rate = replace(settings, rate_bps=rate_bps, queue_bytes=None)
+            queues.append(queue_in_bytes(at_rate, back and back.delay_ms))
+    return max(queues, default=None)

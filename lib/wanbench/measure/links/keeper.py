@@ -1,0 +1,234 @@
+"""
+The process that holds a local lab: `python -m wanbench.measure.links.keeper <socket> <the lab's pidfd>`.
+
+It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has a name,
+and serves the links. When its lab ends, in whatever way, it sees the end of the socket and exits; the kernel then kills
+every process of the PID namespace and deletes the network namespaces. Only the folder of `scratch` remains, which it
+removes; if the keeper is killed too, the next one does. Started by `launch`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import gc
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from wanbench.errors import LabError
+
+from . import namespaces
+from .control import Server
+from .relay import Relay
+
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
+
+FOLDERS, _UNLOCKED = "wanbench-local-", "wanbench-new-"
+"""How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone."""
+
+_PR_SET_TIMERSLACK = 29
+_MCL_CURRENT, _MCL_FUTURE = 1, 2
+_GROUP_S = 2.0
+"""Timeout for killed processes to leave their control group."""
+
+
+class Keeper:
+    """Requests of a lab to its keeper; members of a request are parameters of the method."""
+
+    def __init__(self):
+        self.relay = self.folder = None
+        self._namespaces = []
+
+    def hello(self):
+        """Confirm that the keeper is up."""
+
+    def scratch(self):
+        """A new folder that is removed when the keeper ends; until then the keeper holds a lock on it."""
+        if self.folder is None:
+            new = tempfile.mkdtemp(prefix=_UNLOCKED)
+            with suppress(OSError):  # where there are no locks, nothing is swept
+                fcntl.flock(os.open(new, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)
+            path = Path(new)  # the folder above may hold the same text
+            self.folder = str(path.with_name(path.name.replace(_UNLOCKED, FOLDERS)))
+            os.rename(new, self.folder)
+        return self.folder
+
+    def forget(self):
+        """End every other process of its own PID namespace, and remove the folder."""
+        if os.getpid() == 1:
+            with suppress(OSError):
+                os.kill(-1, signal.SIGKILL)
+        if self.folder is not None:
+            remove(self.folder)
+
+    def open(self, *, regions, hosts_per_region, sysctls, pairs, seed):
+        """
+        Make the regions' namespaces and the links.
+
+        Parameters
+        ----------
+        regions : int
+            How many; they are numbered from 1.
+        pairs : list of [from, to]
+            Directed pairs that have a link.
+
+        Returns
+        -------
+        dict
+            "namespaces": the descriptors, in this process, of the regions' namespaces, in order; "refused":
+            the sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or
+            "route", who set it.
+        """
+        if self.relay is not None:
+            raise LabError("the lab is open already.")
+        sweep()
+        home, refused = namespaces.this_namespace(), {}
+        relay = Relay()
+        for number in range(1, regions + 1):
+            self._namespaces.append(namespaces.make_namespace())
+            relay.add_region(number)
+            refused = namespaces.set_sysctls(sysctls)
+            by_route = sysctls[CONGESTION_CONTROL] if CONGESTION_CONTROL in refused else None
+            namespaces.run_ip(namespaces.commands(number, hosts_per_region, congestion_control=by_route))
+        namespaces.enter(home)
+        os.close(home)
+        relay.connect([tuple(pair) for pair in pairs], seed)
+        self.relay = relay
+        by = "route" if refused.pop(CONGESTION_CONTROL, None) else "sysctl"
+        return {"namespaces": self._namespaces, "refused": refused, "congestion_control_by": by}
+
+    def set(self, *, links):
+        """Give links new settings: a list of [from, to, {the fields of LinkSettings}]."""
+        self.relay.set([((source, target), settings) for source, target, settings in links])
+
+    def gateway(self, *, region, rate_bps, queue_bytes):
+        """Make all links that leave a region share one rate and queue, or (None) use their own again."""
+        self.relay.set_gateway(region, rate_bps, queue_bytes)
+
+    def cut(self, *, pairs, is_cut):
+        """Cut or heal directed pairs."""
+        self.relay.cut([tuple(pair) for pair in pairs], is_cut)
+
+    def counters(self, *, pairs):
+        """Counters of the links of these directed pairs, in the same order."""
+        return self.relay.counters([tuple(pair) for pair in pairs])
+
+    def devices(self):
+        """The kernel's counters of the regions' devices."""
+        return self.relay.devices()
+
+    def lateness(self):
+        """Lateness of the relay so far."""
+        return self.relay.lateness()
+
+
+def sweep() -> None:
+    """Remove the folders of keepers that were killed before they could: those that nobody holds a lock on."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*"):
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(descriptor).st_uid == os.geteuid():
+                    remove(folder)
+            finally:
+                os.close(descriptor)
+
+
+def remove(folder: str | Path) -> None:
+    """Delete a scratch folder, and the control groups noted in it."""
+    remove_processor_groups(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_processor_groups(folder: str | Path) -> None:
+    """
+    Delete the control groups that programs of the lab noted in files named "processor-groups" (as
+    `wanbench.measure.kafka.programs.processor_share` does): a group outlives its processes where these were killed.
+    """
+    for listed in Path(folder).glob("*/processor-groups"):
+        for group in listed.read_text().splitlines():
+            end = time.monotonic() + _GROUP_S
+            while Path(group).name.startswith("wanbench-") and os.path.isdir(group):
+                with suppress(OSError):  # a process that was killed is in its group until it has ended
+                    os.rmdir(group)
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.01)
+
+
+def hurry(*, locked_later: bool) -> dict[str, bool]:
+    """
+    Ask the kernel for low latency: real-time priority, no timer slack, locked memory; and disable garbage collection.
+
+    Children do not inherit the priority, as they would block a single-processor machine.
+
+    Parameters
+    ----------
+    locked_later : bool
+        Lock memory that is allocated later too. Only where locking has no limit: else allocating would fail.
+
+    Returns
+    -------
+    dict
+        What was granted.
+    """
+    granted = {}
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+        granted["real_time_priority"] = True
+    except OSError:
+        granted["real_time_priority"] = False
+    libc = ctypes.CDLL(None, use_errno=True)
+    granted["no_timer_slack"] = libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0) == 0
+    flags = _MCL_CURRENT | _MCL_FUTURE if locked_later else _MCL_CURRENT
+    granted["memory_locked"] = libc.mlockall(flags) == 0
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    return granted
+
+
+def _gone():
+    raise EOFError("the lab is gone")
+
+
+def main() -> None:
+    """Serve until the lab is gone."""
+    lab, lab_process = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    rootless = Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A private view of the processes where the kernel allows it; without one everything else still works.
+    subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
+    keeper = Keeper()
+    verbs = ("hello", "scratch", "open", "set", "gateway", "cut", "counters", "devices", "lateness")
+    server = Server(
+        lab,
+        {
+            **{verb: getattr(keeper, verb) for verb in verbs},
+            "hurry": lambda: hurry(locked_later=not rootless),
+        },
+    )
+    watched = {server.fileno(): server.ready, lab_process: _gone}
+    try:
+        while keeper.relay is None:
+            for descriptor in select.select(list(watched), (), ())[0]:
+                watched[descriptor]()
+        keeper.relay.serve(watched)
+    except EOFError:
+        return
+    finally:
+        keeper.forget()
+
+
+if __name__ == "__main__":
+    main()

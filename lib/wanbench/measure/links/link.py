@@ -1,0 +1,186 @@
+"""One direction of a pair in the relay: when a packet is due, or why it is dropped. Pure."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from . import JITTER_CORRELATION_S
+from .gate import Gate
+from .segments import OFFLOAD_BYTES, piece, shape
+
+LONGEST_PIECE_S = 0.001
+"""A super-packet is cut so that no piece takes longer than this to send: a slow link must not be bursty."""
+
+COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped")
+UNITS = ("packets", "bytes")
+
+
+class Link:
+    """
+    One direction of a pair, with its own rate and queue unless it shares those of a gateway.
+
+    Times are seconds of any one clock. Counts (`packets_sent`, `bytes_sent` and so on) are of packets as on the wire,
+    and of their bytes with IP and TCP headers.
+
+    Parameters
+    ----------
+    target : int
+        Where its packets go: the open device of the region they arrive in.
+    seed : int or str
+        Seed of its loss and jitter.
+    """
+
+    __slots__ = (
+        *(f"{unit}_{what}" for what in COUNTED for unit in UNITS),
+        "_correlation_s",
+        "_delay_s",
+        "_gate",
+        "_jitter",
+        "_jitter_at",
+        "_jitter_s",
+        "_last_due",
+        "_loss",
+        "_own_gate",
+        "_random",
+        "_seed",
+        "_until_loss",
+        "is_cut",
+        "late_max_s",
+        "late_sum_s",
+        "target",
+        "writes",
+    )
+
+    def __init__(self, target: int, seed: int | str = 0):
+        for what in COUNTED:
+            for unit in UNITS:
+                setattr(self, f"{unit}_{what}", 0)
+        self.target, self.is_cut = target, False
+        self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
+        # A generator is large, and most links of a lab need none.
+        self._seed, self._random = seed, None
+        self._gate = self._own_gate = Gate()
+        self._last_due = self._jitter = 0.0
+        self._jitter_at = -math.inf
+        self._loss = None
+        self.set(0.0, now=0.0)
+
+    def set(
+        self,
+        delay_ms: float,
+        jitter_ms: float = 0.0,
+        loss: float = 0.0,
+        rate_bps: float | None = None,
+        queue_bytes: int | None = None,
+        jitter_correlation_s: float = JITTER_CORRELATION_S,
+        *,
+        now: float,
+    ) -> None:
+        """
+        Apply new settings (see `LinkSettings`; a queue of None has no limit).
+
+        Queued packets keep their place and continue at the new rate; packets in flight keep their due time, so after a
+        change to a shorter delay later packets wait for earlier ones.
+        """
+        self._own_gate.set(rate_bps, queue_bytes, now)
+        self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
+        self._correlation_s = jitter_correlation_s
+        if (loss or jitter_ms) and self._random is None:
+            self._random = random.Random(self._seed)
+        if loss != self._loss:
+            self._loss = loss
+            self._until_loss = self._draw_until_loss()
+
+    def share(self, gate: Gate | None) -> None:
+        """Queue at a gateway's gate from now on; None: at its own again."""
+        self._gate = self._own_gate if gate is None else gate
+
+    def backlog_bytes(self, now: float) -> float:
+        """Bytes queued for the rate, including the packet in transmission; at a gateway those of all its links."""
+        return self._gate.backlog_bytes(now)
+
+    def in_flight(self) -> tuple[int, int]:
+        """Packets and bytes neither delivered nor dropped yet."""
+        return tuple(
+            getattr(self, f"{unit}_sent") - sum(getattr(self, f"{unit}_{what}") for what in COUNTED[1:])
+            for unit in UNITS
+        )
+
+    def accept(self, packet: bytes, now: float):
+        """
+        Accept a packet.
+
+        An idle link accepts any packet; otherwise one that does not fit into the queue is dropped.
+
+        Returns
+        -------
+        sequence of (due, packets, bytes, packet)
+            What will arrive and when, in order of time; empty if nothing does. A super-packet arrives in
+            pieces where segments of it are dropped, or where it would take longer than a millisecond to send.
+        """
+        segments, header_bytes, segment_bytes = shape(packet)
+        size = len(packet) - OFFLOAD_BYTES + (segments - 1) * header_bytes
+        self.packets_sent += segments
+        self.bytes_sent += size
+        if self.is_cut:
+            self.packets_cut += segments
+            self.bytes_cut += size
+            return ()
+        gate = self._gate
+        rate, leaves_at, fits, most = gate.bytes_per_s, now, segments, segments
+        full_bytes = header_bytes + segment_bytes
+        if rate:
+            leaves_at = max(now, gate.free_at)
+            room = gate.queue_bytes - (leaves_at - now) * rate
+            if size > room:
+                fits = int(max(0, room) // full_bytes)
+                if not fits and leaves_at == now:
+                    fits = 1
+                if fits < segments:
+                    self.packets_queue_dropped += segments - fits
+                    self.bytes_queue_dropped += size - fits * full_bytes
+            most = max(1, int(LONGEST_PIECE_S * rate / full_bytes))
+        arriving, position = [], 0
+        while position < fits:
+            count = min(fits - position, most, self._until_loss)
+            is_lost = count < 1
+            if is_lost:
+                count = 1
+            bytes_here = count * full_bytes if position + count < segments else size - position * full_bytes
+            if rate:
+                leaves_at += bytes_here / rate
+            if is_lost:
+                self.packets_lost += 1
+                self.bytes_lost += bytes_here
+                self._until_loss = self._draw_until_loss()
+            else:
+                self._until_loss -= count
+                whole = count == segments
+                part = packet if whole else piece(packet, header_bytes, segment_bytes, position, count)
+                arriving.append((self._due(leaves_at), count, bytes_here, part))
+            position += count
+        gate.free_at = leaves_at
+        return arriving
+
+    def _draw_until_loss(self):
+        """How many packets pass before the next is lost: geometric, so that each is lost independently."""
+        if self._loss <= 0:
+            return math.inf
+        if self._loss >= 1:
+            return 0
+        return int(math.log(1.0 - self._random.random()) / math.log1p(-self._loss))
+
+    def _due(self, leaves_at):
+        delay = self._delay_s
+        if self._jitter_s:
+            kept = math.exp(-max(0.0, leaves_at - self._jitter_at) / self._correlation_s)
+            self._jitter_at = leaves_at
+            self._jitter = kept * self._jitter + math.sqrt(1 - kept * kept) * self._random.gauss(0.0, 1.0)
+            # Cut at both ends alike, so that the mean stays.
+            delay += min(delay, max(-delay, self._jitter_s * self._jitter))
+        due = leaves_at + delay
+        if due < self._last_due:
+            due = self._last_due
+        self._last_due = due
+        return due

@@ -1,0 +1,215 @@
+"""
+The user-space relay: forwards packets between the regions' TUN devices with delay, jitter, loss and rate of the links.
+
+Each region has one device; the relay reads a packet, finds the link by the destination address, decides when the packet
+is due, keeps it in one heap over all links, and writes it to the other region's device on time. It also measures its
+own lateness, which reveals a machine that is too slow.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable
+
+from .gate import Gate
+from .link import COUNTED, UNITS, Link
+from .namespaces import DEVICE, device_counts, open_device
+from .segments import OFFLOAD_BYTES
+
+_READ_BYTES = OFFLOAD_BYTES + 65_535
+_READS_PER_TURN = 8
+_WRITES_PER_TURN = 64
+
+
+class Relay:
+    """All links of a lab between TUN devices, and the loop that serves them."""
+
+    def __init__(self):
+        self.links: dict[tuple[int, int], Link] = {}
+        self._gateways: dict[int, Gate] = {}
+        self.packets_unroutable = 0
+        self.longest_turn_s = 0.0
+        self._devices, self._rows = {}, {}
+        # An open file keeps listing the devices of the namespace in which it was opened.
+        self._listings: dict[int, int] = {}
+        self._heap, self._count = [], 0
+        self._poll = select.epoll()
+
+    def add_region(self, number: int) -> None:
+        """Make the region's device in the network namespace that this process is in; numbers are 1 to 254."""
+        self._devices[number] = device = open_device()
+        self._listings[number] = os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC)
+        os.set_blocking(device, False)
+        self._poll.register(device, select.EPOLLIN)
+
+    def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
+        """Make the links. Packets for any other pair are dropped; `seed` is that of all loss and jitter."""
+        self.links = {
+            (source, target): Link(self._devices[target], f"{seed}/{source}/{target}")
+            for source, target in pairs
+        }
+        self._rows = {
+            device: [self.links.get((number, target)) for target in range(256)]
+            for number, device in self._devices.items()
+        }
+
+    def set(self, links: Iterable[tuple[tuple[int, int], dict]]) -> None:
+        """Give links new settings: pairs with the fields of `LinkSettings`."""
+        for pair, settings in links:
+            self.links[pair].set(**settings, now=time.monotonic())
+
+    def set_gateway(self, number: int, rate_bps: float | None, queue_bytes: int | None) -> None:
+        """Make all links that leave a region share one rate and queue; a rate of None gives each its own again."""
+        if rate_bps is None:
+            gate = None
+            self._gateways.pop(number, None)
+        else:
+            gate = self._gateways.setdefault(number, Gate())
+            gate.set(rate_bps, queue_bytes, time.monotonic())
+        for (source, _), link in self.links.items():
+            if source == number:
+                link.share(gate)
+
+    def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
+        """Cut or heal links, as defined in `wanbench.measure.labs.local.LocalLab.cut`."""
+        for pair in pairs:
+            self.links[pair].is_cut = is_cut
+
+    def counters(self, pairs: Iterable[tuple[int, int]]) -> list[dict]:
+        """Packets and bytes carried and dropped by these links so far, and lateness."""
+        now = time.monotonic()
+        return [_counted(self.links[pair], now) for pair in pairs]
+
+    def lateness(self) -> dict:
+        """
+        Lateness of the relay so far.
+
+        Returns
+        -------
+        dict
+            "writes": number of writes that the figures are about; "mean_late_ms", "worst_late_ms": how long
+            they came after they were due (None without any); "longest_turn_ms": the longest time between two
+            looks for new packets, in which a packet may have waited unseen; "packets_unroutable": dropped
+            because there is no link to their destination; "packets_overrun": dropped by the kernel, before
+            any link could count them, because the relay did not read them in time.
+        """
+        writes = sum(link.writes for link in self.links.values())
+        late_s = sum(link.late_sum_s for link in self.links.values())
+        return {
+            "writes": writes,
+            "mean_late_ms": late_s / writes * 1000 if writes else None,
+            "worst_late_ms": max(link.late_max_s for link in self.links.values()) * 1000 if writes else None,
+            "longest_turn_ms": self.longest_turn_s * 1000,
+            "packets_unroutable": self.packets_unroutable,
+            "packets_overrun": sum(
+                row["packets_dropped_sending"] for row in self.devices() if row["device"] == DEVICE
+            ),
+        }
+
+    def devices(self) -> list[dict]:
+        """The kernel's counters at each region's devices, outside the links: see `device_counts`."""
+        return [
+            {"region_number": number, **row}
+            for number, listing in self._listings.items()
+            for row in device_counts(os.pread(listing, 65_536, 0).decode())
+        ]
+
+    def serve(self, watched: dict[int, Callable[[], None]]) -> None:
+        """
+        Forward packets for ever.
+
+        Parameters
+        ----------
+        watched : dict of int to callable
+            Descriptors, and what to call when one can be read. An exception from there ends the loop.
+        """
+        # Processes whose parent is gone become children of this one, the first; the kernel is to reap them.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        for descriptor in watched:
+            self._poll.register(descriptor, select.EPOLLIN)
+        heap, rows = self._heap, self._rows
+        poll, waiter = self._poll.poll, (self._poll.fileno(),)
+        monotonic, wait = time.monotonic, select.select
+        turn_began = monotonic()
+        while True:
+            events = poll(0)
+            now = monotonic()
+            if now - turn_began > self.longest_turn_s:
+                self.longest_turn_s = now - turn_began
+            if not events:
+                left = heap[0][0] - now if heap else None
+                if left is None or left > 0:
+                    wait(waiter, (), (), left)
+                    turn_began = monotonic()
+                    if heap and heap[0][0] <= turn_began:
+                        self._deliver(_WRITES_PER_TURN)
+                    continue
+            turn_began = now
+            for descriptor, _ in events:
+                row = rows.get(descriptor)
+                if row is None:
+                    watched[descriptor]()
+                else:
+                    self._collect(descriptor, row)
+            self._deliver(_WRITES_PER_TURN)
+
+    def _collect(self, device, row):
+        heap, read, push, monotonic = self._heap, os.read, heapq.heappush, time.monotonic
+        for _ in range(_READS_PER_TURN):
+            try:
+                packet = read(device, _READ_BYTES)
+            except BlockingIOError:
+                return
+            # Version 4 and a destination in 10.<region>.0.0/16, else there is no link for it.
+            link = (
+                row[packet[27]] if len(packet) >= 30 and packet[10] >> 4 == 4 and packet[26] == 10 else None
+            )
+            if link is None:
+                self.packets_unroutable += 1
+                continue
+            for due, segments, size, part in link.accept(packet, monotonic()):
+                self._count += 1
+                push(heap, (due, self._count, link, segments, size, part))
+
+    def _deliver(self, most):
+        heap, write, pop, monotonic = self._heap, os.write, heapq.heappop, time.monotonic
+        for _ in range(most):
+            if not heap:
+                return
+            now = monotonic()
+            if heap[0][0] > now:
+                return
+            due, _, link, segments, size, packet = pop(heap)
+            if link.is_cut:
+                link.packets_cut += segments
+                link.bytes_cut += size
+                continue
+            try:
+                write(link.target, packet)
+            except OSError:
+                link.packets_device_dropped += segments
+                link.bytes_device_dropped += size
+                continue
+            link.packets_delivered += segments
+            link.bytes_delivered += size
+            late = now - due
+            link.writes += 1
+            link.late_sum_s += late
+            if late > link.late_max_s:
+                link.late_max_s = late
+
+
+def _counted(link, now):
+    packets, size = link.in_flight()
+    return {
+        **{f"{unit}_{what}": getattr(link, f"{unit}_{what}") for what in COUNTED for unit in UNITS},
+        "packets_in_flight": packets,
+        "bytes_in_flight": size,
+        "bytes_backlog": round(link.backlog_bytes(now)),
+        "mean_late_ms": link.late_sum_s / link.writes * 1000 if link.writes else None,
+        "worst_late_ms": link.late_max_s * 1000 if link.writes else None,
+    }

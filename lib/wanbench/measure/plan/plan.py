@@ -1,0 +1,388 @@
+"""A plan: what to test, in which rounds, and the expected time, volume and cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from wanbench import regions as catalogued
+from wanbench.checks import check_number
+from wanbench.errors import ParameterError
+from wanbench.measure.links import PATH_INFLATION
+
+from . import cost as costing
+from .schedule import lower_bound, rounds
+from .selection import (
+    cloud,
+    expected_rtts,
+    select_pairs,
+    tests_done,
+)
+
+FIRST = ("least-tested", "cross-cloud")
+SETTINGS_SHOWN = 2
+
+
+@dataclass(frozen=True)
+class Test:
+    """
+    One ordered pair, to be measured once by every experiment of the plan.
+
+    `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is the expected
+    round-trip time. A trial (see `make_trials`) also has a `setting`, the `block` of the design that it belongs to, and
+    its own `experiments`.
+    """
+
+    __test__ = False
+    id: str
+    round: int
+    from_region: str
+    to_region: str
+    rtt_ms: float
+    setting: str | None = None
+    block: int | None = None
+    experiments: tuple = ()
+
+    def as_dict(self) -> dict:
+        """The test in JSON types, without empty fields of trials."""
+        fields = {name: getattr(self, name) for name in ("id", "round", "from_region", "to_region", "rtt_ms")}
+        if self.experiments:
+            fields |= {"setting": self.setting, "block": self.block}
+            fields["experiments"] = [_described(experiment) for experiment in self.experiments]
+        return fields
+
+
+@dataclass(frozen=True)
+class Plan:
+    """
+    Rounds of tests, which can be inspected before anything starts; made by `make_plan`.
+
+    Attributes
+    ----------
+    rounds : tuple of tuples of Test
+        The tests of one round run at the same time; no region is in two of them.
+    experiments : tuple
+        What each test does, in this order, unless it has its own experiments.
+    seed : int
+    lower_bound : int
+        No schedule of these pairs (and this batch) has fewer rounds.
+    batch : int or None
+        Maximum number of tests in a round.
+    rate_bps : float or None
+        Throughput expected, for volume and time.
+    instance_types : {cloud: instance type}
+        Empty on a local lab, which costs nothing.
+    price_overrides : {cloud: {item: price}}
+    more_regions : tuple of str
+        Regions that take part, such as those of brokers, and are of no pair.
+    """
+
+    rounds: tuple[tuple[Test, ...], ...]
+    experiments: tuple
+    seed: int
+    lower_bound: int
+    batch: int | None = None
+    rate_bps: float | None = None
+    instance_types: Mapping[str, str] = field(default_factory=dict)
+    price_overrides: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    more_regions: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        """All tests, in the plan's order."""
+        return tuple(test for tests in self.rounds for test in tests)
+
+    @property
+    def regions(self) -> list[str]:
+        """The participating regions, sorted by name."""
+        of_pairs = {region for test in self.tests for region in (test.from_region, test.to_region)}
+        return sorted(of_pairs | set(self.more_regions))
+
+    def test_s(self, test: Test) -> float:
+        """Expected time of a test in seconds: its experiments one after another."""
+        return sum(each.expected_s(test.rtt_ms, self.rate_bps) for each in self.experiments_of(test))
+
+    def experiments_of(self, test: Test) -> tuple:
+        """The experiments of a test, in order."""
+        return test.experiments or self.experiments
+
+    def slots_s(self) -> list[float]:
+        """Expected time of each round in seconds: that of its longest test."""
+        return [max(map(self.test_s, tests)) for tests in self.rounds]
+
+    def expected_s(self) -> float:
+        """
+        Expected measuring time in seconds: the rounds' slots in sequence, plus set-up times between experiments
+        (`set_up_s`, if defined). Without opening the lab, and without retries.
+        """
+        return sum(self.slots_s()) + self._set_up_s()
+
+    def expected_bytes(self) -> float | None:
+        """Expected data volume in bytes over all tests; None if it depends on an unknown rate."""
+        sent = self.sent_bytes()
+        return None if sent is None else sum(sent.values())
+
+    def sent_bytes(self) -> dict[tuple[str, str], float] | None:
+        """Expected volume by (sending region, receiving region); None if it depends on an unknown rate."""
+        sent: dict[tuple[str, str], float] = {}
+        for test in self.tests:
+            ends = (test.from_region, test.to_region)
+            for experiment in self.experiments_of(test):
+                n = experiment.expected_bytes(test.rtt_ms, self.rate_bps)
+                if n is None:
+                    return None
+                sender = ends[::-1] if getattr(experiment, "reverse", False) else ends
+                sent[sender] = sent.get(sender, 0.0) + n
+        return sent
+
+    def cost(self) -> pd.DataFrame | None:
+        """What the plan costs by cloud and item (see `wanbench.measure.plan.cost`); None without `instance_types`."""
+        if not self.instance_types:
+            return None
+        return costing.cost(
+            regions=self.regions,
+            sent_bytes=self.sent_bytes(),
+            measuring_s=self.expected_s(),
+            instance_types=self.instance_types,
+            price_list=costing.prices(self.price_overrides),
+        )
+
+    def table(self) -> pd.DataFrame:
+        """One row per test: test_id, round, from_region, to_region, rtt_ms (expected), expected_s."""
+        rows = [(t.id, t.round, t.from_region, t.to_region, t.rtt_ms, self.test_s(t)) for t in self.tests]
+        return pd.DataFrame(
+            rows, columns=["test_id", "round", "from_region", "to_region", "rtt_ms", "expected_s"]
+        )
+
+    def as_dict(self) -> dict:
+        """The plan as kept in manifest and journal, in JSON types."""
+        return {
+            "seed": self.seed,
+            "batch": self.batch,
+            "n_rounds": len(self.rounds),
+            "lower_bound": self.lower_bound,
+            "rate_bps": self.rate_bps,
+            "instance_types": dict(self.instance_types),
+            "expected_s": self.expected_s(),
+            "expected_bytes": self.expected_bytes(),
+            "experiments": [_described(experiment) for experiment in self.experiments],
+            "tests": [test.as_dict() for test in self.tests],
+        }
+
+    def _set_up_s(self):
+        trials = [
+            each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")
+        ]
+        return sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        n = len(self.tests)
+        widest = max(map(len, self.rounds), default=0)
+        volume = self.expected_bytes()
+        facts = [
+            ("tests", self._what(n) if n else "nothing left to test"),
+            ("rounds", f"{len(self.rounds)}, of at most {widest} at once (lower bound {self.lower_bound})"),
+            ("experiments", "; ".join(map(str, self._each_kind()))),
+            ("expected time", f"{_duration(self.expected_s())} of measuring"),
+            ("data volume", "not known: give rate_bps" if volume is None else f"up to {volume / 1e9:.3g} GB"),
+            ("seed", str(self.seed)),
+        ]
+        table = self.cost()
+        if table is not None:
+            unknown = table.loc[table["high_usd"].isna(), ["cloud", "item"]].agg(": ".join, axis=1)
+            low, high = table["low_usd"].sum(), table["high_usd"].sum()
+            text = f"{low:.2f} to {high:.2f} USD"
+            if len(unknown):
+                text += f", unknown: {', '.join(unknown)}"
+            facts.insert(5, ("cost", text))
+        return facts
+
+    def _what(self, n):
+        settings = {test.setting for test in self.tests if test.experiments}
+        if settings:
+            return f"{n} trials of {len(settings)} settings"
+        return f"{n} ordered pairs of {len(self.regions)} regions"
+
+    def _each_kind(self):
+        """The experiments; for trials those of the first settings."""
+        first = {test.setting: test.experiments for test in reversed(self.tests) if test.experiments}
+        order = [
+            setting for setting in dict.fromkeys(test.setting for test in self.tests) if setting in first
+        ]
+        shown = [each for setting in order[:SETTINGS_SHOWN] for each in first[setting]]
+        left = len(order) - SETTINGS_SHOWN
+        return (*self.experiments, *shown, *([f"and {left} more settings"] if left > 0 else []))
+
+    def __str__(self) -> str:
+        return "Plan\n" + "\n".join(f"  {name:<14} {text}" for name, text in self._facts())
+
+    def _repr_html_(self) -> str:
+        facts = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for name, text in self._facts()
+        )
+        shown = []
+        for number, tests in enumerate(self.rounds[:12], start=1):
+            pairs = ", ".join(t.setting or f"{t.from_region} → {t.to_region}" for t in tests)
+            shown.append(f"<li value='{number}'>{html.escape(pairs)}</li>")
+        more = f"<p>and {len(self.rounds) - 12} more</p>" if len(self.rounds) > 12 else ""
+        return (
+            f"<table><caption>Plan</caption>{facts}</table>"
+            f"<details><summary>Rounds</summary><ol>{''.join(shown)}</ol>{more}</details>"
+        )
+
+
+def make_plan(
+    *,
+    experiments: Sequence,
+    pairs: Iterable | None = None,
+    regions: Iterable[str] | None = None,
+    clouds: str | Iterable[str] | None = None,
+    cloud_pairs: Iterable[str] | None = None,
+    min_distance_km: float | None = None,
+    max_distance_km: float | None = None,
+    max_regions: int | None = None,
+    max_tests: int | None = None,
+    batch: int | None = None,
+    first: Sequence[str] = (),
+    tests_done_before: pd.DataFrame | None = None,
+    skip_done: bool = False,
+    rtt_ms: Mapping[tuple[str, str], float] | None = None,
+    path_inflation: float = PATH_INFLATION,
+    rate_bps: float | None = None,
+    instance_types: Mapping[str, str] | None = None,
+    price_overrides: Mapping[str, Mapping[str, float]] | None = None,
+    seed: int = 0,
+) -> Plan:
+    """
+    Plan which pairs to test, and when.
+
+    Parameters
+    ----------
+    experiments : sequence
+        What every test does, for example ``[Ping(), Iperf3()]``.
+    pairs, regions, clouds, cloud_pairs, min_distance_km, max_distance_km, max_regions
+        Which pairs; see `wanbench.measure.plan.select_pairs`.
+    max_tests : int, optional
+        Maximum number of tests, from the first rounds (so `first` decides which).
+    batch : int, optional
+        Maximum number of tests at the same time; 1: one after another. None: as many as fit.
+    first : sequence of "least-tested", "cross-cloud"
+        Rounds are ordered by these, the first mattering most; otherwise their order is random. The number of
+        rounds does not change, so with large rounds the order is approximate; with `batch=1` it is exact.
+    tests_done_before : DataFrame, optional
+        Table of tests already made, for "least-tested" and `skip_done`.
+    skip_done : bool
+        Leave out the pairs that this table has as done.
+    rtt_ms : {(from, to): ms}, optional
+        Round-trip times to expect; one direction is enough. None: light in fibre over the geodesic distance
+        times `path_inflation`.
+    path_inflation : float
+        At least 1. How much longer than the geodesic the paths are taken to be.
+    rate_bps : float, optional
+        Throughput to expect, for the volume of time-limited transfers and the time of byte-limited ones.
+    instance_types : {cloud: instance type}, optional
+        Given for clouds; then the plan has a cost.
+    price_overrides : {cloud: {item: price}}, optional
+        See `wanbench.measure.plan.prices`.
+    seed : int
+        Same seed and parameters, same plan.
+
+    Raises
+    ------
+    ParameterError
+        For malformed or unknown values, and when the restrictions leave no pair. (Everything being done
+        already is not an error: the plan is then empty.)
+    """
+    _check(experiments, first, skip_done, tests_done_before)
+    batch = check_number("batch", batch, 1, whole=True, optional=True)
+    max_tests = check_number("max_tests", max_tests, 1, whole=True, optional=True)
+    path_inflation = check_number("path_inflation", path_inflation, 1, 1e6)
+    rate_bps = check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
+    seed = check_number("seed", seed, whole=True)
+    selected = select_pairs(
+        pairs=pairs,
+        regions=regions,
+        clouds=clouds,
+        cloud_pairs=cloud_pairs,
+        min_distance_km=min_distance_km,
+        max_distance_km=max_distance_km,
+        max_regions=max_regions,
+        seed=seed,
+    )
+    done = tests_done(tests_done_before)
+    if skip_done:
+        selected = [p for p in selected if not done[p]]
+    rank = {
+        "least-tested": lambda p: done[p],
+        "cross-cloud": lambda p: cloud(p[0]) == cloud(p[1]),
+    }
+    keys = {p: tuple(rank[name](p) for name in first) for p in selected}
+    order = {key: position for position, key in enumerate(sorted(set(keys.values())))}
+    grouped = rounds(selected, seed=seed, batch=batch, rank=(lambda p: order[keys[p]]) if first else None)
+    if max_tests is not None:
+        grouped = _cut(grouped, max_tests)
+    kept = [p for group in grouped for p in group]
+    rtts = expected_rtts(
+        kept, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p))
+    )
+    return Plan(
+        rounds=_numbered(grouped, rtts),
+        experiments=tuple(experiments),
+        seed=seed,
+        lower_bound=lower_bound(kept, batch),
+        batch=batch,
+        rate_bps=rate_bps,
+        instance_types=dict(instance_types or {}),
+        price_overrides=dict(price_overrides or {}),
+    )
+
+
+def _check(experiments, first, skip_done, done):
+    if not experiments:
+        raise ParameterError("A plan needs at least one experiment.")
+    if isinstance(first, str) or (unknown := [name for name in first if name not in FIRST]):
+        shown = first if isinstance(first, str) else ", ".join(map(repr, unknown))
+        raise ParameterError(f"first has {shown}; allowed: a list of any of {', '.join(FIRST)}.")
+    if done is None and (skip_done or "least-tested" in first):
+        raise ParameterError(
+            "skip_done and 'least-tested' need tests_done_before, the table of tests already made."
+        )
+
+
+def _cut(grouped, max_tests):
+    out, left = [], max_tests
+    for group in grouped:
+        if left > 0:
+            out.append(group[:left])
+            left -= len(group)
+    return out
+
+
+def _numbered(grouped, rtts):
+    out, ordinal = [], 0
+    for number, group in enumerate(grouped, start=1):
+        tests = []
+        for from_region, to_region in group:
+            ordinal += 1
+            name = f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
+            tests.append(Test(name, number, from_region, to_region, rtts[from_region, to_region]))
+        out.append(tuple(tests))
+    return tuple(out)
+
+
+def _described(experiment) -> dict:
+    return {"name": experiment.name, **dataclasses.asdict(experiment)}
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:.1f} h"

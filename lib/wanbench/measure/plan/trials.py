@@ -1,0 +1,88 @@
+"""Plans whose tests differ in setting rather than in pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wanbench.errors import ParameterError
+
+from .plan import Plan, Test
+from .selection import check_any_region
+
+
+@dataclass(frozen=True)
+class Trial:
+    """
+    One setting of one pair, to be measured once.
+
+    Parameters
+    ----------
+    setting : str
+        Its name; trials of one name are replicates.
+    experiments : tuple
+        What it does. The first one's `rtt_ms`, if it has one, is the round-trip time that is expected.
+    block : int, optional
+        Trials of one block are measured close together.
+    """
+
+    setting: str
+    experiments: tuple
+    block: int | None = None
+
+
+def make_trials(
+    trials: Sequence[Trial],
+    *,
+    from_region: str,
+    to_region: str,
+    more_regions: Sequence[str] = (),
+    rate_bps: float | None = None,
+    seed: int = 0,
+) -> Plan:
+    """
+    A plan that measures trials one after another, in the given order.
+
+    Parameters
+    ----------
+    from_region, to_region : str
+        The pair: regions of the clients and of the servers. Raw files are named after them.
+    more_regions : sequence of str
+        Further regions of the lab, such as those of more brokers and clients.
+    rate_bps : float, optional
+        Throughput to expect.
+    seed : int
+        Kept with the plan; also the seed of the lab's loss and jitter.
+    """
+    for region in (from_region, to_region, *more_regions):
+        check_any_region(region)
+    trials = list(trials)
+    if not trials:
+        raise ParameterError("A plan needs at least one trial.")
+    for trial in trials:
+        if not isinstance(trial, Trial) or not trial.experiments or not trial.setting:
+            raise ParameterError(f"{trial!r} is not a trial with a setting and at least one experiment.")
+    rounds = []
+    for ordinal, trial in enumerate(trials, start=1):
+        name = f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
+        rtt_ms = getattr(trial.experiments[0], "rtt_ms", None) or 0.0
+        test = Test(
+            name,
+            ordinal,
+            from_region,
+            to_region,
+            rtt_ms,
+            trial.setting,
+            trial.block,
+            tuple(trial.experiments),
+        )
+        rounds.append((test,))
+    return Plan(
+        tuple(rounds),
+        experiments=(),
+        seed=seed,
+        lower_bound=len(rounds),
+        batch=1,
+        rate_bps=rate_bps,
+        more_regions=tuple(more_regions),
+    )

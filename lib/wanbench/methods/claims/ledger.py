@@ -1,0 +1,346 @@
+"""
+Published claims against recomputed numbers: value, recomputed value, two verdicts, the working.
+
+The claims of a source are in `data/published/<source>.csv`, paraphrased, with their section. Each has a verdict by the
+source's own numbers (`compare` for a number, `judge` for a sentence) and one by a re-run (`rules`). The two are never
+merged: arithmetic that holds is not a measurement that agrees. Claims that nothing tests stay in the table as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from itertools import product
+from math import isfinite, nan
+from pathlib import Path
+
+import pandas as pd
+
+from wanbench.checks import check_choice
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.folders import root
+from wanbench.formatting import count, number
+from wanbench.methods.result import Estimate, Result
+
+REPRODUCED = "reproduced"
+WITHIN = "inside the interval"
+NOT_REPRODUCED = "not reproduced"
+UNDECIDED = "undecided"
+CANNOT = "cannot be tried here"
+UNTRIED = "not tried"
+VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)
+"""What a test can say."""
+KINDS = {"own": "its own numbers", "rerun": "the re-run"}
+"""What a verdict can rest on."""
+METHODS = {
+    "own": "a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
+    "rerun": "a claim is reproduced if the interval measured lies where its row says",
+}
+SETTING, NOT_HERE = "setting", "not here"
+RERUN = ("re-run", "both")
+WAYS = {
+    "own numbers": "The source's own numbers agree with it or not.",
+    "re-run": "The source gives no figures for it.",
+    "both": "The source's own numbers decide it in part.",
+    SETTING: "A setting, not a measurement.",
+    "fact": "It follows from Kafka, a price list or arithmetic alone.",
+    NOT_HERE: "It needs what this project does not have.",
+}
+"""How a claim can be tried, and the working of one that nothing has tested yet."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """
+    One claim: the source's statement, paraphrased, and its number as printed ("" where it gives none).
+
+    It names the page that tests it, how (`WAYS`), and why it is not tested otherwise ("" for the text of `WAYS`).
+    """
+
+    claim: str
+    section: str
+    says: str
+    value: str
+    unit: str
+    source: str
+    page: str
+    tried_by: str
+    why: str = ""
+
+    @property
+    def number(self) -> float:
+        """The claimed number; NaN where there is none."""
+        return float(self.value) if self.value else nan
+
+    @property
+    def decimals(self) -> int:
+        """Decimal places of the number as printed; negative for "1.3e2"."""
+        return -Decimal(self.value).as_tuple().exponent
+
+    @property
+    def written(self) -> str:
+        """
+        The claimed number with as many digits as are printed.
+
+        >>> [Claim("n", "", "", value, "", "", "", "").written for value in ("0.92", "2070", "-0.70")]
+        ['0.92', '2,070', '-0.70']
+        """
+        return number(self.number, max(self.decimals, 0))
+
+    @property
+    def half_step(self) -> float:
+        """
+        Half of the last printed digit: numbers within this round to the claimed one.
+
+        >>> [Claim("n", "", "", value, "", "", "", "").half_step for value in ("0.92", "2070", "1.3e2")]
+        [0.005, 0.5, 5.0]
+        """
+        return 0.5 * 10.0**-self.decimals
+
+
+COLUMNS = tuple(column.name for column in fields(Claim))
+
+
+@dataclass(repr=False)
+class Audit(Result):
+    """The claims of one source, and the verdicts on each."""
+
+    source: str
+    claims: dict[str, Claim]
+    rows: dict[str, dict] = field(default_factory=dict)
+
+    TITLE = "Claims of the source"
+
+    def __post_init__(self):
+        nothing = {"recomputed": nan, "low": nan, "high": nan, "rerun": UNTRIED}
+        for name, claim in self.claims.items():
+            own = CANNOT if claim.tried_by == NOT_HERE else UNTRIED
+            working = claim.why or WAYS.get(claim.tried_by, "")
+            self.rows.setdefault(name, nothing | {"own": own, "working": working})
+
+    def number(self, claim: str) -> float:
+        """The number that the source claims."""
+        return self._claim(claim).number
+
+    def from_printed(self, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
+        """A value computed from claimed numbers; its range covers their rounding."""
+        claims = [self._claim(name) for name in names]
+        ends = [(one.number - one.half_step, one.number + one.half_step) for one in claims]
+        reached = [function(*corner) for corner in product(*ends)]
+        return Estimate(
+            quantity="value from the printed numbers",
+            claim="The printed numbers make {}",
+            estimate=function(*(one.number for one in claims)),
+            low=min(reached),
+            high=max(reached),
+            unit=unit,
+            n=len(claims),
+            basis=count(len(claims), "printed number"),
+            method="every printed number at the ends of its last digit",
+            assumption="Printed numbers are rounded",
+            level=1.0,
+        )
+
+    def compare(
+        self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
+    ) -> None:
+        """
+        Test a claimed number on the source's own numbers.
+
+        It is reproduced if the recomputed value rounds to it as printed, and inside the interval if a number of the
+        interval does. Without a recomputed value it stays open.
+
+        Parameters
+        ----------
+        claim : str
+            The claim's short name.
+        recomputed : Estimate or float
+            In the unit of the claim.
+        working : str
+            How it was recomputed; the sentence of an Estimate is added.
+        within : Estimate, optional
+            Whose interval to take where `recomputed` is the source's own figure, which has none.
+        """
+        claimed = self._claim(claim)
+        if not isfinite(claimed.number):
+            raise ParameterError(f"claim {claim} has no number; judge it instead")
+        estimate = recomputed if isinstance(recomputed, Estimate) else within
+        value = recomputed.estimate if isinstance(recomputed, Estimate) else float(recomputed)
+        low, high = (estimate.low, estimate.high) if estimate else (nan, nan)
+        step = claimed.half_step * (1 + 1e-9)
+        if abs(value - claimed.number) <= step:
+            verdict = REPRODUCED
+        elif low - step <= claimed.number <= high + step:
+            verdict = WITHIN
+        else:
+            verdict = NOT_REPRODUCED if isfinite(value) else UNDECIDED
+        working = f"{working} {estimate.sentence if estimate else ''}".strip()
+        self.rows[claim] |= {
+            "own": verdict,
+            "working": working,
+            "recomputed": value,
+            "low": low,
+            "high": high,
+        }
+
+    def judge(self, claim: str, holds: bool | None, working: str) -> None:
+        """Set the verdict of the source's own numbers: whether the claim holds (None: open), and the working."""
+        self._claim(claim)
+        verdict = UNDECIDED if holds is None else REPRODUCED if holds else NOT_REPRODUCED
+        self.rows[claim] |= {"own": verdict, "working": working}
+
+    def rerun(self, claim: str, verdict: str, working: str, estimate: Estimate | None = None) -> None:
+        """
+        Set the verdict of a re-run and add its working; the estimate of a claimed number is shown beside it.
+
+        A claim that several quantities test is reproduced if all agree, and not reproduced if one contradicts it.
+        """
+        self.note(claim, f"Re-run: {working}")
+        both = {check_choice("verdict", verdict, VERDICTS), self.rows[claim]["rerun"]} - {UNTRIED}
+        self.rows[claim]["rerun"] = (
+            verdict if len(both) == 1 else NOT_REPRODUCED if NOT_REPRODUCED in both else UNDECIDED
+        )
+        if estimate is not None:
+            self.rows[claim] |= {"recomputed": estimate.estimate, "low": estimate.low, "high": estimate.high}
+
+    def note(self, claim: str, text: str) -> None:
+        """Add text to the working of a claim."""
+        self._claim(claim)
+        self.rows[claim]["working"] += f" {text}"
+
+    def on_page(self, page: str) -> Audit:
+        """Only the claims that a page tests; ParameterError if there are none."""
+        check_choice(
+            f"page of {self.source}", page, dict.fromkeys(claim.page for claim in self.claims.values())
+        )
+        return self.only(*(name for name, claim in self.claims.items() if claim.page == page))
+
+    def only(self, *names: str) -> Audit:
+        """Only these claims, in this order; ParameterError if there is no such claim."""
+        claims = {name: self._claim(name) for name in names}
+        return Audit(self.source, claims, {name: self.rows[name] for name in claims})
+
+    def verdicts(self, kind: str) -> dict[str, int]:
+        """How many claims have each verdict by one of `KINDS`; only verdicts that occur."""
+        given = [self.rows[name][kind] for name in self.claims]
+        return {verdict: given.count(verdict) for verdict in VERDICTS if verdict in given}
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The number of reproduced claims, of those that can be tested, by the source's numbers and by the re-run."""
+        return tuple(
+            Estimate(
+                quantity=f"claims reproduced by {words}",
+                claim=f"Reproduced by {words}: {{}} of {sum(found.values())}",
+                estimate=found.get(REPRODUCED, 0),
+                low=nan,
+                high=nan,
+                unit="claims",
+                n=sum(found.values()),
+                basis=count(sum(found.values()), "claim"),
+                method=METHODS[kind],
+                assumption="What is published is what the source describes, and our run is a case of its claim",
+            )
+            for kind, words in KINDS.items()
+            if (found := self.verdicts(kind)) or kind == "own"
+        )
+
+    @property
+    def sentence(self) -> str:
+        settings = sum(claim.tried_by == SETTING for claim in self.claims.values())
+        cannot = sum(row["own"] == CANNOT for row in self.rows.values())
+        parts = (
+            [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
+        )
+        parts += [f"{cannot} {CANNOT}"] if cannot else []
+        counts = [
+            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in found.items())}"
+            for kind, words in KINDS.items()
+            if (found := self.verdicts(kind))
+        ]
+        return "; ".join([f"{count(len(self.claims), 'claim')} of this source", *parts, *counts]) + "."
+
+    def table(self) -> pd.DataFrame:
+        """One row per claim: section, says, claimed, unit, recomputed, low, high, own, rerun, working, off_by."""
+        rows = [
+            {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}
+            | {"unit": claim.unit, "tried_by": claim.tried_by}
+            | self.rows[name]
+            for name, claim in self.claims.items()
+        ]
+        columns = ["claim", "section", "says", "claimed", "unit", "tried_by", "recomputed", "low", "high"]
+        table = pd.DataFrame(rows, columns=[*columns, *KINDS, "working"])
+        return table.assign(off_by=table.recomputed - table.claimed)
+
+    def shown(self) -> pd.DataFrame:
+        rows = [
+            {
+                "The source says": row.says,
+                "Claimed": self._claimed(row.claim),
+                "Recomputed": self._recomputed(row),
+                "By its own numbers": "" if row.own == UNTRIED else row.own,
+                "By the re-run": "" if row.rerun == UNTRIED and row.tried_by not in RERUN else row.rerun,
+                "Working": row.working,
+            }
+            for row in self.table().itertuples(index=False)
+        ]
+        return pd.DataFrame(rows)
+
+    def _claimed(self, name: str) -> str:
+        claim = self.claims[name]
+        return f"{claim.written} {claim.unit}".strip() if claim.value else ""
+
+    def _recomputed(self, row) -> str:
+        """With one digit more than the claim, to show whether it rounds to it."""
+        if not isfinite(row.recomputed):
+            return ""
+        places = max(self.claims[row.claim].decimals + 1, 0)
+        return f"{number(row.recomputed, 0 if row.recomputed == round(row.recomputed) else places)} {row.unit}".strip()
+
+    def _claim(self, name: str) -> Claim:
+        return self.claims[check_choice(f"claim of {self.source}", name, self.claims)]
+
+
+def above(estimate: Estimate, bound: float) -> bool | None:
+    """Whether an interval lies above a bound; None if it contains the bound, or is missing."""
+    if estimate.low > bound:
+        return True
+    return False if estimate.high < bound else None
+
+
+def read_claims(source: str, folder: Path | str | None = None) -> Audit:
+    """
+    The claims of a source, all untested.
+
+    Parameters
+    ----------
+    source : str
+        Its file in `data/published`, without the ending.
+
+    Raises
+    ------
+    ParameterError
+        There is no such file.
+    RawDataError
+        It lacks a column, repeats a claim, or has a value that is not a number.
+    """
+    folder = Path(folder) if folder is not None else root() / "data" / "published"
+    check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))
+    path = folder / f"{source}.csv"
+    frame = pd.read_csv(path, dtype="str", keep_default_na=False)
+    if tuple(frame.columns) != COLUMNS:
+        raise RawDataError(path, 1, ", ".join(frame.columns), f"the columns {', '.join(COLUMNS)}")
+    claims = {}
+    for line, row in enumerate(frame.itertuples(index=False), start=2):
+        claim = Claim(*row)
+        try:
+            readable = not claim.value or isfinite(claim.number)
+        except ValueError:
+            readable = False
+        if not readable or claim.claim in claims or not claim.claim:
+            raise RawDataError(path, line, ", ".join(row), "a new claim with a number or without a value")
+        if claim.tried_by not in WAYS:
+            raise RawDataError(path, line, claim.tried_by, f"one of {', '.join(WAYS)}")
+        claims[claim.claim] = claim
+    return Audit(source, claims)

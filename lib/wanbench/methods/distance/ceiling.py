@@ -1,0 +1,343 @@
+"""Throughput against distance if near pairs reach a ceiling: the rate of the NIC or of a policer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf, isnan, log10, nan
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import (
+    check_choice,
+    check_columns,
+    check_level,
+    check_number,
+    refusal,
+)
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, quantity
+from wanbench.methods.regions import dyadic
+from wanbench.methods.regions.directed_pairs import directed
+from wanbench.methods.regions.line import (
+    ASSUMPTION,
+    DYADIC,
+    REFERENCES,
+    Part,
+)
+from wanbench.methods.regions.places import PLACE, Units, units
+from wanbench.methods.regions.regression import least_squares
+from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
+from wanbench.methods.result import (
+    PAIRS_INDEPENDENT,
+    Estimate,
+    Interval,
+    Result,
+)
+
+from .find_ceiling import find_ceiling
+from .straight_lines import THOUSAND_KM, half_distance
+from .tobit import tobit
+
+METHOD = (
+    "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
+    f"1958; Olsen 1978); interval from the {DYADIC} ({REFERENCES}), both directions of a pair left out together"
+)
+ORDINARY = f"least squares on the unchanged values; interval from the {DYADIC}"
+NORMAL = (
+    "Without the ceiling, log throughput would scatter about one straight line, normally "
+    "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
+)
+MOSTLY_HIDDEN = 0.5
+"""With a larger share of the rows at the ceiling, the line rests more on the assumption than on values."""
+
+
+@dataclass(frozen=True, repr=False)
+class CeilingFit(Result):
+    """
+    log10(throughput) = intercept + slope x distance, where values at the ceiling are lower bounds.
+
+    Attributes
+    ----------
+    slope, half_distance, intercept : Estimate
+        Change per 1,000 km; distance that halves throughput, in km; throughput at distance 0 without a ceiling, in
+        bit/s.
+    spread : Estimate
+        The factor by which throughput scatters about the line: 10 to the standard deviation.
+    plain_slope, plain_half_distance : Estimate
+        The same by least squares on the unchanged values.
+    effect : Estimate
+        Half-distance with the ceiling over that without.
+    ceilings : DataFrame
+        Per source: source, ceiling_bps, n (rows at it), n_rows, rule.
+    rows : DataFrame
+        Per ordered pair: from_region, to_region, distance_km, throughput_bps, limit_bps (NaN without), censored.
+    """
+
+    slope: Estimate
+    half_distance: Estimate
+    intercept: Estimate
+    spread: Estimate
+    plain_slope: Estimate
+    plain_half_distance: Estimate
+    effect: Estimate
+    ceilings: pd.DataFrame
+    rows: pd.DataFrame
+    left_out: pd.DataFrame
+    plain_intercept: float
+
+    TITLE = "Throughput against distance, with a ceiling"
+    DRAWN_BY = "ceiling_figure.throughput_with_ceiling"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        first = (self.half_distance, self.plain_half_distance, self.effect, self.slope, self.plain_slope)
+        return (*first, self.intercept, self.spread)
+
+    @property
+    def n_censored(self) -> int:
+        return int(self.rows.censored.sum())
+
+    @property
+    def listed_ceilings(self) -> str:
+        """The ceilings that were reached: "1.00 Gbit/s from gcp (230)"; "" if none."""
+        return ", ".join(
+            f"{quantity(row.ceiling_bps, 'bit/s')} from {row.source} ({row.n:,})"
+            for row in self.ceilings.itertuples()
+            if row.n
+        )
+
+    def throughput_bps(self, distance_km) -> np.ndarray:
+        """The height of the line at these distances, without a ceiling."""
+        log = (
+            log10(self.intercept.estimate)
+            + self.slope.estimate * np.asarray(distance_km, float) / THOUSAND_KM
+        )
+        return 10**log
+
+    @property
+    def sentence(self) -> str:
+        pairs = count(len(self.rows), "ordered pair")
+        if not self.n_censored:
+            return f"None of {pairs} is at a ceiling. {self.half_distance.sentence}"
+        return (
+            f"{self.n_censored:,} of {pairs} are at a ceiling: {self.listed_ceilings}. Counted as lower limits: "
+            f"{self.half_distance.sentence} Counted as measured: {self.plain_half_distance.sentence} "
+            f"{self.effect.sentence}"
+        )
+
+
+def fit_with_ceiling(
+    pairs: pd.DataFrame,
+    *,
+    column: str = "throughput_bps",
+    ceiling: float | str | Mapping[str, float] | None = None,
+    within: float = 0.05,
+    level: float = 0.95,
+    cluster=PLACE,
+) -> CeilingFit:
+    """
+    log10(throughput) on distance over ordered pairs; values that have reached their ceiling count as censored.
+
+    A value of at least (1 - within) times its ceiling counts as censored at that height. A cut somewhat below the
+    ceiling costs a little precision but adds no bias, as values above the cut count only as "at least the cut".
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`.
+    ceiling : optional
+        A number in bit/s for all; a mapping from sending clouds or regions to bit/s (a region's own ceiling replaces
+        that of its cloud; other sources have none); or the name of a column with the ceiling of each row, NaN for none.
+        By default `find_ceiling` looks for one per sending cloud.
+    within : float
+        Between 0 and 0.5.
+    cluster
+        As for `fit_rtt`.
+
+    Raises
+    ------
+    ParameterError
+        With fewer than 3 regions, a ceiling that is not positive, or too few rows below the ceiling.
+    """
+    level = check_level(level)
+    check_number("within", within, 0, 0.5)
+    keep = (ceiling,) if isinstance(ceiling, str) else ()
+    if keep:
+        check_columns("pairs", pairs, keep)
+    sample = directed(pairs, column, keep=keep)
+    require_regions(sample, 3, "a line with a ceiling")
+    frame = sample.frame
+    tops, sources = _ceilings(frame, ceiling, within)
+    limit = tops * (1 - within)
+    censored = (frame.value >= limit).to_numpy()
+    x, y = frame.distance_km.to_numpy() / THOUSAND_KM, np.log10(frame.value.to_numpy())
+    design = np.column_stack([np.ones_like(x), x])
+    held = np.where(censored, np.log10(limit, where=censored, out=np.zeros_like(y)), y)
+    coefficients, spread = tobit(design, held, censored)
+    if isnan(spread[0]):
+        raise ParameterError("the line with a ceiling has no best fit: the values below it have no scatter")
+    grouped = units(sample, cluster)
+    parts = _parts(grouped, sample.both, design, y, held, censored, coefficients[0], spread[0], level)
+    common = {
+        "n": sample.n_pairs,
+        "n_regions": sample.n_regions,
+        "n_places": grouped.n,
+        "method": METHOD,
+        "assumption": NORMAL,
+        "level": level,
+        "warnings": sample.warnings() + grouped.warnings() + _cautions(frame.value, tops, within, censored),
+    }
+    changes = {"claim": "log10(bit/s) changes by {} of distance", "unit": "per 1,000 km"}
+    name = "log10 throughput per distance"
+    slope = parts["slope"].estimate(quantity=f"{name}, with the ceiling", **changes, **common)
+    as_it_stands = common | changes | {"method": ORDINARY}
+    plain = parts["plain"].estimate(quantity=f"{name}, as it stands", **as_it_stands)
+    logs = common | {"claim": "", "unit": ""}
+    height = parts["intercept"].estimate(quantity="log10 throughput at no distance", **logs)
+    scatter = parts["spread"].estimate(quantity="spread of log10 throughput", **logs)
+    effect = parts["effect"].estimate(
+        quantity="half-distance with the ceiling over that without", claim="", unit="times", **common
+    )
+    return CeilingFit(
+        slope=slope,
+        half_distance=half_distance(slope, "distance that halves throughput, with the ceiling"),
+        intercept=height.transformed(
+            lambda a: 10**a,
+            quantity="throughput at no distance, without the ceiling",
+            claim="At no distance throughput would be {} without a ceiling",
+            unit="bit/s",
+        ),
+        spread=scatter.transformed(
+            lambda s: 10**s,
+            quantity="factor by which throughput scatters about the line",
+            claim="Throughput scatters about the line by a factor of {} (one standard deviation)",
+            unit="",
+        ),
+        plain_slope=plain,
+        plain_half_distance=half_distance(plain, "distance that halves throughput, without the ceiling"),
+        effect=_with_direction(effect),
+        ceilings=pd.DataFrame(
+            [
+                {
+                    "source": source,
+                    "ceiling_bps": top if np.isfinite(top) else nan,
+                    "n": int(censored[frame[by] == source].sum()),
+                    "n_rows": int((frame[by] == source).sum()),
+                    "rule": rule,
+                }
+                for by, source, top, rule in sources
+            ]
+        ),
+        rows=frame[["from_region", "to_region", "distance_km"]].assign(
+            throughput_bps=frame.value, limit_bps=limit.where(np.isfinite(limit)), censored=censored
+        ),
+        left_out=sample.left_out,
+        plain_intercept=float(parts["plain_intercept"]),
+    )
+
+
+def _ceilings(
+    frame: pd.DataFrame, ceiling, within: float
+) -> tuple[pd.Series, list[tuple[str, str, float, str]]]:
+    """The ceiling of each row, infinite if none; and (column, source, ceiling, rule) of every source."""
+    by_cloud = frame.groupby("from_cloud")
+    if isinstance(ceiling, str):
+        tops = pd.to_numeric(frame[ceiling].fillna(inf), errors="coerce").astype("float64")
+        if not (tops > 0).all():
+            wrong = frame[ceiling][~(tops > 0)].iloc[0]
+            raise refusal(f"column {ceiling}", wrong, "positive numbers in bit/s, or missing")
+        rule = f"column {ceiling}"
+        return tops, [("from_cloud", cloud, float(tops[part.index].min()), rule) for cloud, part in by_cloud]
+    if ceiling is None:
+        sources = [
+            ("from_cloud", cloud, *find_ceiling(part.value, part.from_region, within))
+            for cloud, part in by_cloud
+        ]
+    else:
+        given = ceiling if isinstance(ceiling, Mapping) else dict.fromkeys(by_cloud.groups, ceiling)
+        sources = []
+        # Clouds come first, so that regions replace them.
+        for source, top in sorted(given.items(), key=lambda item: ":" in str(item[0])):
+            by = "from_region" if ":" in str(source) else "from_cloud"
+            check_choice("source of a ceiling", source, sorted(frame[by].unique()))
+            sources.append((by, source, float(check_number("ceiling", top, 0, above=True)), "given"))
+    tops = pd.Series(inf, index=frame.index)
+    for by, source, top, _ in sources:
+        tops[frame[by] == source] = inf if isnan(top) else top
+    return tops, sources
+
+
+def _cautions(value: pd.Series, tops: pd.Series, within: float, censored: np.ndarray) -> tuple[str, ...]:
+    if not censored.any():
+        return ("no value is at a ceiling, so this is the line through the unchanged values",)
+    cautions = ()
+    above = int((value > tops * (1 + within)).sum())
+    if above:
+        cautions += (f"{count(above, 'value')} above the ceiling by more than {100 * within:g} %",)
+    if censored.mean() > MOSTLY_HIDDEN:
+        share = f"{100 * censored.mean():.0f} %"
+        cautions += (f"{share} of the rows are at a ceiling: the line beyond it is extrapolated",)
+    return cautions
+
+
+def _with_direction(effect: Estimate) -> Estimate:
+    """The ratio of half-distances with a claim that says "longer" or "shorter"."""
+    start = "With the ceiling the half-distance is"
+    if effect.low <= 1 <= effect.high:
+        return replace(effect, claim=f"{start} {{}} the one without, which may be chance")
+    direction = "longer" if effect.estimate >= 1 else "shorter"
+    return replace(effect, claim=f"{start} {direction}, {{}} the one without")
+
+
+def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread, level) -> dict:
+    """Slope, intercept and spread with the ceiling; slope and intercept without; the ratio of half-distances."""
+    first, second, n_places, n_pairs = grouped.first, grouped.second, grouped.n, int(both.max()) + 1
+    has_interval = n_places >= FEWEST_FOR_INTERVAL
+    ordinary = least_squares(design, y, first, second, both, n_places)
+    fitted = np.array([*coefficients, np.log(spread)])
+    without_pair = _refit(design, held, censored, both != np.arange(n_pairs)[:, None], coefficients, spread)
+    without_place = np.full((1, 3), nan)
+    if has_interval:
+        places = np.arange(n_places)[:, None]
+        kept = (first != places) & (second != places)
+        without_place = _refit(design, held, censored, kept, coefficients, spread)
+    t_places = stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
+    t_pairs = stats.t.ppf((1 + level) / 2, max(n_pairs - 3, 1))
+
+    def part(value, without_place, without_pair, change=float) -> Part:
+        half = t_places * np.sqrt(dyadic.variance(without_place, without_pair)) if has_interval else nan
+        naive = t_pairs * np.sqrt(dyadic.jackknife(without_pair))
+        return Part(
+            change(value),
+            Interval(DYADIC, change(value - half), change(value + half)),
+            Interval(PAIRS_INDEPENDENT, change(value - naive), change(value + naive)),
+        )
+
+    # The half-distance is inversely proportional to the slope, so the ratio of half-distances, with the ceiling over
+    # without, is that of the slopes without over with. Its logarithm has the more symmetric interval.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log_ratios = [
+            np.log(without / with_)
+            for without, with_ in (
+                (ordinary.values[1], fitted[1]),
+                (ordinary.without_region[:, 1], without_place[:, 1]),
+                (ordinary.without_pair[:, 1], without_pair[:, 1]),
+            )
+        ]
+    return {
+        "intercept": part(fitted[0], without_place[:, 0], without_pair[:, 0]),
+        "slope": part(fitted[1], without_place[:, 1], without_pair[:, 1]),
+        "spread": part(fitted[2], without_place[:, 2], without_pair[:, 2], np.exp),
+        "plain": ordinary.combination([0, 1], level, max(n_places - 2, 1)),
+        "plain_intercept": ordinary.values[0],
+        "effect": part(*log_ratios, np.exp),
+    }
+
+
+def _refit(design, held, censored, kept, coefficients, spread) -> np.ndarray:
+    """Intercept, slope and log spread over each set of rows."""
+    values, spreads = tobit(design, held, censored, kept.astype(float), (coefficients, spread))
+    return np.column_stack([values, np.log(spreads)])

@@ -1,0 +1,403 @@
+"""Analysis of covariance over cloud pairs: at equal distance, does it matter which clouds a pair joins?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_level
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, number, percent
+from wanbench.methods.regions import matrices, mrqap, qap
+from wanbench.methods.regions.covariates import METHOD, PERMUTED, cross_cloud
+from wanbench.methods.regions.directed_pairs import directed
+from wanbench.methods.regions.group_differences import (
+    BY_CHANCE,
+    CLOUDS,
+    EQUAL,
+    GroupContrast,
+    Groups,
+    Scale,
+    crossings,
+    ends,
+    group_label,
+    pairwise,
+)
+from wanbench.methods.regions.line import Part
+from wanbench.methods.regions.permutation import FEWEST, few_orders, p_estimate
+from wanbench.methods.regions.places import PLACE, Units, units
+from wanbench.methods.regions.regression import Coefficients, determined, least_squares
+from wanbench.methods.regions.unordered_pairs import Sample, require_regions, unordered
+from wanbench.methods.result import (
+    PAIRS_INDEPENDENT,
+    Estimate,
+    Interval,
+    Result,
+)
+
+from .straight_lines import THOUSAND_KM
+
+BETWEEN, WITHIN = "between clouds", "within one cloud"
+
+
+@dataclass(frozen=True, repr=False)
+class CloudComparison(Result):
+    """
+    Pairs between clouds against pairs within one, at equal distance.
+
+    Differences are in ms, or, for throughput, ratios.
+
+    Attributes
+    ----------
+    difference : GroupContrast
+        Between clouds against within one, with a common slope and a separate level for the regions of each cloud.
+    slope : Estimate
+        The common slope per 1,000 km (of log10 for throughput).
+    difference_at_mean : GroupContrast
+        The same difference at the mean distance, with a separate slope for each.
+    slope_difference, slope_p : Estimate
+        Between clouds less within one, per 1,000 km, and its MRQAP p-value.
+    contrasts : tuple of GroupContrast
+        Every pair of clouds against every other, with a common slope.
+    crossing : tuple of GroupContrast
+        Pairs between two different clouds against the mean of the pairs within each of them.
+    directions : tuple of GroupContrast
+        For throughput: from one cloud to another against the opposite direction, over ordered pairs.
+    """
+
+    difference: GroupContrast
+    slope: Estimate
+    difference_at_mean: GroupContrast
+    slope_difference: Estimate
+    slope_p: Estimate
+    contrasts: tuple[GroupContrast, ...]
+    crossing: tuple[GroupContrast, ...]
+    directions: tuple[GroupContrast, ...]
+    sample: Sample
+
+    TITLE = "Groups of pairs at equal distance"
+    DRAWN_BY = "clouds_figure.cloud_contrasts"
+
+    @property
+    def all_contrasts(self) -> tuple[GroupContrast, ...]:
+        return (self.difference, self.difference_at_mean, *self.crossing, *self.contrasts, *self.directions)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        pairs = [estimate for contrast in self.all_contrasts for estimate in (contrast.estimate, contrast.p)]
+        return (*pairs, self.slope, self.slope_difference, self.slope_p)
+
+    @property
+    def sentence(self) -> str:
+        parts = [
+            (contrast.reported, contrast.p)
+            for contrast in (self.difference, *self.crossing, *self.directions)
+        ]
+        parts.insert(1, (self.slope_difference, self.slope_p))
+        apart = self.slope_difference.low > 0 or self.slope_difference.high < 0
+        disagree = apart != (self.slope_p.estimate < 1 - self.slope_difference.level)
+        sentences = [f"{estimate.sentence} MRQAP p = {p.written}." for estimate, p in parts]
+        sentences[1] += " Interval and permutation test disagree about the slopes." if disagree else ""
+        return " ".join(sentences)
+
+    def table(self) -> pd.DataFrame:
+        """One row per contrast, with its p-value."""
+        return pd.DataFrame([contrast.row() for contrast in self.all_contrasts])
+
+    def shown(self) -> pd.DataFrame:
+        rows = []
+        for contrast in self.all_contrasts:
+            slopes = ", separate slopes" if contrast is self.difference_at_mean else ""
+            estimate = contrast.estimate
+            numbers = (
+                estimate.written,
+                estimate.written_interval,
+                estimate.written_naive,
+                contrast.p.written,
+            )
+            rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
+        level = percent(self.slope.level)
+        heads = ["At equal distance", "Estimate", f"{level} interval", "Pairs as independent", "MRQAP p"]
+        return pd.DataFrame(rows, columns=heads)
+
+
+def compare_clouds(
+    pairs: pd.DataFrame,
+    *,
+    column: str = "rtt_ms",
+    logarithm: bool | None = None,
+    regions: pd.DataFrame | None = None,
+    permutations: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+    cluster=PLACE,
+) -> CloudComparison:
+    """
+    Regress a column on distance and on the clouds of a pair, one value per unordered pair.
+
+    The model has a separate level for the regions of each cloud, so that a slow cloud does not count as a cost of
+    crossing, however many regions it has. Intervals come from the jackknife over places, scaled by variance
+    components with effects of a place on the level, on the slope, and on what crossing costs; p-values from MRQAP.
+    For directions, over ordered pairs, the variance is the jackknife over places less that over pairs.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`.
+    column : str
+        "rtt_ms" or another column in ms, or "throughput_bps" or another one in bit/s with `logarithm`.
+    logarithm : bool, optional
+        Whether differences are ratios; default for `throughput_bps`. Then both directions are compared as well.
+    regions, permutations, seed
+        As for `mantel`.
+    cluster
+        As for `fit_rtt`. p-values always permute regions.
+
+    Raises
+    ------
+    ParameterError
+        With fewer than 4 regions, or without pairs of both kinds.
+    """
+    level = check_level(level)
+    logarithm = column == "throughput_bps" if logarithm is None else logarithm
+    scale = Scale(ratio=logarithm)
+    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
+    require_regions(sample, FEWEST, "a comparison of clouds")
+    value = sample.frame.value.to_numpy()
+    value = np.log10(value) if logarithm else value
+    names, n_regions, cells = sample.regions, sample.n_regions, (sample.first, sample.second)
+    grouped = units(sample, cluster)
+    crosses = cross_cloud(names)
+    if len(set(crosses[cells])) < 2:
+        kind = WITHIN if crosses[cells][0] else BETWEEN
+        raise ParameterError(f"no pair {kind} has {column}: there is nothing to compare")
+    if np.ptp(sample.frame.distance_km) <= 0:
+        raise ParameterError("a comparison of clouds needs pairs of different distance; all have the same")
+    far = matrices.distances(pairs, names, regions)
+    far[cells] = far[cells[::-1]] = sample.frame.distance_km.to_numpy()
+    far /= THOUSAND_KM
+    mean_far = float(far[cells].mean())
+    y = matrices.square(value, *cells, n_regions, symmetric=True)
+    orders = qap.relabellings(n_regions, permutations, seed)
+    notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
+    notes += few_orders(n_regions, permutations)
+    levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
+    if unclear:
+        listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
+        notes += (
+            f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
+            "as part of that cost",
+        )
+    common = {
+        "n": sample.n_pairs,
+        "n_regions": n_regions,
+        "n_places": grouped.n,
+        "level": level,
+        "warnings": notes,
+    }
+    tests = _Tests(y, cells, orders, scale, common)
+    model = [crosses, far, *levels]
+    fit = fit_pairs(value, cells, grouped, model)
+    difference = tests.difference(fit, model, "one slope for both", EQUAL)
+    slope = tests.slope(
+        fit.combination(np.eye(len(fit.values))[2], level),
+        "slope of both",
+        f"With one slope for both kinds of pair, {tests.unit_of_y} changes by {{}} of distance",
+        EQUAL,
+    )
+    model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
+    fit = fit_pairs(value, cells, grouped, model)
+    at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
+    difference_at_mean = tests.difference(fit, model, at_mean, BY_CHANCE)
+    slope_difference, slope_p = tests.slope_difference(fit, model)
+
+    clouds_of_pairs = sorted(sample.frame.cloud_pair.unique())
+    groups = fit_groups(
+        {name: membership(names, name) for name in clouds_of_pairs},
+        y,
+        far,
+        cells,
+        value,
+        names,
+        grouped,
+        grouped.both,
+    )
+
+    def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
+        return tuple(
+            groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes)
+            for one in wanted
+        )
+
+    return CloudComparison(
+        difference=difference,
+        slope=slope,
+        difference_at_mean=difference_at_mean,
+        slope_difference=slope_difference,
+        slope_p=slope_p,
+        contrasts=contrasted(pairwise(clouds_of_pairs)),
+        crossing=contrasted(crossings(clouds_of_pairs)),
+        directions=_directions(pairs, column, far, names, orders, scale, level, cluster) if logarithm else (),
+        sample=sample,
+    )
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """
+    Pairs between clouds against those within one: estimates and MRQAP p-values; `common` are the fields they share.
+    """
+
+    y: np.ndarray
+    cells: qap.Cells
+    orders: np.ndarray
+    scale: Scale
+    common: dict
+
+    @property
+    def unit_of_y(self) -> str:
+        return "log10(bit/s)" if self.scale.ratio else "RTT"
+
+    def difference(
+        self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str
+    ) -> GroupContrast:
+        """Between clouds against within one: the first column of the model."""
+        part = fit.combination(np.eye(len(fit.values))[1], self.common["level"])
+        join, change = "over" if self.scale.ratio else "less", self.scale.estimate
+        estimate = Estimate(
+            quantity=f"{BETWEEN} {join} {WITHIN}, at equal distance ({how})",
+            claim=f"{BETWEEN.capitalize()} {join} {WITHIN}, at equal distance: {{}}",
+            estimate=change(part.value),
+            low=change(part.interval.low),
+            high=change(part.interval.high),
+            unit=self.scale.unit,
+            method=f"{METHOD}; {how}, a level of each cloud's regions",
+            assumption=assumption,
+            naive=Interval(PAIRS_INDEPENDENT, change(part.naive.low), change(part.naive.high)),
+            **self.common,
+        )
+        p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
+        return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
+
+    def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
+        """The p-value of one column of the model, given the others."""
+        others = [column for k, column in enumerate(model) if k != tested]
+        observed, drawn = mrqap.t_statistics(self.y, model[tested], others, self.cells, self.orders)
+        return p_estimate(
+            quantity,
+            "relabelled, as strong a t statistic arises with probability {}",
+            qap.as_extreme(drawn, observed),
+            len(self.orders),
+            (self.common["n"], self.common["n_regions"]),
+            self.common["level"],
+            self.common["warnings"],
+            PERMUTED,
+        )
+
+    def slope(self, part: Part, quantity: str, claim: str, assumption: str) -> Estimate:
+        return Estimate(
+            quantity=quantity,
+            claim=claim,
+            estimate=part.value,
+            low=part.interval.low,
+            high=part.interval.high,
+            unit="per 1,000 km" if self.scale.ratio else "ms per 1,000 km",
+            method=METHOD,
+            assumption=assumption,
+            naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
+            **self.common,
+        )
+
+    def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
+        """The slope between clouds less that within one, the third column of the model, and its p-value."""
+        part = fit.combination(np.eye(len(fit.values))[3], self.common["level"])
+        quantity = f"slope {BETWEEN} less {WITHIN}"
+        claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
+        if part.interval.low <= 0 <= part.interval.high:
+            claim += ", which may be chance"
+        return self.slope(part, quantity, claim, BY_CHANCE), self.p(model, 2, f"permutation p, {quantity}")
+
+
+def _design(cells, columns: list[np.ndarray]) -> np.ndarray:
+    return np.column_stack([np.ones(len(cells[0])), *(column[cells] for column in columns)])
+
+
+def fit_pairs(value, cells, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
+    """Regression on crossing, distance and further columns; in the working model every unit shifts these two."""
+    design = _design(cells, columns)
+    return least_squares(
+        design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=(2, 1)
+    )
+
+
+def cloud_levels(
+    names: list[str], cells, columns: list[np.ndarray], grouped: Units
+) -> tuple[list[np.ndarray], list[str]]:
+    """
+    Columns for the levels of the clouds, and the clouds whose level cannot be separated from the cost of crossing.
+
+    A column (regions, regions) counts how many of a pair's two regions belong to a cloud, centred over the pairs. The
+    first cloud is the reference. A column is left out if it is linearly dependent on the others once some unit is left
+    out.
+    """
+    clouds = np.array([name.partition(":")[0] for name in names])
+    kept, unclear = [], []
+    for cloud in sorted(set(clouds))[1:]:
+        own = (clouds == cloud).astype(float)
+        one = own[:, None] + own
+        one = one - one[cells].mean()
+        design = _design(cells, [*columns, *kept, one])
+        if determined(design / np.sqrt((design**2).mean(axis=0)), grouped):
+            kept.append(one)
+        else:
+            unclear.append(cloud)
+    return kept, unclear
+
+
+def membership(names: list[str], group: str) -> np.ndarray:
+    """1 for pairs of regions that belong to a group of cloud pairs, else 0: (regions, regions)."""
+    clouds = np.array([name.partition(":")[0] for name in names])
+    one, other = ends(group)
+    forth = (clouds[:, None] == one) & (clouds == other)
+    return (forth if ">" in group else forth | forth.T).astype(float)
+
+
+def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grouped: Units, both) -> Groups:
+    """Regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
+    crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
+    design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
+    shifted = [np.eye(design.shape[1])[-1]]
+    if 0 < crosses.sum() < len(members):
+        shifted.append(crosses)
+    fit = least_squares(design, value, grouped.first, grouped.second, both, grouped.n, shifted=shifted)
+    return Groups(members, y, far, cells, fit, names, grouped.of_region)
+
+
+def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tuple[GroupContrast, ...]:
+    """Each direction between two clouds against the reverse, over ordered pairs with one slope."""
+    sample = directed(pairs, column)
+    cells, n_regions = (sample.first, sample.second), len(names)
+    value = np.log10(sample.frame.value.to_numpy())
+    ways = sorted((sample.frame.from_cloud + ">" + sample.frame.to_cloud).unique())
+    members = {name: membership(names, name) for name in ways}
+    wanted = []
+    for one, other in combinations(sorted({cloud for name in ways for cloud in ends(name)}), 2):
+        forth, back = f"{one}>{other}", f"{other}>{one}"
+        if forth in members and back in members:
+            wanted.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
+    if not wanted:
+        return ()
+    grouped = units(sample, cluster)
+    y = matrices.square(value, *cells, n_regions, symmetric=False)
+    groups = fit_groups(members, y, far, cells, value, names, grouped, sample.both)
+    notes = sample.warnings() + grouped.warnings()
+    lone = 2 * sample.n_pairs - len(value)
+    if lone:
+        notes += (f"{count(lone, 'pair')} with one direction only",)
+    return tuple(
+        groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes)
+        for one in wanted
+    )

@@ -1,0 +1,273 @@
+"""Path inflation, RTT over the round trip of light in fibre (Singla et al. 2014), and the physics check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import check_level, check_number
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, quantity
+from wanbench.methods.regions import dyadic
+from wanbench.methods.regions.check_pairs import check_pairs
+from wanbench.methods.regions.places import PLACE, unit_of_region, units
+from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
+from wanbench.methods.result import (
+    PAIRS_INDEPENDENT,
+    Estimate,
+    Interval,
+    Result,
+)
+
+MIN_PLACES_PER_CLOUD = 3
+"""With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing."""
+ALL = "all"
+METHOD = (
+    "median over unordered pairs; percentile interval of a bootstrap over the places of each cloud "
+    "(Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
+)
+ASSUMPTION = (
+    "The coordinates are those of the hosts, and light takes the great circle in fibre of index 1.468. "
+    "A region placed wrongly by tens of kilometres moves its near pairs most"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Inflation(Result):
+    """
+    Path inflation per pair and its median per cloud pair.
+
+    `pairs` has region_a, region_b, cloud_pair, distance_km, light_rtt_ms, rtt_ms, inflation. `medians` maps
+    each cloud pair, and "all", to an Estimate.
+    """
+
+    pairs: pd.DataFrame
+    medians: dict[str, Estimate]
+    left_out: pd.DataFrame
+
+    TITLE = "Path inflation: RTT over the round trip of light in fibre"
+    DRAWN_BY = "inflation_figure.path_inflation"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.medians[ALL], *(median for name, median in self.medians.items() if name != ALL))
+
+    def table(self) -> pd.DataFrame:
+        """One row per cloud pair: median with interval, and the 10th and 90th percentile of the pairs."""
+        rows = []
+        for name, median in self.medians.items():
+            values = self.pairs.inflation[_members(self.pairs, name)]
+            spread = {"p10": values.quantile(0.1), "p90": values.quantile(0.9)}
+            rows.append({"cloud_pair": name, **median.row(), **spread})
+        return pd.DataFrame(rows)
+
+
+def path_inflation(
+    pairs: pd.DataFrame,
+    *,
+    column: str = "rtt_ms",
+    min_distance_km: float = 100.0,
+    level: float = 0.95,
+    resamples: int = 2_000,
+    seed: int = 0,
+    cluster=PLACE,
+) -> Inflation:
+    """
+    RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, with `light_rtt_ms`.
+    min_distance_km : float
+        Nearer pairs are left out, and counted: their ratio says more about coordinates than about paths.
+    cluster
+        As for `fit_rtt`. A place that holds regions of two clouds is resampled among places of the same clouds.
+    """
+    check_level(level)
+    check_number("min_distance_km", min_distance_km, 0)
+    sample = unordered(check_pairs(pairs, "light_rtt_ms"), column)
+    frame = sample.frame.rename(columns={"value": "rtt_ms"})
+    far = frame.distance_km >= min_distance_km
+    near = frame[~far].assign(reason=f"nearer than {min_distance_km:g} km")
+    frame = frame[far].reset_index(drop=True)
+    if frame.empty:
+        raise ParameterError(f"no pair with {column} is {min_distance_km:g} km apart or more")
+    frame["inflation"] = frame.rtt_ms / frame.light_rtt_ms
+    notes = (*sample.warnings()[: len(sample.left_out) > 0], *sample.unit_warnings())
+    if len(near):
+        notes += (f"{count(len(near), 'pair')} nearer than {min_distance_km:g} km left out",)
+    places = unit_of_region(sample, cluster)
+    medians = {
+        name: _median(frame, name, notes, places, level, resamples, seed)
+        for name in [*sorted(frame.cloud_pair.unique()), ALL]
+    }
+    ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
+    return Inflation(frame, medians, pd.concat([sample.left_out, ends], ignore_index=True))
+
+
+def _members(frame: pd.DataFrame, name: str) -> pd.Series:
+    return frame.cloud_pair == name if name != ALL else pd.Series(True, index=frame.index)
+
+
+def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
+    part = Sample("inflation", frame[_members(frame, name)].reset_index(drop=True), frame.iloc[:0])
+    values = part.frame.inflation.to_numpy()
+    grouped = units(part, {region: places[region] for region in part.regions})
+    clouds = np.array([region.partition(":")[0] if name != ALL else ALL for region in part.regions])
+    clouds_of_place = [{*clouds[grouped.of_region == k]} for k in range(grouped.n)]
+    smallest = min(sum(cloud in here for here in clouds_of_place) for cloud in np.unique(clouds))
+    low = high = nan
+    if grouped.n < FEWEST_FOR_INTERVAL or smallest < MIN_PLACES_PER_CLOUD:
+        needed = f"{FEWEST_FOR_INTERVAL} places, {MIN_PLACES_PER_CLOUD} of each cloud"
+        notes = (*notes, f"no interval for {name}: it needs {needed}")
+    else:
+        weights = dyadic.region_weights(grouped.n, resamples, seed, _strata(clouds_of_place))
+        drawn = dyadic.weighted_median(values, weights, grouped.first, grouped.second)
+        low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    where = "of all pairs" if name == ALL else f"of {name} pairs"
+    return Estimate(
+        quantity=f"median path inflation, {name}",
+        claim=f"The median RTT {where} is {{}} times the round trip of light in fibre",
+        estimate=float(np.median(values)),
+        low=float(low),
+        high=float(high),
+        unit="",
+        n=part.n_pairs,
+        n_regions=part.n_regions,
+        n_places=grouped.n,
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+        naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, level)),
+        warnings=notes,
+    )
+
+
+def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
+    """The stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
+    strata = ["+".join(sorted(clouds)) for clouds in clouds_of_place]
+    sizes = Counter(strata)
+    common = sizes.most_common(1)[0][0]
+    # a stratum of one place would be drawn in every resample, and its part of the variance would be missing
+    return np.array([name if sizes[name] > 1 else common for name in strata])
+
+
+def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
+    """
+    Interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
+
+    NaN at both ends if there are too few values for the level.
+    """
+    values = np.sort(np.asarray(values, dtype=float))
+    tail = (1 - level) / 2
+    below = int(stats.binom.ppf(tail, len(values), 0.5))
+    above = int(stats.binom.ppf(1 - tail, len(values), 0.5)) + 1
+    if below < 1 or above > len(values):
+        return nan, nan
+    return float(values[below - 1]), float(values[above - 1])
+
+
+@dataclass(frozen=True, repr=False)
+class PhysicsCheck(Result):
+    """
+    Ordered pairs whose RTT is below that of light in fibre.
+
+    `offenders` has from_region, to_region, distance_km, light_rtt_ms, rtt_ms, below_by_ms, below_by (fraction
+    of the bound) and farthest_possible_km, worst first.
+    """
+
+    offenders: pd.DataFrame
+    n_pairs: int
+    n_unchecked: int
+
+    TITLE = "Pairs faster than light in fibre"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (
+            Estimate(
+                quantity="pairs faster than light in fibre",
+                claim="{} are faster than light in fibre",
+                estimate=len(self.offenders),
+                low=nan,
+                high=nan,
+                unit="pairs",
+                n=self.n_pairs,
+                basis=count(self.n_pairs, "ordered pair"),
+                method="RTT against 2 d n / c with n = 1.468, for each ordered pair",
+                assumption="A path in air or hollow fibre would be faster than this bound",
+            ),
+        )
+
+    @property
+    def sentence(self) -> str:
+        if self.offenders.empty:
+            return f"None of {count(self.n_pairs, 'ordered pair')} is faster than light in fibre."
+        worst = self.offenders.iloc[0]
+        verb = "is" if len(self.offenders) == 1 else "are"
+        return (
+            f"{len(self.offenders):,} of {count(self.n_pairs, 'ordered pair')} {verb} faster than light in fibre, so a "
+            f"coordinate, a label or an RTT is wrong: the worst is {worst.from_region} to {worst.to_region}, "
+            f"{quantity(worst.rtt_ms, 'ms')} where light takes {quantity(worst.light_rtt_ms, 'ms')}."
+        )
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        pairs = count(self.n_unchecked, "pair")
+        return (f"{pairs} without an RTT or a distance could not be checked",) if self.n_unchecked else ()
+
+    def table(self) -> pd.DataFrame:
+        """The offenders."""
+        return self.offenders
+
+    def shown(self) -> pd.DataFrame | None:
+        if self.offenders.empty:
+            return None
+        texts = {
+            head: [quantity(value, unit) for value in self.offenders[name]]
+            for head, name, unit in (
+                ("Distance", "distance_km", "km"),
+                ("RTT", "rtt_ms", "ms"),
+                ("Light in fibre", "light_rtt_ms", "ms"),
+                ("Farthest possible", "farthest_possible_km", "km"),
+            )
+        }
+        ends = self.offenders[["from_region", "to_region"]].set_axis(["From", "To"], axis=1)
+        return ends.assign(**texts)
+
+
+def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: float = 0.0) -> PhysicsCheck:
+    """
+    Find ordered pairs whose RTT is below that of light in fibre.
+
+    The plausibility rules do the same for every table, allow for the precision of each region's coordinates, and name
+    the region at fault.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, with `distance_km` and `light_rtt_ms`.
+    tolerance_km : float
+        The two hosts may be nearer to each other than their coordinates by this distance.
+    """
+    check_number("tolerance_km", tolerance_km, 0)
+    names = ["from_region", "to_region", "distance_km", "light_rtt_ms", column]
+    rows = check_pairs(pairs, *names)[names].rename(columns={column: "rtt_ms"})
+    complete = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1)
+    checked = rows[complete].reset_index(drop=True)
+    nearer = (checked.distance_km - tolerance_km).clip(lower=0)
+    bound = checked.light_rtt_ms * (nearer / checked.distance_km.where(checked.distance_km > 0, 1.0))
+    fast = checked[checked.rtt_ms < bound].copy()
+    fast["below_by_ms"] = fast.light_rtt_ms - fast.rtt_ms
+    fast["below_by"] = fast.below_by_ms / fast.light_rtt_ms
+    fast["farthest_possible_km"] = fast.distance_km * fast.rtt_ms / fast.light_rtt_ms
+    offenders = fast.sort_values(
+        ["below_by_ms", "from_region", "to_region"], ascending=[False, True, True], ignore_index=True
+    )
+    return PhysicsCheck(offenders, len(checked), int((~complete).sum()))

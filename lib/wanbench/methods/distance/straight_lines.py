@@ -1,0 +1,281 @@
+"""RTT and throughput against distance: straight lines over unordered pairs, with intervals by place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, isfinite, log10, nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.methods.regions import coverage
+from wanbench.methods.regions.line import (
+    ASSUMPTION,
+    Line,
+    Part,
+    straight_line,
+)
+from wanbench.methods.regions.places import PLACE
+from wanbench.methods.regions.unordered_pairs import Sample, unordered
+from wanbench.methods.result import Estimate, Result
+from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS
+
+THOUSAND_KM = 1000.0
+"""Slopes are per 1,000 km."""
+
+
+@dataclass(frozen=True, repr=False)
+class RttFit(Result):
+    """
+    RTT = intercept + slope x distance.
+
+    Attributes
+    ----------
+    slope, intercept : Estimate
+        ms per 1,000 km, and ms.
+    pearson, spearman : Estimate
+        Correlations of RTT with distance.
+    speed_in_fibre, speed_in_vacuum : Estimate
+        Effective speed 2 / slope as a fraction of light in fibre (index 1.468), and of light in vacuum.
+    sample : Sample
+        The pairs in use, and the rows left out.
+    """
+
+    slope: Estimate
+    intercept: Estimate
+    pearson: Estimate
+    spearman: Estimate
+    speed_in_fibre: Estimate
+    speed_in_vacuum: Estimate
+    sample: Sample
+    line: Line
+
+    TITLE = "RTT against distance"
+    DRAWN_BY = "straight_lines_figure.rtt_against_distance"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        speeds = (self.speed_in_fibre, self.speed_in_vacuum)
+        return (self.slope, self.intercept, *speeds, self.pearson, self.spearman)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.slope.sentence} {self.speed_in_fibre.sentence}"
+
+    def band(self, distance_km) -> pd.DataFrame:
+        """The fitted line with the interval of its height: distance_km, rtt_ms, low, high."""
+        return _band(self.line, distance_km).rename(columns={"y": "rtt_ms"})
+
+
+@dataclass(frozen=True, repr=False)
+class ThroughputFit(Result):
+    """
+    log10(throughput) = intercept + slope x distance.
+
+    Attributes
+    ----------
+    slope : Estimate
+        Change of log10(bit/s) per 1,000 km.
+    factor : Estimate
+        The factor by which 1,000 km more multiply throughput: 10 to the slope.
+    half_distance : Estimate
+        The distance that halves throughput, in km (`half_distance`).
+    pearson, spearman : Estimate
+        Correlations of log10(throughput) with distance.
+    """
+
+    slope: Estimate
+    factor: Estimate
+    half_distance: Estimate
+    pearson: Estimate
+    spearman: Estimate
+    sample: Sample
+    line: Line
+
+    TITLE = "log10 throughput against distance"
+    DRAWN_BY = "straight_lines_figure.throughput_against_distance"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.half_distance, self.factor, self.slope, self.pearson, self.spearman)
+
+    def band(self, distance_km) -> pd.DataFrame:
+        """The fitted line with the interval of its height: distance_km, throughput_bps, low, high."""
+        band = _band(self.line, distance_km)
+        band[["y", "low", "high"]] = 10 ** band[["y", "low", "high"]]
+        return band.rename(columns={"y": "throughput_bps"})
+
+
+def fit_rtt(
+    pairs: pd.DataFrame,
+    *,
+    column: str = "rtt_ms",
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    cluster=PLACE,
+) -> RttFit:
+    """
+    RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`: ordered pairs with `distance_km` and the column, in ms. Rows without them are left out,
+        counted and stated in the cautions.
+    level : float
+        Confidence level of all intervals.
+    resamples, seed
+        Number and seed of the region bootstrap, which is reported next to the main interval.
+    cluster
+        The independent unit of intervals: "place" (default; regions at most 100 km apart), "region", a number of km, or
+        a mapping of regions to names. See `places.units`.
+    """
+    return rtt_line(unordered(pairs, column), level=level, resamples=resamples, seed=seed, cluster=cluster)
+
+
+def rtt_line(sample: Sample, **options) -> RttFit:
+    """`fit_rtt` of unordered pairs whose value is an RTT in ms; options: level, resamples, seed, cluster."""
+    line = straight_line(sample, sample.frame.distance_km / THOUSAND_KM, sample.frame.value, **options)
+    slope = _estimate(line, "slope", "RTT per distance", "RTT grows by {} of distance", "ms per 1,000 km")
+    if slope.estimate < 0:
+        slope = replace(slope, claim="RTT changes by {} of distance")
+    correlates = "RTT correlates with distance at"
+    return RttFit(
+        slope=slope,
+        intercept=_estimate(line, "intercept", "RTT at no distance", "RTT at no distance is {}", "ms"),
+        pearson=_estimate(line, "pearson", "Pearson r", f"{correlates} Pearson r = {{}}"),
+        spearman=_estimate(line, "spearman", "Spearman rho", f"{correlates} Spearman rho = {{}}"),
+        speed_in_fibre=_speed(slope, LIGHT_KM_PER_MS / FIBRE_INDEX, "light in fibre"),
+        speed_in_vacuum=_speed(slope, LIGHT_KM_PER_MS, "light in vacuum"),
+        sample=sample,
+        line=line,
+    )
+
+
+def fit_throughput(
+    pairs: pd.DataFrame,
+    *,
+    column: str = "throughput_bps",
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    cluster=PLACE,
+) -> ThroughputFit:
+    """
+    log10(throughput) on distance by ordinary least squares, one value per unordered pair.
+
+    The two directions of a pair share distance and path, so their errors are correlated and they count as one
+    observation: their geometric mean. If every pair has both directions, the line through ordered pairs is the same.
+
+    Parameters as in `fit_rtt`; the column is in bit/s and must be positive.
+    """
+    sample = unordered(pairs, column, combine="geometric mean")
+    return throughput_line(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
+
+
+def throughput_line(sample: Sample, **options) -> ThroughputFit:
+    """`fit_throughput` of unordered pairs whose value is a throughput in bit/s; options as for `rtt_line`."""
+    x, y = sample.frame.distance_km / THOUSAND_KM, np.log10(sample.frame.value)
+    line = straight_line(sample, x, y, **options)
+    quantity, claim = "log10 throughput per distance", "log10(bit/s) changes by {}"
+    slope = _estimate(line, "slope", quantity, claim, "per 1,000 km", coverage_of="half-distance")
+    correlates = "log10 throughput correlates with distance at"
+    return ThroughputFit(
+        slope=slope,
+        factor=slope.transformed(
+            lambda b: 10**b,
+            quantity="throughput factor per 1,000 km",
+            claim="1,000 km more multiply throughput by {}",
+            unit="",
+        ),
+        half_distance=half_distance(slope),
+        pearson=_estimate(line, "pearson", "Pearson r", f"{correlates} Pearson r = {{}}"),
+        spearman=_estimate(line, "spearman", "Spearman rho", f"{correlates} Spearman rho = {{}}"),
+        sample=sample,
+        line=line,
+    )
+
+
+def half_distance(slope: Estimate, quantity: str = "distance that halves throughput") -> Estimate:
+    """
+    The distance that halves throughput, in km: log10(2) / -slope.
+
+    Its upper end is infinite if the slope's interval reaches zero. Without a falling slope there is no estimate, and
+    there is a lower end only if the interval includes falling slopes.
+
+    Parameters
+    ----------
+    slope : Estimate
+        Change of log10 throughput per 1,000 km.
+    """
+    half = slope.transformed(
+        lambda b: THOUSAND_KM * log10(2) / -b if b < 0 else inf,
+        quantity=quantity,
+        claim="Throughput halves every {} of distance",
+        unit="km",
+        note="log10(2) / -slope",
+    )
+    if slope.estimate < 0:
+        return half
+    caution = "throughput does not fall with distance here, so no distance halves it"
+    low, high = (half.low, half.high) if slope.low < 0 else (nan, nan)
+    return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
+
+
+COVERAGE_OF = {
+    "slope": "slope",
+    "intercept": "RTT at no distance",
+    "pearson": "Pearson r",
+    "spearman": "Pearson r",
+}
+"""The simulated quantity whose coverage applies to each number of the line."""
+
+
+def _estimate(
+    line: Line, name: str, quantity: str, claim: str, unit: str = "", coverage_of: str | None = None
+) -> Estimate:
+    part: Part = getattr(line, name)
+    coverage_of = coverage_of or COVERAGE_OF[name]
+    cautions = ()
+    if isfinite(part.interval.low):
+        cautions = coverage.caution(coverage_of, line.n_places, line.skew)
+        if line.moran and line.moran.significant:
+            cautions += (*line.moran.warnings, *coverage.alike(coverage_of, line.n_regions))
+    return part.estimate(
+        quantity=quantity,
+        claim=claim,
+        unit=unit,
+        n=line.n_pairs,
+        n_regions=line.n_regions,
+        n_places=line.n_places,
+        method=line.method,
+        assumption=ASSUMPTION + coverage.harder(coverage_of, line.n_places),
+        level=line.level,
+        others=part.others,
+        warnings=(*line.warnings, *cautions),
+        standard_error=part.standard_error,
+        ends=None if part.at is None else lambda level: (part.at(level).low, part.at(level).high),
+    )
+
+
+def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
+    """Speed over a reference speed: 2 / slope, as a round trip covers the distance twice."""
+    speed = slope.transformed(
+        lambda b: 2 * THOUSAND_KM / b / reference_km_per_ms if b > 0 else inf,
+        quantity=f"speed relative to {name}",
+        claim=f"The effective speed along the great circle is {{}} of {name}",
+        unit="fraction",
+        note="2 / slope",
+    )
+    if slope.estimate > 0:
+        return speed
+    caution = "RTT does not grow with distance here, so there is no effective speed"
+    return replace(speed, estimate=nan, low=nan, high=nan, ends=None, warnings=(*speed.warnings, caution))
+
+
+def _band(line: Line, distance_km) -> pd.DataFrame:
+    """The height of the line with its interval: distance_km, y, low, high."""
+    distance_km = np.asarray(distance_km, dtype=float)
+    band = line.band(distance_km / THOUSAND_KM)
+    return band.assign(x=distance_km).rename(columns={"x": "distance_km"})

@@ -1,0 +1,202 @@
+"""Factors of an experiment as columns of a design: logarithms, two-level contrasts, and their products."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import nan
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import refusal
+from wanbench.formatting import quantity
+
+UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
+WORDS = {
+    "delay_ms": "delay",
+    "jitter_ms": "jitter",
+    "rate_bps": "rate",
+    "batch_bytes": "batch size",
+    "batches_per_s": "batches per second",
+    "throughput_bps": "throughput",
+}
+"""Readable names of columns, for sentences and figures; other columns keep their names."""
+IN_OTHER_BLOCKS = "; for a level in other blocks the error of the blocks' mean (t) is added as squares"
+ONE_BLOCK = "no interval: a single block shows no difference between blocks"
+
+
+@dataclass(frozen=True)
+class Factor:
+    """
+    A factor and its code: its logarithm less the middle of the design, or -1/2 and 1/2 for the levels of a contrast.
+
+    `levels` holds the two levels of a contrast, low first; () for a logarithm. `ends` holds the smallest and the
+    largest level of a logarithm.
+    """
+
+    name: str
+    middle: float = 0.0
+    levels: tuple = ()
+    ends: tuple = ()
+
+    @property
+    def is_contrast(self) -> bool:
+        return bool(self.levels)
+
+    def code(self, values) -> np.ndarray:
+        """Codes of values of the factor."""
+        if self.is_contrast:
+            return np.where(pd.Series(values).astype(object).to_numpy() == self.levels[1], 0.5, -0.5)
+        return np.log(np.asarray(values, dtype=float)) - self.middle
+
+    @property
+    def step(self) -> str:
+        """
+        The two levels that a contrast compares, as text.
+
+        >>> Factor("acks", levels=("1", "all")).step
+        'acks all over 1'
+        """
+        low, high = self.labels
+        return f"{word(self.name)} {high} over {low}"
+
+    @property
+    def span(self) -> str:
+        """
+        The levels of a logarithm, from end to end.
+
+        >>> Factor("rate_bps", ends=(1e7, 1e8)).span
+        '10.0 Mbit/s to 100 Mbit/s'
+        """
+        return " to ".join(quantity(end, UNITS.get(self.name, "")) for end in self.ends)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The levels as text, low first."""
+        return tuple(level_label(self.name, level) for level in self.levels)
+
+
+def word(name: str) -> str:
+    """
+    The readable name of a factor or response.
+
+    >>> word("rate_bps"), word("acks")
+    ('rate', 'acks')
+    """
+    return WORDS.get(name, name)
+
+
+def effect_words(effects: str) -> str:
+    """
+    Readable names of the effects in `alias_table`.
+
+    >>> effect_words("jitter_ms:loss:rate_bps, -delay_ms:acks")
+    'jitter × loss × rate, -delay × acks'
+    """
+    return re.sub(r"\w+", lambda name: word(name[0]), effects).replace(":", " × ")
+
+
+def level_label(name: str, level) -> str:
+    """
+    A level of a factor as text, with its unit.
+
+    >>> level_label("loss", 0.0), level_label("acks", "all"), level_label("rate_bps", 1e7)
+    ('0', 'all', '10.0 Mbit/s')
+    """
+    if not isinstance(level, (int, float, np.number)):
+        return str(level)
+    return quantity(float(level), UNITS[name]) if level and name in UNITS else f"{level:g}"
+
+
+def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:
+    """The factors, each centred at the middle of the design."""
+    factors = []
+    for name in names:
+        if name in contrasts:
+            factors.append(Factor(name, levels=contrasts[name]))
+            continue
+        ends = (float(runs[name].min()), float(runs[name].max()))
+        factors.append(Factor(name, float(np.log(ends).sum()) / 2, ends=ends))
+    return factors
+
+
+def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
+    """The interactions to fit: all pairs for "all" and "estimable", or the named ones."""
+    if len(set(names)) != len(names) or not names:
+        raise refusal("factors", names, "one or more columns, each once")
+    if interactions in ("all", "estimable"):
+        return list(combinations(names, 2))
+    terms = [] if isinstance(interactions, str) else [tuple(term) for term in interactions]
+    wrong = [term for term in terms if len(term) < 2 or len({*term} & {*names}) != len(term)]
+    if isinstance(interactions, str) or wrong or len({frozenset(term) for term in terms}) != len(terms):
+        listed = ", ".join(names)
+        raise refusal(
+            "interactions",
+            interactions,
+            f"'all', 'estimable', or different tuples of two or more of {listed}",
+        )
+    return terms
+
+
+def coded(factors: Sequence[Factor], rows: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The codes of each factor at each row."""
+    return {factor.name: factor.code(rows[factor.name]) for factor in factors}
+
+
+def columns(codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]]) -> np.ndarray:
+    """The design: a constant, each factor, each product; (rows, 1 + factors + terms)."""
+    n = len(next(iter(codes.values())))
+    products = [np.prod([codes[name] for name in term], axis=0) for term in terms]
+    return np.column_stack([np.ones(n), *codes.values(), *products])
+
+
+def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
+    """The design with a separate level for each block; the levels are 0 on average."""
+    if blocks is None:
+        return design
+    levels = pd.get_dummies(blocks, dtype=float).to_numpy()
+    return np.column_stack([design, (levels - levels.mean(axis=0))[:, 1:]])
+
+
+def block_half_width(rest, blocks, level: float) -> float:
+    """
+    Half the width of the interval of a level in other blocks: t on the blocks' mean residuals.
+
+    0 without blocks, NaN for a single one. Residuals include the blocks' effects.
+    """
+    if blocks is None:
+        return 0.0
+    own = pd.Series(np.asarray(rest)).groupby(np.asarray(blocks)).agg(["mean", "size"])
+    if len(own) < 2:
+        return nan
+    error = float(own["mean"].std() * np.sqrt((own["size"] ** 2).sum()) / len(rest))
+    return float(stats.t.ppf((1 + level) / 2, len(own) - 1)) * error
+
+
+def slopes(
+    name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int
+) -> np.ndarray:
+    """The coefficients' weights in the slope along one factor's code: (rows, columns)."""
+    names = list(codes)
+    weights = np.zeros((len(codes[name]), n_columns))
+    weights[:, 1 + names.index(name)] = 1.0
+    for j, term in enumerate(terms):
+        if name in term:
+            others = [codes[other] for other in term if other != name]
+            weights[:, 1 + len(names) + j] = np.prod(others, axis=0)
+    return weights
+
+
+def estimable(codes, terms, blocks) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """The terms that the runs can separate, in order, and the others."""
+    kept, dropped = [], []
+    rank = np.linalg.matrix_rank(with_blocks(columns(codes, []), blocks))
+    for term in terms:
+        with_it = np.linalg.matrix_rank(with_blocks(columns(codes, [*kept, term]), blocks))
+        (kept if with_it > rank else dropped).append(term)
+        rank = max(rank, with_it)
+    return kept, dropped

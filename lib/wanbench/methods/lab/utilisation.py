@@ -1,0 +1,277 @@
+"""Link utilisation, window by window: "never at capacity" as a measured statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+import pandas as pd
+
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.formatting import (
+    count,
+    number,
+    percent,
+    quantity,
+)
+from wanbench.methods.result import Estimate, Result
+
+KEY = ["run_id", "test_id", "attempt"]
+LINK = [*KEY, "link_from", "link_to"]
+AT_CAPACITY = 0.95
+"""A link is at capacity in a window from this share of its rate on: shapers keep a rate to within some per cent."""
+METHOD = "bits delivered, and lost after they had used the link's rate, between two readings of its counters"
+ASSUMPTION = "A burst shorter than a window shows only in the drops and the backlog of the queue"
+CIRCUIT_METHOD = "the mean rate of each interval, as the circuit's operator reports it"
+COLUMNS = [
+    *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
+    "packets_queue_dropped", "bytes_backlog",
+]  # fmt: skip
+
+
+def windows(samples: pd.DataFrame) -> pd.DataFrame:
+    """
+    Traffic of each link between consecutive samples.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Table link_samples.
+
+    Returns
+    -------
+    DataFrame
+        run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps, utilisation (NaN
+        without a rate, or if it was changed within the window), packets_per_s (delivered), packets_sent and
+        packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters fall (another lab)
+        is left out.
+    """
+    rows = samples.sort_values("at_s", kind="stable")
+    # A lost packet has used the link's rate, as it is lost behind the queue.
+    rows = rows.assign(used=rows.bytes_delivered.astype(float) + rows.bytes_lost.astype(float).fillna(0.0))
+    counted = ["packets_sent", "packets_delivered", "packets_queue_dropped", "used"]
+    before = rows.groupby(LINK, dropna=False)[["at_s", "rate_bps", *counted]].shift()
+    spent_s = rows.at_s - before.at_s
+    grown = rows[counted].astype(float) - before[counted].astype(float)
+    carried_bps = 8 * grown.used / spent_s
+    result = rows.assign(
+        start_s=before.at_s,
+        end_s=rows.at_s,
+        carried_bps=carried_bps,
+        utilisation=(carried_bps / rows.rate_bps).where(rows.rate_bps == before.rate_bps),
+        packets_per_s=grown.packets_delivered / spent_s,
+        packets_sent=grown.packets_sent,
+        packets_queue_dropped=grown.packets_queue_dropped,
+    )[(spent_s > 0) & (grown >= 0).all(axis=1)]
+    return result.sort_values([*LINK, "end_s"], kind="stable")[COLUMNS].reset_index(drop=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Capacity(Result):
+    """
+    Whether links were ever at their capacity.
+
+    Attributes
+    ----------
+    links : DataFrame
+        Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
+        share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send the bytes
+        queued at a sample), longest_backlog_s (longest time in which every sample found some). Unknown values are NaN,
+        such as the queues of a circuit.
+    is_circuit : bool
+        Whether the numbers come from the operator of circuits rather than from the lab's counters.
+    """
+
+    links: pd.DataFrame
+    is_circuit: bool = False
+
+    TITLE = "Links, over all tests"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The largest utilisation of a window."""
+        one = [*KEY, "circuit"] if self.is_circuit else KEY
+        n = len(self.links.drop_duplicates(one))
+        return (
+            Estimate(
+                quantity="largest utilisation of a window",
+                claim="The fullest window carried {} of the rate",
+                estimate=float(self.links.max_utilisation.max()),
+                low=nan,
+                high=nan,
+                unit="fraction",
+                n=n,
+                basis=count(n, "circuit" if self.is_circuit else "test"),
+                method=CIRCUIT_METHOD if self.is_circuit else METHOD,
+                assumption=ASSUMPTION,
+            ),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The statement, with the length of the windows it holds for."""
+        rows, (largest,) = self.links, self.estimates
+        at_capacity = round((rows.share_at_capacity * rows.n_windows).sum())
+        often = f"in {number(at_capacity, 0)} of them" if at_capacity else "never"
+        fullest = rows.loc[rows.max_utilisation.idxmax()]
+        length_s = float(f"{rows.window_s.median():.2g}")
+        queues = "drops in queues are unknown"
+        if rows.packets_sent.notna().any():
+            dropped, sent = rows.packets_queue_dropped.sum(), int(rows.packets_sent.sum())
+            queues = (
+                f"queues dropped {number(dropped, 0)} of {count(sent, 'packet')}, and the longest backlog at the end "
+                f"of a window was {quantity(float(rows.max_backlog_ms.max()), 'ms')}"
+            )
+        return (
+            f"In {count(int(rows.n_windows.sum()), 'window')} of {number(length_s)} s from {largest.basis} the links "
+            f"were {often} at {percent(AT_CAPACITY)} of their rate or more, that is at capacity: the fullest window "
+            f"carried {largest.written}, from {fullest.link_from} to {fullest.link_to}; {queues}."
+        )
+
+    def table(self) -> pd.DataFrame:
+        """`links`."""
+        return self.links
+
+    def shown(self) -> pd.DataFrame:
+        """One row per direction of a link, over all tests."""
+        rows = []
+        for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False):
+            rows.append(
+                {
+                    "link": f"{start} to {end}",
+                    "tests": count(len(part), "test"),
+                    "largest utilisation": quantity(part.max_utilisation.max(), "fraction"),
+                    "dropped by its queue": _packets(part.packets_queue_dropped),
+                    "longest backlog": quantity(part.max_backlog_ms.max(), "ms"),
+                    "backlog for": quantity(part.longest_backlog_s.max(), "s"),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def _packets(counts):
+    return count(int(counts.sum()), "packet") if counts.notna().any() else "not known"
+
+
+def capacity(samples: pd.DataFrame) -> Capacity:
+    """
+    Judge every link of every test that has a rate and at least two samples.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Table link_samples.
+
+    Raises
+    ------
+    MissingDataError
+        There are no samples: the network is real.
+    ParameterError
+        No link has a rate and two samples.
+    """
+    if samples.empty:
+        raise MissingDataError("the run has no samples of links: a real network has no links to count on.")
+    known = windows(samples)
+    known = known[known.utilisation.notna()]
+    if known.empty:
+        raise ParameterError("no link has a rate and two samples, so none can be judged")
+    return Capacity(by_link(known).join(_backlogs(samples)).reset_index())
+
+
+def by_link(known: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `Capacity.links` for windows with a utilisation, by the columns of `LINK`; without backlogs."""
+    known = known.assign(window_s=known.end_s - known.start_s, is_full=known.utilisation >= AT_CAPACITY)
+    groups = known.groupby(LINK, dropna=False)
+    table = groups.agg(
+        n_windows=("utilisation", "size"),
+        window_s=("window_s", "median"),
+        rate_bps=("rate_bps", "max"),
+        max_utilisation=("utilisation", "max"),
+        share_at_capacity=("is_full", "mean"),
+    )
+    counted = ["packets_sent", "packets_queue_dropped"]
+    table = table.join(groups[counted].sum(min_count=1))
+    spent_s = groups.window_s.sum()
+    weighted = (
+        (known.utilisation * known.window_s).groupby([known[name] for name in LINK], dropna=False).sum()
+    )
+    table.insert(3, "mean_utilisation", weighted / spent_s)
+    return table
+
+
+def _backlogs(samples):
+    """Per test and link: the largest backlog in time, and the longest period in which every sample found one."""
+    rows = samples.sort_values([*LINK, "at_s"], kind="stable")
+    waits_ms = 8000 * rows.bytes_backlog.astype(float) / rows.rate_bps
+    waiting = rows.bytes_backlog.fillna(0).gt(0)
+    keys = [rows[name] for name in LINK]
+    # A stretch is a run of samples that all found bytes waiting, or all none; `waiting` selects the former.
+    stretch = (waiting != waiting.groupby(keys, dropna=False).shift()).cumsum()
+    stretches = rows[waiting].groupby(
+        [*(key[waiting] for key in keys), stretch[waiting].rename("n")], dropna=False
+    )
+    longest_s = (stretches.at_s.max() - stretches.at_s.min()).groupby(level=LINK, dropna=False).max()
+    largest = pd.DataFrame({"max_backlog_ms": waits_ms.groupby(keys, dropna=False).max()})
+    return largest.join(longest_s.rename("longest_backlog_s")).fillna({"longest_backlog_s": 0.0})
+
+
+def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
+    """
+    Packets per second that a region received (rx) and sent (tx) over time, summed over its links.
+
+    They are counted on the links, packet by packet as on the wire. A host's devices count fewer, because large packets
+    are segmented later (offload).
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Table link_samples.
+    region : str
+        For example the brokers' region.
+
+    Returns
+    -------
+    DataFrame
+        run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s: packets delivered.
+    """
+    known = windows(samples)
+    ways = {"rx_packets_per_s": known.link_to == region, "tx_packets_per_s": known.link_from == region}
+    if not any(way.any() for way in ways.values()):
+        raise ParameterError(f"no link to or from {region!r} was sampled")
+    known = known.assign(sample=known.groupby(LINK, dropna=False).cumcount())
+    keys = [*KEY, "sample"]
+    rates = known.groupby(keys, dropna=False)[["start_s", "end_s"]].mean()
+    for name, way in ways.items():
+        rates[name] = known[way].groupby(keys, dropna=False).packets_per_s.sum()
+    return rates.fillna(dict.fromkeys(ways, 0.0)).reset_index().drop(columns="sample")
+
+
+def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
+    """
+    Throughput of iperf3 during a test, over time: payload of all its streams, without headers.
+
+    Parameters
+    ----------
+    transfers, intervals : DataFrame
+        The tables of those names.
+
+    Returns
+    -------
+    DataFrame
+        run_id, test_id, attempt, start_s, end_s (Unix s, by the client's clock, which gives whole seconds),
+        background_bps. Transfers without a start time are left out.
+    """
+    one = ["source_file", "direction"]
+    began = transfers[transfers.started_at_utc.notna()].drop_duplicates(one)[[*one, "started_at_utc"]]
+    rows = intervals.merge(began, on=one)
+    began_s = (rows.started_at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+    # iperf3 restarts the count of seconds at 0 after the intervals that it omits.
+    omitted_s = rows.end_s.where(rows.omitted).groupby(rows.source_file).transform("max").fillna(0.0)
+    offset_s = began_s + omitted_s.where(~rows.omitted, 0.0)
+    rows = rows.assign(start_s=rows.start_s + offset_s, end_s=rows.end_s + offset_s)
+    rows = rows.assign(bin=rows.end_s.round(1), background_bps=8 * rows.bytes / (rows.end_s - rows.start_s))
+    groups = rows[rows.end_s > rows.start_s].groupby([*KEY, "bin"], dropna=False)
+    sums = groups.agg(
+        start_s=("start_s", "min"), end_s=("end_s", "max"), background_bps=("background_bps", "sum")
+    )
+    return sums.reset_index().drop(columns="bin")

@@ -1,0 +1,223 @@
+"""Requested against delivered: a verdict per link and quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isnan, nan
+
+import pandas as pd
+
+from wanbench.checks import check_columns
+from wanbench.errors import ParameterError
+from wanbench.findings import Finding
+from wanbench.formatting import (
+    count,
+    interval,
+    percent,
+    quantity,
+)
+from wanbench.methods.result import RowsResult
+
+COLUMNS = [
+    "run_id", "from_region", "to_region", "quantity", "unit", "requested", "delivered", "low", "high", "level", "error",
+    "allowed", "limit", "n", "verdict", "note",
+]  # fmt: skip
+WITHIN, OUTSIDE, UNKNOWN = "within", "outside", "unknown"
+KEY = ["run_id", "from_region", "to_region"]
+NAMES = {
+    "rtt": "round-trip time",
+    "jitter": "jitter",
+    "mean": "mean round-trip time under jitter",
+    "loss": "packet loss",
+    "rate": "rate",
+    "cut": "time to the last packet after a cut",
+    "window": "TCP window of the run",
+    "capacity": "TCP capacity of the run",
+    "loss-from-throughput": "packet loss estimated from throughput",
+    "order": "replies out of order while a delay becomes shorter",
+}
+OF_A_RUN = ("window", "capacity")
+"""Quantities with one number for all links of a run."""
+METHOD = "requested settings against what was measured, per link"
+ASSUMPTION = "The hosts' clocks and tools are more accurate than the limit"
+
+
+class Verdicts(RowsResult):
+    """
+    Requested and delivered values of links, and whether they agree within the stated limit.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low, high,
+        level, error (delivered less requested), allowed, limit (as text), n, verdict and note. `verdict` is "within",
+        "outside", or "unknown" if the data cannot tell; `note` says why.
+    """
+
+    DRAWN_BY = "verdicts_figure.requested_against_delivered"
+
+    @classmethod
+    def of(cls, rows: list[dict]) -> Verdicts:
+        """Verdicts from rows as `row_of` makes them."""
+        return cls(pd.DataFrame(rows, columns=COLUMNS))
+
+    @classmethod
+    def join(cls, *parts: Verdicts) -> Verdicts:
+        """Several verdicts as one."""
+        filled = [part.rows for part in parts if len(part.rows)]
+        return cls(pd.concat(filled, ignore_index=True)) if filled else cls.of([])
+
+    @property
+    def sentence(self) -> str:
+        """One sentence per quantity."""
+        return " ".join(finding.sentence for finding in self.findings()) or "No link was judged."
+
+    def summary(self) -> pd.DataFrame:
+        """
+        Per quantity the number of links within, outside and unknown, the limit, and the worst link.
+
+        The worst link is the one with the largest error relative to its allowed error.
+        """
+        rows = []
+        for measured, group in self.rows.groupby("quantity", sort=False):
+            verdicts = group.verdict.value_counts()
+            used = (group.error / group.allowed.where(group.allowed > 0, 1.0)).abs()
+            worst = group.loc[used.idxmax()] if used.notna().any() else None
+            rows.append(
+                {
+                    "quantity": measured,
+                    "unit": group.unit.iloc[0],
+                    "n_links": len(group),
+                    **{f"n_{name}": int(verdicts.get(name, 0)) for name in (WITHIN, OUTSIDE, UNKNOWN)},
+                    "worst_error": nan if worst is None else float(worst.error),
+                    "worst_requested": nan if worst is None else float(worst.requested),
+                    "worst_link": "" if worst is None else f"{worst.from_region} to {worst.to_region}",
+                    "limit": "; ".join(group.limit.unique()),
+                    "level": float(group.level.min()),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def findings(self, page: str = "") -> list[Finding]:
+        """One finding per quantity, named "calibration-rtt" and so on: how many links are within the limit."""
+        return [_finding(row, page) for row in self.summary().itertuples(index=False)]
+
+    def shown(self) -> pd.DataFrame:
+        """The rows with units, the interval in one column."""
+        rows = []
+        for row in self.rows.itertuples(index=False):
+            delivered, ends = interval(row.delivered, row.low, row.high, row.unit)
+            rows.append(
+                {
+                    "link": f"{row.from_region} to {row.to_region}",
+                    "quantity": row.quantity,
+                    "requested": quantity(row.requested, row.unit),
+                    "delivered": delivered,
+                    "interval": f"{ends} ({percent(row.level)})" if ends else "none",
+                    "limit": row.limit,
+                    "n": f"{row.n:,}",
+                    "verdict": row.verdict,
+                    "note": row.note,
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def _finding(row, page: str) -> Finding:
+    judged = row.n_links - row.n_unknown
+    name = NAMES.get(row.quantity, row.quantity)
+    sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(judged, 'link')} within the limit"
+    if whole_run := row.quantity in OF_A_RUN:
+        state = (
+            "unknown" if not judged else "within the limit" if row.n_within == judged else "outside the limit"
+        )
+        sentence = f"{name[0].upper()}{name[1:]}: {state}"
+    sentence += f" ({row.limit})"
+    if judged and whole_run:
+        error, request = quantity(abs(row.worst_error), row.unit), quantity(row.worst_requested, row.unit)
+        sentence += f"; {error} off the expected {request}"
+    elif judged and row.quantity != "loss" and row.worst_error:
+        request = f" of {quantity(row.worst_requested, row.unit)}" if row.worst_requested else ""
+        error = quantity(abs(row.worst_error), row.unit)
+        sentence += f"; relative to the limit, the largest error is {error}{request}, {row.worst_link}"
+    if row.quantity == "loss" and judged:
+        sentence += f"; {percent(1 - row.level)} of accurate links would be outside by chance"
+    if row.n_unknown and not whole_run:
+        sentence += f"; {count(row.n_unknown, 'link')} could not be judged"
+    return Finding(
+        name=f"calibration-{row.quantity}",
+        sentence=sentence + ".",
+        estimate=row.n_within / judged if judged else None,
+        low=None,
+        high=None,
+        unit="fraction",
+        n=judged,
+        n_regions=None,
+        method=METHOD,
+        assumption=ASSUMPTION,
+        page=page,
+    )
+
+
+def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, str], pd.DataFrame]]:
+    """Run, ends and rows of each direction of a link."""
+    return check_columns(table, frame, KEY).groupby(KEY, dropna=False, sort=True)
+
+
+def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
+    """The rows of one run and direction."""
+    return frame[(frame[KEY] == list(key)).all(axis=1)]
+
+
+def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
+    """The link of one run and direction, or None; ParameterError if there are two."""
+    rows = matching(check_columns("links", links, KEY), key)
+    if len(rows) > 1:
+        run_id, start, end = key
+        raise ParameterError(f"{len(rows)} links from {start} to {end} in run {run_id}; allowed: one.")
+    return next(rows.itertuples(index=False), None)
+
+
+def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
+    """The links of both directions, or None if one is missing."""
+    run_id, start, end = key
+    pair = [link_of(links, way) for way in (key, (run_id, end, start))]
+    return None if None in pair else pair
+
+
+def by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
+    """Transfers of known direction, from_region and to_region as the data flowed (iperf3 can send in reverse)."""
+    rows = transfers[transfers.direction.notna()]
+    forward = rows.direction == "forward"
+    return rows.assign(
+        from_region=rows.from_region.where(forward, rows.to_region),
+        to_region=rows.to_region.where(forward, rows.from_region),
+    )
+
+
+def answered(echoes: pd.DataFrame) -> pd.DataFrame:
+    """Echoes with a reply, each once."""
+    return echoes[echoes.rtt_ms.notna() & ~echoes.duplicate.astype(bool) & ~echoes.lost.astype(bool)]
+
+
+def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
+    """A row without a verdict yet."""
+    start = dict(zip(KEY, key, strict=True)) | {"quantity": name, "unit": unit}
+    numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
+    return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
+
+
+def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
+    """The columns of a row that a measurement fills; without an allowed error, the request must lie in the interval."""
+    error = delivered - requested
+    within = low <= requested <= high if isnan(allowed) else abs(error) <= allowed
+    verdict = WITHIN if within else OUTSIDE
+    numbers = {"requested": requested, "delivered": delivered, "low": low, "high": high}
+    return {**numbers, "error": error, "allowed": allowed, "verdict": verdict, "note": note}
+
+
+def or_unknown(row: dict, request, reason: str) -> dict:
+    """The row, with the reason if it has no verdict."""
+    if row["verdict"] == UNKNOWN and not row["note"]:
+        row["note"] = "the tables do not say what was requested" if request is None else reason
+    return row

@@ -1,0 +1,176 @@
+"""
+Variances for pairs that share regions: the dyadic-robust sandwich, its leave-one-region-out form, a region bootstrap.
+
+Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions hold far fewer than 2,070
+independent observations. Three methods for any statistic (`leave_one_out` has a better one for least squares):
+
+- `sandwich`: the dyadic-cluster-robust variance of Fafchamps & Gubert (2007), Cameron & Miller (2014) and Aronow, Samii
+  & Assenova (2015). It is too small for few regions, because residuals are smaller than errors.
+- `variance`: its leave-one-out form, after the CV3 estimator that MacKinnon, Nielsen & Webb (2023) recommend for
+  clusters. Leaving out regions counts the variance of single pairs twice, so the leave-one-pair-out variance is
+  subtracted once. It suits any smooth statistic.
+- `region_weights`, `weighted_median`: resampling regions, not pairs (Snijders & Borgatti 1999; Davezies,
+  D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative if much of the variance
+  belongs to single pairs.
+
+`first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
+one unit has `first` equal to `second`, and counts once there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from wanbench.checks import check_resamples
+
+from .unordered_pairs import unordered_numbers
+
+CHUNK_CELLS = 4_000_000
+"""Weights held at a time, 32 MB."""
+
+
+def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
+    """Sum of `values` (pairs, ...) over the pairs of each region, each pair once: (regions, ...)."""
+    total = np.zeros((n_regions, *values.shape[1:]))
+    np.add.at(total, first, values)
+    apart = first != second
+    np.add.at(total, second[apart], values[apart])
+    return total
+
+
+def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    """Sum of `values` (rows, ...) over the rows of each group: (groups, ...)."""
+    total = np.zeros((n_groups, *values.shape[1:]))
+    np.add.at(total, group, values)
+    return total
+
+
+def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions: int) -> np.ndarray:
+    """
+    Dyadic-cluster-robust covariance of OLS coefficients (Aronow, Samii & Assenova 2015, with the correction
+    G/(G-1) (n-1)/(n-k) of Cameron & Miller 2014).
+
+    The sum over all pairs of pairs with a common region is computed from sums per region. Pairs of the same two
+    regions meet in both, so their sums are subtracted once.
+
+    Parameters
+    ----------
+    design : array (pairs, coefficients)
+    residual : array (pairs,)
+
+    Returns
+    -------
+    array (coefficients, coefficients); its diagonal can be negative in small samples.
+    """
+    n_pairs, n_coefficients = design.shape
+    scores = design * residual[:, None]
+    per_region = region_sums(scores, first, second, n_regions)
+    joined = unordered_numbers(first, second, n_regions)
+    per_both = sums(np.where((first == second)[:, None], 0.0, scores), joined, joined.max() + 1)
+    meat = per_region.T @ per_region - per_both.T @ per_both
+    bread = np.linalg.inv(design.T @ design)
+    correction = n_regions / (n_regions - 1) * (n_pairs - 1) / (n_pairs - n_coefficients)
+    return correction * bread @ meat @ bread
+
+
+def variance(without_region: np.ndarray, without_pair: np.ndarray) -> np.ndarray:
+    """
+    Variance of a statistic from its values without each region (regions, ...) and without each pair (pairs, ...).
+
+    The jackknife over regions less the jackknife over pairs, but at least the latter, the variance of independent
+    pairs. NaN where a value is not finite.
+    """
+    by_region = jackknife(without_region)
+    by_pair = jackknife(without_pair)
+    return np.maximum(by_region - by_pair, by_pair)
+
+
+def jackknife(values: np.ndarray) -> np.ndarray:
+    """Jackknife variance from the values without each unit (units, ...); NaN where one is not finite."""
+    values = np.asarray(values, dtype=float)
+    n = len(values)
+    finite = np.isfinite(values).all(axis=0)
+    values = np.where(finite, values, 0.0)
+    return np.where(finite, (n - 1) / n * ((values - values.mean(axis=0)) ** 2).sum(axis=0), np.nan)
+
+
+def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray | None = None) -> np.ndarray:
+    """
+    How often each region is drawn in each resample, with replacement: (resamples, regions).
+
+    With `strata` (a label per region) each stratum keeps its number of regions. A pair's weight is the product of its
+    regions' weights (`pair_weights`); two copies of a region form no pair.
+    """
+    check_resamples(resamples, seed)
+    rng = np.random.default_rng(seed)
+    strata = np.zeros(n_regions) if strata is None else np.asarray(strata)
+    weights = np.zeros((resamples, n_regions))
+    for label in np.unique(strata):
+        members = np.flatnonzero(strata == label)
+        weights[:, members] = rng.multinomial(
+            len(members), np.full(len(members), 1 / len(members)), resamples
+        )
+    return weights
+
+
+def pair_weights(weights: np.ndarray, first, second) -> np.ndarray:
+    """How often each pair is drawn (rows, pairs), where regions are drawn `weights` times (rows, regions)."""
+    return weights[:, first] * np.where(first == second, 1.0, weights[:, second])
+
+
+def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.ndarray:
+    """
+    Sums over pairs of `values` (pairs, k), weighted by the product of their regions' weights: (resamples, k).
+
+    Quadratic forms in the weights need no array of resamples x pairs.
+    """
+    n_regions = weights.shape[1]
+    total = np.empty((len(weights), values.shape[1]))
+    for column in range(values.shape[1]):
+        square = np.zeros((n_regions, n_regions))
+        np.add.at(square, (first, second), values[:, column])
+        within = np.diagonal(square).copy()
+        np.fill_diagonal(square, 0.0)
+        total[:, column] = ((weights @ square) * weights).sum(axis=1) + weights @ within
+    return total
+
+
+def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> np.ndarray:
+    """
+    Median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
+
+    A pair's weight is the product of its regions' weights; the median is the mean of two middle values.
+    """
+    step = max(1, CHUNK_CELLS // len(values))
+    chunks = (weights[start : start + step] for start in range(0, len(weights), step))
+    return np.concatenate([medians(values, pair_weights(part, first, second)) for part in chunks])
+
+
+def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Median of `values` (n,) for each row of weights (rows, n); NaN for a row without weight."""
+    order = np.argsort(values, kind="stable")
+    values, below = values[order], np.cumsum(weights[:, order], axis=1)
+    half = below[:, -1:] / 2
+    lower, upper = (below < half).sum(axis=1), (below <= half).sum(axis=1)
+    some = half[:, 0] > 0
+    median = np.full(len(weights), np.nan)
+    median[some] = (values[lower[some]] + values[upper[some]]) / 2
+    return median
+
+
+def ratio(
+    over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float
+) -> tuple[float, float]:
+    """
+    The sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.
+
+    The interval uses `variance` and a t quantile with (regions - 1) degrees of freedom.
+    """
+    both = np.column_stack([over, under])
+    total = both.sum(axis=0)
+    left = (total - region_sums(both, first, second, n_regions), total - both)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        without_region, without_pair = (sums[:, 0] / sums[:, 1] for sums in left)
+    half = stats.t.ppf((1 + level) / 2, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
+    return float(total[0] / total[1]), float(half)

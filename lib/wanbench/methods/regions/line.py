@@ -1,0 +1,314 @@
+"""A straight line through unordered pairs, and two correlations, with intervals that allow for shared regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import nan
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import check_level
+from wanbench.errors import ParameterError
+from wanbench.formatting import number, quantity
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval
+
+from . import (
+    correlation,
+    dyadic,
+    places,
+    skew,
+)
+from .leave_one_out import LOST, LeaveOut, leave_out
+from .unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from .variance_components import Sums, reml
+
+PARAMETERS = 2
+NAMES = ("intercept", "slope", "pearson", "spearman")
+
+SCALED = "jackknife over places, scaled by variance components"
+DYADIC = "dyadic-robust variance, leave-one-region-out form"
+SANDWICH = "dyadic-robust sandwich"
+BOOTSTRAP = "region bootstrap"
+REFERENCES = (
+    "Fafchamps & Gubert 2007; Cameron & Miller 2014; Aronow, Samii & Assenova 2015; "
+    "MacKinnon, Nielsen & Webb 2023"
+)
+SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
+ASSUMPTION = (
+    "Pairs without a common place are independent, and the places represent those of interest. "
+    "Places that share a cable would break it"
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One parameter of a fit with its intervals; `at` gives the interval at another level."""
+
+    value: float
+    interval: Interval
+    naive: Interval
+    others: tuple[Interval, ...] = ()
+    standard_error: float = nan
+    at: Callable[[float], Interval] | None = None
+
+    def __getstate__(self) -> dict:
+        """All but `at`: functions cannot be pickled."""
+        return self.__dict__ | {"at": None}
+
+    def estimate(self, change: Callable[[float], float] = float, **fields) -> Estimate:
+        """The part as an Estimate with these fields; `change` must increase, such as a unit conversion."""
+        low, high = change(self.interval.low), change(self.interval.high)
+        naive = Interval(PAIRS_INDEPENDENT, change(self.naive.low), change(self.naive.high))
+        return Estimate(estimate=change(self.value), low=low, high=high, naive=naive, **fields)
+
+
+@dataclass(frozen=True)
+class Line:
+    """
+    y = intercept + slope x by ordinary least squares over unordered pairs, with `pearson` and `spearman`.
+
+    `warnings` are those of the sample and of the computation. `left` holds the standardised line without each unit
+    (`grouped`: the places, unless others were asked for); None with too few units for intervals. `moran` tests whether
+    nearby units deviate alike, `skew` whether the effects of units are skewed.
+    """
+
+    n_pairs: int
+    n_regions: int
+    intercept: Part
+    slope: Part
+    pearson: Part
+    spearman: Part
+    level: float
+    method: str
+    warnings: tuple[str, ...]
+    scale: Scale
+    y: np.ndarray
+    left: LeaveOut | None = None
+    grouped: places.Units | None = None
+    moran: places.Moran | None = None
+    skew: skew.Skew | None = None
+
+    @property
+    def n_places(self) -> int:
+        """Number of units that the intervals treat as independent."""
+        return self.grouped.n
+
+    def band(self, x) -> pd.DataFrame:
+        """The line at `x` with the interval of its height: columns x, y, low, high."""
+        x = np.asarray(x, dtype=float)
+        y = self.intercept.value + self.slope.value * x
+        half = np.full_like(y, nan)
+        if self.left is not None:
+            half = self.left.half(self.scale.height(x), self.level)
+        return pd.DataFrame({"x": x, "y": y, "low": y - half, "high": y + half})
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Means and standard deviations of x and y; the line is fitted to both, centred and scaled."""
+
+    mean_x: float
+    mean_y: float
+    sd_x: float
+    sd_y: float
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray) -> Scale:
+        return cls(x.mean(), y.mean(), x.std(), y.std() or 1.0)
+
+    def standard(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x and y centred and scaled."""
+        return (x - self.mean_x) / self.sd_x, (y - self.mean_y) / self.sd_y
+
+    def back(self, solved: np.ndarray) -> np.ndarray:
+        """(intercept, slope, r) of x and y from those of the standardised x and y."""
+        slope = solved[..., 1] * self.sd_y / self.sd_x
+        intercept = self.mean_y + self.sd_y * solved[..., 0] - slope * self.mean_x
+        return np.stack([intercept, slope, solved[..., 2]], axis=-1)
+
+    def height(self, x) -> np.ndarray:
+        """Weights of the standardised coefficients in the line's height at x."""
+        x = np.asarray(x, dtype=float)
+        return self.sd_y * np.stack([np.ones_like(x), (x - self.mean_x) / self.sd_x], axis=-1)
+
+    @property
+    def slope(self) -> np.ndarray:
+        """Weights of the standardised coefficients in the slope."""
+        return np.array([0.0, self.sd_y / self.sd_x])
+
+
+def straight_line(
+    sample: Sample,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    cluster=places.PLACE,
+) -> Line:
+    """
+    Fit the line, with intervals at the level of places, or of other clusters of regions (`places.units`).
+
+    All main intervals rest on the line without each place in turn (`leave_one_out`). Those of slope and intercept are
+    symmetric, each with its own degrees of freedom; those of the correlations are symmetric in Fisher's z. For
+    comparison, `others` holds that jackknife less the one over pairs, the sandwich, and percentiles of a bootstrap over
+    regions. `make validity` counts how often each covers; `coverage` holds the result.
+
+    Raises
+    ------
+    ParameterError
+        For fewer than 3 regions or pairs, or if x is the same for every pair.
+    """
+    level = check_level(level)
+    require_regions(sample, 3, "a line")
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if len(x) < 3:
+        raise ParameterError(f"a line needs at least 3 pairs; there are {len(x)}")
+    if np.ptp(x) <= 1e-9 * max(abs(x).max(), 1.0):
+        same = quantity(sample.frame.distance_km.iloc[0], "km")
+        raise ParameterError(f"every pair has the same distance ({same}): no line can be fitted to it")
+    grouped = places.units(sample, cluster)
+    scale = Scale.of(x, y)
+    zx, zy = scale.standard(x, y)
+    moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
+    values = (*scale.back(solve(moments.sum(axis=0))), correlation.spearman(x, y))
+    naive = _naive(x, y, values, level)
+    parts = {
+        name: Part(value, Interval(SCALED), ends)
+        for name, value, ends in zip(NAMES, values, naive, strict=True)
+    }
+    notes, left = [*grouped.warnings()], None
+    if grouped.n >= FEWEST_FOR_INTERVAL:
+        sums = Sums.of(np.column_stack([np.ones_like(zx), zx]), zy, grouped.first, grouped.second, grouped.n)
+        left = leave_out(sums, reml(sums))
+        lost = np.flatnonzero((np.abs(left.lost) > LOST).any(axis=(1, 2)))
+        if len(lost):
+            notes.append(f"no interval: the pairs without {grouped.names[lost[0]]} do not determine a line")
+        parts = _with_intervals(parts, x, y, moments, scale, left, grouped, level)
+        others = _others(x, y, values, moments, scale, grouped, level, (resamples, seed))
+        parts = {name: replace(part, others=others[name]) for name, part in parts.items()}
+    residual = y - values[0] - values[1] * x
+    return Line(
+        sample.n_pairs,
+        sample.n_regions,
+        **parts,
+        level=level,
+        method=_method(scale, left),
+        warnings=(*sample.warnings(), *notes),
+        scale=scale,
+        y=y,
+        left=left,
+        grouped=grouped,
+        moran=places.moran(residual, sample.frame.distance_km.to_numpy(), grouped),
+        skew=skew.skew_of_effects(residual, x, grouped),
+    )
+
+
+def solve(sums: np.ndarray) -> np.ndarray:
+    """(intercept, slope, r) from sums of 1, x, y, xx, xy, yy along the last axis; NaN where undetermined."""
+    slope, xx, xy, yy = correlation.slope_and_squares(sums)
+    n, sx, sy = sums[..., 0], sums[..., 1], sums[..., 2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        varies = (xx > correlation.VARIES) & (yy > 1e-12)
+        r = np.where(varies, np.clip(xy / np.sqrt(xx * yy), -1, 1), nan)
+        return np.stack([(sy - slope * sx) / n, slope, r], axis=-1)
+
+
+def _method(scale: Scale, left: LeaveOut | None) -> str:
+    method = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
+    freedom = float(left.spread(scale.slope)[1]) if left is not None else nan
+    return method + (f", t with {number(freedom, 1)} degrees of freedom for the slope" if freedom > 0 else "")
+
+
+def _with_intervals(parts: dict[str, Part], x, y, moments, scale, left, grouped, level) -> dict[str, Part]:
+    """The parts with their main intervals, from the line without each unit."""
+    first, second, n = grouped.first, grouped.second, grouped.n
+    without = moments.sum(axis=0) - dyadic.region_sums(moments, first, second, n)
+    rho_without = correlation.spearman_without(x, y, first, second, n)
+    weights = {"intercept": scale.height(0.0), "slope": scale.slope}
+
+    def interval(name: str, level: float) -> Interval:
+        value = parts[name].value
+        if name == "pearson":
+            return correlation.pearson_interval(moments.sum(axis=0), without, left, level)
+        if name == "spearman":
+            return correlation.spearman_interval(value, rho_without, left, level)
+        half = left.half(weights[name], level)
+        return Interval(SCALED, value - half, value + half)
+
+    return {
+        name: replace(
+            part,
+            interval=interval(name, level),
+            standard_error=float(np.sqrt(left.spread(weights[name])[0])) if name in weights else nan,
+            at=lambda level, name=name: interval(name, level),
+        )
+        for name, part in parts.items()
+    }
+
+
+def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
+    """The plain jackknife and the bootstrap (intercept, slope, r), the sandwich (not r); none for rho."""
+    first, second, n = grouped.first, grouped.second, grouped.n
+    t = stats.t.ppf((1 + level) / 2, n - PARAMETERS)
+    centre = np.array(values[:3])
+    total, joined = moments.sum(axis=0), grouped.both
+    without_unit, without_pair = (
+        scale.back(solve(total - taken))
+        for taken in (
+            dyadic.region_sums(moments, first, second, n),
+            dyadic.sums(moments, joined, joined.max() + 1),
+        )
+    )
+    # The jackknife of r is taken on Fisher's z, where it is nearly symmetric.
+    for fits in (centre, without_unit, without_pair):
+        fits[..., 2] = correlation.fisher_z(fits[..., 2])
+    half = t * np.sqrt(dyadic.variance(without_unit, without_pair))
+    jackknifed = np.stack([centre - half, centre + half])
+    jackknifed[:, 2] = np.tanh(jackknifed[:, 2])
+
+    residual = y - values[0] - values[1] * x
+    spread = np.diag(dyadic.sandwich(np.column_stack([np.ones_like(x), x]), residual, first, second, n))
+    robust = t * np.sqrt(np.where(spread >= 0, spread, nan))
+
+    weights = dyadic.region_weights(n, *drawing)
+    resampled = scale.back(solve(dyadic.weighted_sums(weights, moments, first, second)))
+    finite = resampled[np.isfinite(resampled).all(axis=1)]
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    drawn = np.quantile(finite, tails, axis=0) if len(finite) else np.full((2, 3), nan)
+
+    others = {"spearman": ()}
+    for k, name in enumerate(NAMES[:3]):
+        sandwich = (
+            [Interval(SANDWICH, values[k] - robust[k], values[k] + robust[k])] if k < len(robust) else []
+        )
+        others[name] = (
+            Interval(DYADIC, *jackknifed[:, k]),
+            *sandwich,
+            Interval(BOOTSTRAP, *drawn[:, k]),
+        )
+    return others
+
+
+def _naive(x, y, values, level) -> list[Interval]:
+    """Intervals that treat pairs as independent: OLS with t; Fisher's z (rho: Bonett & Wright 2000)."""
+    n, (intercept, slope, r, rho) = len(x), values
+    off = x - x.mean()
+    residual = y - intercept - slope * x
+    sigma2 = residual @ residual / (n - PARAMETERS)
+    of_slope = sigma2 / (off @ off)
+    t = stats.t.ppf((1 + level) / 2, n - PARAMETERS)
+    intervals = []
+    for value, variance in ((intercept, sigma2 / n + of_slope * x.mean() ** 2), (slope, of_slope)):
+        half = t * np.sqrt(variance)
+        intervals.append(Interval(PAIRS_INDEPENDENT, value - half, value + half))
+    normal = stats.norm.ppf((1 + level) / 2)
+    for value, factor in ((r, 1.0), (rho, 1 + rho**2 / 2)):
+        half = normal * np.sqrt(factor / (n - 3)) if n > 3 else nan
+        z = correlation.fisher_z(value)
+        intervals.append(Interval(PAIRS_INDEPENDENT, np.tanh(z - half), np.tanh(z + half)))
+    return intervals

@@ -1,0 +1,200 @@
+"""
+Clusters of regions that intervals treat as one unit: by default the regions of one place.
+
+Clouds build their regions in the same cities, where they share cables, exchanges and detours. In the survey of 2022
+the effects of two clouds' regions in one city correlate at 0.95, so they are hardly two observations. The unit is
+therefore the place, not the region (cluster-robust inference: Cameron & Miller 2015). Moran's I (1950) tests whether
+the effects of nearby places are still correlated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+from wanbench.checks import refusal
+from wanbench.formatting import count, number, p_value
+from wanbench.regions import catalogue, distance_km
+
+from . import dyadic
+from .unordered_pairs import FEWEST_FOR_INTERVAL, unordered_numbers
+
+PLACE = "place"
+REGION = "region"
+PLACE_KM = 100.0
+"""Regions at most this far apart are one place: light in fibre takes 1 ms there and back, and no cloud has two sites of
+one name farther apart."""
+NEIGHBOURS_KM = 1500.0
+"""The cluster that the caution about spatial correlation suggests: where effects are shared over 1,500 km, intervals
+with this unit keep their coverage in simulation (`validity.rtt`)."""
+REACH_KM = 1000.0
+"""Distance over which the weight of two places in Moran's I falls by a factor e; 750 to 1,500 km do about as well."""
+FEWEST_FOR_MORAN = 10
+"""Fewer units have too few pairs of neighbours for a useful test."""
+MORAN_PERMUTATIONS = 999
+"""Enough for a p-value to the nearest 0.001, far finer than `MORAN_P` needs."""
+MORAN_P = 0.1
+"""The test is conservative, because residuals repel each other: at p = 0.1 it is wrong in 2 to 5 of 100 simulated
+surveys without a pattern."""
+UNKNOWN_KM = 1e6
+"""Stands for an unknown distance: longer than any on Earth, so unknown distances join no regions."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """
+    The units that intervals treat as independent: regions, or clusters of regions.
+
+    `names` holds the first region of each unit; `of_region` is the index of each region's unit; `first` and `second`
+    index the two units of each pair, equal for a pair within one unit.
+    """
+
+    names: tuple[str, ...]
+    of_region: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.names)
+
+    @property
+    def both(self) -> np.ndarray:
+        """Number of the unordered pair of units, per pair."""
+        return unordered_numbers(self.first, self.second, self.n)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether a unit holds several regions."""
+        return self.n < len(self.of_region)
+
+    def warnings(self) -> tuple[str, ...]:
+        """A caution if there are too few units for an interval."""
+        if not self.clustered or self.n >= FEWEST_FOR_INTERVAL:
+            return ()
+        return (f"no interval from {count(self.n, 'place')}; it needs at least {FEWEST_FOR_INTERVAL}",)
+
+
+def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
+    """
+    The units of a sample (a `Sample` or `Directed`).
+
+    Parameters
+    ----------
+    cluster : str, float or mapping
+        "place": regions at most 100 km apart, of any cloud, are one unit. A number: the same with that many km.
+        "region": every region is a unit. A mapping of regions to names: regions with the same name are one unit, and
+        every region outside the mapping is a unit. Distances are those of the pairs, otherwise those of the catalogue.
+    """
+    regions = sample.regions
+    if isinstance(cluster, Mapping):
+        unknown = sorted(set(cluster) - set(regions))
+        if unknown and len(unknown) == len(cluster):
+            raise refusal("cluster", cluster, f"a mapping of regions of the pairs, such as {regions[0]!r}")
+        label = np.array([str(cluster.get(name, name)) for name in regions])
+    elif cluster == REGION:
+        label = np.arange(len(regions))
+    elif cluster == PLACE:
+        label = _nearby(_distances(sample, regions), PLACE_KM)
+    elif isinstance(cluster, (int, float)) and not isinstance(cluster, bool) and 0 <= cluster < np.inf:
+        label = _nearby(_distances(sample, regions), float(cluster))
+    else:
+        raise refusal(
+            "cluster", cluster, f"{PLACE!r}, {REGION!r}, a number of km, a mapping of regions to names"
+        )
+    of_region, labels = pd.factorize(label)
+    names = tuple(regions[int(np.argmax(of_region == unit))] for unit in range(len(labels)))
+    return Units(names, of_region, of_region[sample.first], of_region[sample.second])
+
+
+def unit_of_region(sample, cluster: str | float | Mapping[str, str] = PLACE) -> dict[str, str]:
+    """Map region names to units, using the whole sample's `cluster`: a part of it may lack the near pairs."""
+    grouped = units(sample, cluster)
+    return dict(zip(sample.regions, (grouped.names[k] for k in grouped.of_region), strict=True))
+
+
+def _distances(sample, regions: list[str]) -> np.ndarray:
+    """Distance in km between all regions (regions, regions): from the pairs, else the catalogue, else infinite."""
+    far = np.full((len(regions),) * 2, np.inf)
+    far[sample.first, sample.second] = far[sample.second, sample.first] = sample.frame.distance_km
+    np.fill_diagonal(far, 0.0)
+    unknown = np.triu(np.isinf(far))
+    if unknown.any():
+        listed = np.isin(regions, catalogue().name)
+        unknown &= listed & listed[:, None]
+    for i, j in zip(*np.nonzero(unknown), strict=True):
+        far[i, j] = far[j, i] = distance_km(regions[i], regions[j])
+    return far
+
+
+def _nearby(far: np.ndarray, km: float) -> np.ndarray:
+    """Labels of groups with all members within `km` of each other (complete linkage)."""
+    if len(far) < 2:
+        return np.arange(len(far))
+    apart = squareform(np.minimum(far, UNKNOWN_KM), checks=False)
+    return fcluster(linkage(apart, "complete"), km, "distance")
+
+
+@dataclass(frozen=True)
+class Moran:
+    """Moran's I of the effects of n units, its expectation without a pattern, and its one-sided permutation p."""
+
+    i: float
+    expected: float
+    p: float
+    n: int
+
+    @property
+    def significant(self) -> bool:
+        return self.p <= MORAN_P
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A caution if effects of nearby places are correlated."""
+        if not self.significant:
+            return ()
+        return (
+            f"effects of nearby places are correlated (Moran's I {number(self.i, 2)}, {number(self.expected, 2)} "
+            f"expected without "
+            f"a pattern, {p_value(self.p)}), so intervals may be too narrow; a wider cluster, such as "
+            f"cluster={NEIGHBOURS_KM:g} (km), treats neighbours as one unit",
+        )
+
+
+def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Moran | None:
+    """
+    Test whether nearby units deviate from the line in the same direction.
+
+    None with fewer than 10 units, or without residuals. The effect of a unit is the mean residual of its pairs to other
+    units; the weight of two units is exp(-distance / 1,000 km). p is the share of 999 permutations of the effects with
+    an I at least as large.
+
+    Parameters
+    ----------
+    residual, distance_km : array (pairs,)
+        Residual and length of each pair.
+    """
+    n, apart = grouped.n, grouped.first != grouped.second
+    if n < FEWEST_FOR_MORAN:
+        return None
+    a, b = grouped.first[apart], grouped.second[apart]
+    total = dyadic.region_sums(np.column_stack([residual[apart], np.ones(apart.sum())]), a, b, n)
+    near = np.zeros((n, n))
+    near[a, b] = near[b, a] = np.exp(-distance_km[apart] / REACH_KM)
+    if not total[:, 1].all():
+        return None
+    effect = total[:, 0] / total[:, 1]
+    effect = effect - effect.mean()
+    if not effect.std() > 1e-9 * max(np.abs(residual).max(), 1e-300):
+        return None
+    rng = np.random.default_rng(0)  # the same data give the same p
+    orders = np.vstack([np.arange(n), rng.permuted(np.tile(np.arange(n), (MORAN_PERMUTATIONS, 1)), axis=1)])
+    drawn = effect[orders]
+    i = ((drawn @ near) * drawn).sum(axis=1) / near.sum() / (effect @ effect) * n
+    p = float((i >= i[0] - 1e-12).mean())  # the first row is the data; 1e-12 allows for rounding
+    return Moran(float(i[0]), -1 / (n - 1), p, n)

@@ -1,0 +1,190 @@
+"""Least squares over pairs with several columns, with variances that allow for shared regions (`leave_one_out`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+from scipy import stats
+
+from wanbench.errors import ParameterError
+from wanbench.methods.result import PAIRS_INDEPENDENT, Interval
+
+from . import dyadic
+from .leave_one_out import (
+    LOST,
+    SINGULAR,
+    LeaveOut,
+    leave_out,
+    pseudo_inverses,
+)
+from .line import DYADIC, SCALED, Part
+from .unordered_pairs import FEWEST_FOR_INTERVAL
+from .variance_components import Sums, reml
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """
+    Coefficients of a linear model, also without each unit and without each unordered pair of units.
+
+    A unit is a region or a cluster of regions. `values` is (coefficients,); `without_region` (units, coefficients)
+    and `without_pair` (pairs, coefficients) come with `lost_region` and `lost_pair`, projections onto the combinations
+    that are undetermined without that unit or pair. `covariance` takes pairs as independent. `left` holds the variances
+    of rotated coefficients; `turned` (coefficients, coefficients) rotates them back.
+    """
+
+    values: np.ndarray
+    without_region: np.ndarray
+    without_pair: np.ndarray
+    lost_region: np.ndarray
+    lost_pair: np.ndarray
+    covariance: np.ndarray
+    n_pairs: int
+    n_regions: int
+    left: LeaveOut
+    turned: np.ndarray
+
+    def freedom(self, weights) -> float:
+        """Degrees of freedom of the interval of a weighted sum of the coefficients."""
+        return float(self.left.spread(np.asarray(weights, dtype=float) @ self.turned)[1])
+
+    def combination(self, weights, level: float, freedom: int | None = None) -> Part:
+        """
+        A weighted sum of the coefficients with its interval by place and its naive one.
+
+        Parameters
+        ----------
+        weights : array (coefficients,)
+        freedom : int, optional
+            For ordered pairs: a region may differ as sender and as receiver, which the working model ignores. The
+            variance is then the jackknife over units less the one over pairs, and the t quantile has these degrees of
+            freedom.
+
+        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
+        """
+        weights = np.asarray(weights, dtype=float)
+        value = float(weights @ self.values)
+        naive = np.sqrt(weights @ self.covariance @ weights) * _t(level, self.n_pairs - len(weights))
+        half = nan
+        if self.n_regions >= FEWEST_FOR_INTERVAL:
+            half = float(self.left.half(weights @ self.turned, level))
+            if freedom is not None:
+                half = self._less_pairs(weights) * _t(level, freedom)
+        ends = Interval(SCALED if freedom is None else DYADIC, value - half, value + half)
+        return Part(value, ends, Interval(PAIRS_INDEPENDENT, value - naive, value + naive))
+
+    def _less_pairs(self, weights: np.ndarray) -> float:
+        by_region, by_pair = (
+            np.where(np.abs(lost @ weights).max(axis=1) > LOST, nan, left @ weights)
+            for lost, left in (
+                (self.lost_region, self.without_region),
+                (self.lost_pair, self.without_pair),
+            )
+        )
+        return float(np.sqrt(dyadic.variance(by_region, by_pair)))
+
+
+def least_squares(
+    design, y, first, second, both, n_regions: int, shifted: Sequence[int | np.ndarray] = ()
+) -> Coefficients:
+    """
+    Ordinary least squares, refitted without each unit and without each unordered pair.
+
+    Parameters
+    ----------
+    design : array (rows, coefficients)
+    y : array (rows,)
+    first, second : array of int (rows,)
+        The units of each row: regions, or clusters of them.
+    both : array of int (rows,)
+        Number of the unordered pair of each row: two directions of one pair leave together.
+    shifted : sequence of int or array
+        Columns, or weights of a sum of columns, whose coefficients vary between units in the working model, besides
+        the constant.
+
+    Raises
+    ------
+    ParameterError
+        If the columns are linearly dependent, or there are no more unordered pairs than columns.
+    """
+    design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
+    n_pairs, n_coefficients = int(np.max(both)) + 1, design.shape[1]
+    if n_pairs <= n_coefficients:
+        raise ParameterError(f"{n_coefficients} coefficients need more pairs; there are {n_pairs}")
+    scale = np.sqrt((design**2).mean(axis=0))
+    if not scale.all():
+        raise ParameterError("a column of the design is zero for every pair")
+    scaled = design / scale
+    gram, target = scaled[:, :, None] * scaled[:, None, :], scaled * y[:, None]
+    whole = gram.sum(axis=0), target.sum(axis=0)
+    values, lost = _solve(*(part[None] for part in whole))
+    if lost.any():
+        raise ParameterError("the columns of the design are linearly dependent")
+    left = {}
+    for name, taken in (
+        ("region", lambda rows: dyadic.region_sums(rows, first, second, n_regions)),
+        ("pair", lambda rows: dyadic.sums(rows, both, n_pairs)),
+    ):
+        left[name] = _solve(*(total - taken(rows) for total, rows in zip(whole, (gram, target), strict=True)))
+    residual = y - scaled @ values[0]
+    sigma2 = residual @ residual / max(len(y) - n_coefficients, 1)
+    covariance = sigma2 * np.linalg.inv(whole[0]) / scale / scale[:, None]
+    turned = _turned(design, shifted)
+    spread = y.std() or 1.0
+    sums = Sums.of(design @ turned, (y - y.mean()) / spread, first, second, n_regions)
+    return Coefficients(
+        values[0] / scale,
+        left["region"][0] / scale,
+        left["pair"][0] / scale,
+        left["region"][1] / scale,
+        left["pair"][1] / scale,
+        covariance,
+        n_pairs,
+        n_regions,
+        leave_out(sums, reml(sums, random=1 + len(shifted))),
+        turned * spread,
+    )
+
+
+def determined(design: np.ndarray, grouped) -> bool:
+    """Whether every coefficient is determined, also without any one unit; columns must have unit size."""
+    gram = design[:, :, None] * design[:, None, :]
+    total = gram.sum(axis=0)
+    left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)
+    size = np.linalg.eigvalsh(np.concatenate([total[None], left]))
+    return bool((size[:, 0] > SINGULAR * np.abs(total).max()).all())
+
+
+def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarray:
+    """
+    Combinations of the columns (coefficients, coefficients) that span the same space: the constant first, then the
+    shifted columns, standardised, then others.
+    """
+    constant = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
+    if not np.allclose(design @ constant, 1.0, atol=1e-6):
+        raise ParameterError("the design has no constant among its columns and their sums")
+    columns = [constant]
+    for k in shifted:
+        one = np.eye(design.shape[1])[k] if isinstance(k, int) else np.asarray(k, dtype=float)
+        column = design @ one
+        columns.append((one - column.mean() * constant) / column.std())
+    size = np.sqrt((design**2).mean(axis=0))
+    for column in np.eye(design.shape[1]) / size:
+        # In units of the columns' sizes all entries are about 1, so rounding cannot pass for a direction.
+        candidates = np.column_stack([*columns, column]) * size[:, None]
+        if np.linalg.matrix_rank(candidates, tol=1e-6) > len(columns):
+            columns.append(column)
+    return np.column_stack(columns)
+
+
+def _solve(gram: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest-norm solutions (cases, k) and projections (cases, k, k) onto undetermined combinations."""
+    inverse, lost = pseudo_inverses(gram, SINGULAR * np.linalg.eigvalsh(gram)[:, -1:])
+    return np.einsum("cij,cj->ci", inverse, target), lost
+
+
+def _t(level: float, freedom: int) -> float:
+    return float(stats.t.ppf((1 + level) / 2, max(freedom, 1)))

@@ -1,0 +1,183 @@
+"""Compare any analysis with and without the flagged pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import ClassVar
+
+import pandas as pd
+
+from wanbench.checks import check_kind, refusal
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, interval, quantity
+from wanbench.methods.result import Estimate, Result
+from wanbench.read.plausibility.report import concerning, suspects
+
+
+@dataclass(frozen=True, repr=False)
+class Sensitivity(Result):
+    """
+    An analysis with and without the flagged pairs.
+
+    Attributes
+    ----------
+    everything, without : object
+        The result for all pairs, and for the unflagged ones; the latter is None if too few were left (`why` names the
+        reason).
+    left_out : DataFrame
+        The pairs left out.
+    by_rule : DataFrame
+        rule, region (null for a flagged row), n_pairs: the number of ordered pairs that each leaves out. Several may
+        leave out the same pair.
+    n_pairs : int
+        Number of ordered pairs.
+    why : str
+        Why the analysis was impossible without the flagged pairs.
+    columns : tuple of str
+        Flags of whole columns, which concern both analyses.
+    """
+
+    TITLE: ClassVar[str] = "With all pairs, and without the flagged ones"
+
+    everything: object
+    without: object | None
+    left_out: pd.DataFrame
+    by_rule: pd.DataFrame
+    n_pairs: int
+    why: str
+    columns: tuple[str, ...]
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The estimates without the flagged pairs if possible, otherwise with all pairs."""
+        return _estimates(self.everything if self.without is None else self.without)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        return (*super().cautions, *(f"a whole column is flagged: {text}" for text in self.columns))
+
+    def table(self) -> pd.DataFrame:
+        """
+        One row per estimate: quantity, unit, estimate, low, high with all pairs; without_estimate, without_low,
+        without_high; change (relative), outside (the estimate without lies outside the interval with all).
+        """
+        rows = []
+        without = {} if self.without is None else {one.quantity: one for one in _estimates(self.without)}
+        for one in _estimates(self.everything):
+            other = without.get(one.quantity)
+            ends = (other.estimate, other.low, other.high) if other else (nan, nan, nan)
+            rows.append(
+                {
+                    "quantity": one.quantity,
+                    "unit": one.unit,
+                    "estimate": one.estimate,
+                    "low": one.low,
+                    "high": one.high,
+                    "without_estimate": ends[0],
+                    "without_low": ends[1],
+                    "without_high": ends[2],
+                    "change": ends[0] / one.estimate - 1 if one.estimate and isfinite(one.estimate) else nan,
+                    "outside": bool(ends[0] < one.low or ends[0] > one.high),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _written(self) -> list[tuple[str, str, str, str, str, str, bool]]:
+        """Quantity, number and interval with all pairs and without the flagged ones, change and `outside`."""
+        return [
+            (
+                row.quantity,
+                *interval(row.estimate, row.low, row.high, row.unit),
+                *interval(row.without_estimate, row.without_low, row.without_high, row.unit),
+                quantity(row.change, "fraction"),
+                row.outside,
+            )
+            for row in self.table().itertuples(index=False)
+        ]
+
+    def shown(self) -> pd.DataFrame:
+        heads = ["Quantity", "All pairs", "Interval", "Without the flagged", "Its interval", "Change"]
+        return pd.DataFrame([row[:-1] for row in self._written()], columns=heads)
+
+    @property
+    def sentence(self) -> str:
+        if self.left_out.empty:
+            return f"The plausibility rules flag none of {count(self.n_pairs, 'ordered pair')}."
+        rules = ", ".join(
+            f"{row.n_pairs:,} by {row.rule}" + (f" of {row.region}" if isinstance(row.region, str) else "")
+            for row in self.by_rule.itertuples(index=False)
+        )
+        flagged = f"{len(self.left_out):,} of {count(self.n_pairs, 'ordered pair')} are flagged and left out ({rules})."
+        if self.without is None:
+            return f"{flagged} The analysis is impossible without them: {self.why.rstrip('.')}."
+        changes = "; ".join(
+            f"{name} {after} instead of {before}{', outside the interval with all pairs' if outside else ''}"
+            for name, before, _, after, _, _, outside in self._written()
+        )
+        return f"{flagged} Without them: {changes}."
+
+
+def with_and_without(
+    analysis: Callable[[pd.DataFrame], object],
+    pairs: pd.DataFrame,
+    flags: pd.DataFrame,
+    *,
+    about: str | None = None,
+) -> Sensitivity:
+    """
+    Run an analysis on all pairs, and on those without a flag.
+
+    Parameters
+    ----------
+    analysis : callable
+        Takes table `pairs`; returns an Estimate, several, or a Result.
+    pairs, flags : DataFrame
+        Tables of these names.
+    about : "rtt" or "throughput", optional
+        Leave out only pairs with a flag on RTT (or throughput) or on a place.
+
+    Raises
+    ------
+    ParameterError
+        If the analysis is impossible with all pairs, too.
+    """
+    check_kind("analysis", analysis, Callable)
+    flagged = suspects(pairs, flags, about=about)
+    flags = concerning(flags, about)
+    everything = analysis(pairs)
+    _estimates(everything)
+    without, why = everything, ""
+    if flagged.any():
+        try:
+            without = analysis(pairs[~flagged].reset_index(drop=True))
+        except ParameterError as error:
+            without, why = None, str(error)
+    wide = flags[flags.scope.isin(["column", "table"])]
+    columns = tuple(f"{flag.found} ({flag.cause})" for flag in wide.itertuples(index=False))
+    left_out = pairs[flagged].reset_index(drop=True)
+    return Sensitivity(everything, without, left_out, _by_rule(pairs, flags), len(pairs), why, columns)
+
+
+def _by_rule(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
+    """Number of ordered pairs left out by each flagged region, and by each rule that flags rows."""
+    rows = [
+        (", ".join(group.rule.unique()), region, int(suspects(pairs, group).sum()))
+        for region, group in flags[flags.scope == "region"].groupby("region", sort=False)
+    ]
+    rows += [
+        (rule, None, int(suspects(pairs, group).sum()))
+        for rule, group in flags[flags.scope == "row"].groupby("rule", sort=False)
+    ]
+    return pd.DataFrame([row for row in rows if row[2]], columns=["rule", "region", "n_pairs"])
+
+
+def _estimates(result) -> tuple[Estimate, ...]:
+    estimates = getattr(result, "estimates", result)
+    if isinstance(estimates, Estimate) or not isinstance(estimates, Iterable):
+        estimates = (estimates,)
+    estimates = tuple(estimates)
+    if not all(isinstance(estimate, Estimate) for estimate in estimates):
+        raise refusal("the result of the analysis", result, "an Estimate, several, or a Result")
+    return estimates

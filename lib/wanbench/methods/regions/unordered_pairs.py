@@ -1,0 +1,183 @@
+"""From the ordered rows of table `pairs` to one value per unordered pair, the unit of every analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_choice
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, number
+from wanbench.regions import light_rtt_ms
+
+from .check_pairs import check_pairs
+
+FEWEST_FOR_INTERVAL = 5
+"""With fewer units the jackknife has too few degrees of freedom for an interval worth reading."""
+FEW = 10
+"""Below this many regions every interval carries a caution."""
+SAME_DISTANCE_KM = 1.0
+"""Tolerance for rounded distances of the two directions of a pair, which have the same length."""
+COMBINE = ("median", "geometric mean")
+
+
+@dataclass(frozen=True, repr=False)
+class Sample:
+    """
+    Unordered pairs with one value each, and the rows left out.
+
+    `frame` has `region_a` < `region_b`, `cloud_pair` ("aws-gcp"), `distance_km`, `light_rtt_ms` if table pairs had it,
+    `value`, `n_directions`. `first` and `second` index `regions`. `left_out` holds the unused ordered rows with their
+    `reason`.
+    """
+
+    column: str
+    frame: pd.DataFrame
+    left_out: pd.DataFrame
+
+    @cached_property
+    def regions(self) -> list[str]:
+        """The regions in use, sorted."""
+        return sorted({*self.frame.region_a.unique(), *self.frame.region_b.unique()})
+
+    @property
+    def n_regions(self) -> int:
+        return len(self.regions)
+
+    @property
+    def n_pairs(self) -> int:
+        return len(self.frame)
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """Index of `region_a` in `regions`, per pair."""
+        return pd.Index(self.regions).get_indexer(self.frame.region_a)
+
+    @cached_property
+    def second(self) -> np.ndarray:
+        """Index of `region_b` in `regions`, per pair."""
+        return pd.Index(self.regions).get_indexer(self.frame.region_b)
+
+    def __repr__(self) -> str:
+        return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
+
+    def unit_warnings(self) -> tuple[str, ...]:
+        """A caution if most RTTs are below that of light in fibre."""
+        rtt_ms = self.frame.get("value") if self.column.startswith("rtt") else None
+        rtt_ms = self.frame.get("rtt_ms", rtt_ms)
+        if rtt_ms is None or (rtt_ms < light_rtt_ms(self.frame.distance_km)).mean() <= 0.5:
+            return ()
+        return ("most pairs are faster than light in fibre: are the RTTs in ms and the distances in km?",)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Cautions about this sample: rows left out, few regions, impossible RTTs."""
+        cautions = []
+        if len(self.left_out):
+            reasons = self.left_out.reason.value_counts(sort=False)
+            listed = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items()))
+            cautions.append(f"{count(len(self.left_out), 'row')} of the pairs left out ({listed})")
+        if self.n_regions < FEWEST_FOR_INTERVAL:
+            cautions.append(
+                f"no interval from {count(self.n_regions, 'region')}; it needs at least {FEWEST_FOR_INTERVAL}"
+            )
+        elif self.n_regions < FEW:
+            cautions.append(f"with {self.n_regions} regions the interval itself is rough")
+        return (*cautions, *self.unit_warnings())
+
+
+def cloud_pair(first: pd.Series, second: pd.Series) -> pd.Series:
+    """The unordered pair of clouds of two columns of region names: "aws-gcp" for either direction."""
+    clouds = [[name.partition(":")[0] for name in names] for names in (first, second)]
+    joined = ["-".join(sorted(both)) for both in zip(*clouds, strict=True)]
+    return pd.Series(joined, index=first.index, dtype="str")
+
+
+def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> Sample:
+    """
+    Collapse ordered pairs to one value per unordered pair.
+
+    Each direction first becomes the median of its rows; then the two directions are combined by their median, or by
+    their geometric mean for analyses of the logarithm.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Needs `from_region`, `to_region`, `distance_km` and the column.
+    column : str
+        The column of values, which must be positive. Rows without a value or a distance are left out and counted. A
+        value that is not a number, or a negative or infinite distance, raises ParameterError with its row.
+    combine : str
+        "median" or "geometric mean".
+    """
+    check_choice("combine", combine, COMBINE)
+    light = ["light_rtt_ms"] if "light_rtt_ms" in getattr(pairs, "columns", ()) else []
+    rows = check_pairs(pairs, "from_region", "to_region", "distance_km", *light, column)
+    reason = _reasons(rows, column)
+    out = reason.notna()
+    left_out = rows[out].assign(reason=reason[out]).reset_index(drop=True)
+    rows = rows[~out]
+    ends = np.sort(rows[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
+    value = rows[column]
+    kept = rows[["from_region", "distance_km", *light]].assign(
+        region_a=pd.Series(ends[:, 0], index=rows.index, dtype="str"),
+        region_b=pd.Series(ends[:, 1], index=rows.index, dtype="str"),
+        value=np.log(value) if combine == "geometric mean" else value,
+    )
+    both = ["region_a", "region_b"]
+    directions = kept.groupby([*both, "from_region"], as_index=False).median()
+    directions["n_directions"] = 1
+    groups = directions.drop(columns="from_region").groupby(both, as_index=False)
+    frame = groups.median().assign(n_directions=groups.n_directions.sum().n_directions)
+    apart = groups.distance_km.max().distance_km - groups.distance_km.min().distance_km
+    if (apart > SAME_DISTANCE_KM).any():
+        worst = frame.loc[apart.idxmax()]
+        raise ParameterError(
+            f"{worst.region_a} and {worst.region_b}: distance_km differs by {number(apart.max(), 0)} km between "
+            "directions; allowed: one distance per pair."
+        )
+    if combine == "geometric mean":
+        frame["value"] = np.exp(frame.value)
+    frame.insert(2, "cloud_pair", cloud_pair(frame.region_a, frame.region_b))
+    return Sample(column, frame, left_out)
+
+
+def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
+    """The reason for leaving a row out, or None; later reasons override earlier ones."""
+    value = rows[column].to_numpy(dtype="float64", na_value=np.nan)
+    reason = np.full(len(rows), None, dtype=object)
+    reason[~(value > 0)] = f"where {column} is not positive"
+    reason[np.isinf(value)] = f"where {column} is infinite"
+    reason[np.isnan(value)] = f"without {column}"
+    reason[rows.distance_km.isna().to_numpy()] = "without distance_km"
+    reason[(rows.from_region == rows.to_region).to_numpy(dtype=bool)] = "from a region to itself"
+    return pd.Series(reason, index=rows.index, dtype=object)
+
+
+def left_out_of_any(*samples: Sample) -> pd.DataFrame:
+    """The rows that any of several samples of the same pairs leaves out, each direction of a pair once."""
+    rows = pd.concat([sample.left_out for sample in samples], ignore_index=True)
+    return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
+
+
+def unordered_numbers(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
+    """
+    Number of the unordered pair of each row, from 0: the same for the two directions of one.
+
+    >>> unordered_numbers(np.array([0, 2, 1]), np.array([1, 1, 2]), 3).tolist()
+    [0, 1, 1]
+    """
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return np.unique(low * n_regions + high, return_inverse=True)[1]
+
+
+def require_regions(sample: Sample, minimum: int, purpose: str) -> None:
+    """Raise ParameterError if the sample has fewer regions than the minimum."""
+    if sample.n_regions < minimum:
+        why = f" ({sample.warnings()[0]})" if len(sample.left_out) else ""
+        raise ParameterError(
+            f"{purpose} needs pairs of at least {minimum} regions with {sample.column}; there are "
+            f"{sample.n_regions}{why}."
+        )

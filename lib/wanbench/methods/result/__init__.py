@@ -1,0 +1,31 @@
+"""The common form of analysis results: estimates with intervals, sentences and cautions, as text, table and HTML."""
+
+from .estimate import (
+    PAIRS_INDEPENDENT,
+    VALUES_INDEPENDENT,
+    Estimate,
+    Interval,
+    exact_binomial,
+)
+from .result import (
+    Result,
+    RowsResult,
+    cautions_html,
+    estimates_shown,
+    table_html,
+    text_table,
+)
+
+__all__ = [
+    "PAIRS_INDEPENDENT",
+    "VALUES_INDEPENDENT",
+    "Estimate",
+    "Interval",
+    "Result",
+    "RowsResult",
+    "cautions_html",
+    "estimates_shown",
+    "exact_binomial",
+    "table_html",
+    "text_table",
+]

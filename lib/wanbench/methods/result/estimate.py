@@ -1,0 +1,307 @@
+"""One estimated number with its interval, and everything needed to judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from html import escape
+from math import inf, isnan, nan
+
+from scipy import stats
+
+from wanbench.checks import check_level
+from wanbench.errors import ParameterError
+from wanbench.findings import Finding
+from wanbench.formatting import (
+    count,
+    first_finite,
+    interval,
+    percent,
+    places_of,
+    scale,
+    span,
+)
+
+PAIRS_INDEPENDENT = "taking pairs as independent"
+VALUES_INDEPENDENT = "values taken as independent"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval and the method behind it; both ends are NaN if it could not be computed."""
+
+    method: str
+    low: float = nan
+    high: float = nan
+
+    def __post_init__(self):
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """
+    One estimated number with its interval, and everything needed to judge it.
+
+    Parameters
+    ----------
+    quantity : str
+        Short name, for tables.
+    claim : str
+        The statement about the number, with `{}` in place of number and unit.
+    estimate, low, high : float
+        Estimate and interval in `unit`; NaN if it could not be computed (a warning says why), infinite where the
+        interval is open.
+    unit : str
+        "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
+    n : int
+        Number of units of replication: unordered pairs, runs or trials.
+    method, assumption : str
+        How the interval was computed, with its source; what would invalidate it.
+    basis : str
+        The n units as text: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
+    n_regions, n_places : int, optional
+        Number of regions in the pairs, and of the places (or other clusters) that count as independent.
+    level : float
+        Confidence level of every interval here.
+    naive : Interval
+        The interval that ignores dependence, for comparison; its `method` says which values it takes as
+        independent.
+    others : tuple of Interval
+        The same interval by other methods.
+    warnings : tuple of str
+        What a reader must know before quoting the number.
+    standard_error : float
+        In `unit`; NaN if the interval does not use one.
+    ends : callable, optional
+        Computes both ends of the interval at a level, for `conf_int`.
+    """
+
+    quantity: str
+    claim: str
+    estimate: float
+    low: float
+    high: float
+    unit: str
+    n: int
+    method: str
+    assumption: str
+    basis: str = ""
+    n_regions: int | None = None
+    n_places: int | None = None
+    level: float = 0.95
+    naive: Interval = Interval(VALUES_INDEPENDENT)
+    others: tuple[Interval, ...] = ()
+    warnings: tuple[str, ...] = ()
+    standard_error: float = nan
+    ends: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
+
+    def __getstate__(self) -> dict:
+        """All but `ends`: functions cannot be pickled."""
+        return self.__dict__ | {"ends": None}
+
+    def conf_int(self, level: float | None = None) -> tuple[float, float]:
+        """
+        Both ends of the interval at another level.
+
+        Parameters
+        ----------
+        level : float, optional
+            Between 0 and 1; default that of the estimate.
+
+        Raises
+        ------
+        ParameterError
+            If the interval is not given by a formula, or the estimate was pickled: fit again with `level=`.
+
+        Examples
+        --------
+        >>> from wanbench.methods import fit_rtt
+        >>> from wanbench.methods.regions import simulated_surveys
+        >>> slope = fit_rtt(simulated_surveys.survey(12, seed=1), resamples=40).slope
+        >>> narrow, wide = slope.conf_int(0.5), slope.conf_int(0.99)
+        >>> slope.conf_int() == (slope.low, slope.high), wide[0] < narrow[0] < narrow[1] < wide[1]
+        (True, True)
+        """
+        if level is None or level == self.level:
+            return self.low, self.high
+        level = check_level(level)
+        if self.ends is None:
+            raise ParameterError(
+                f"level is {level:g}; allowed: {self.level:g}, the only level at which the interval of {self.quantity} "
+                f"was computed; fit again with level={level:g}."
+            )
+        return self.ends(level)
+
+    @property
+    def sentence(self) -> str:
+        """The claim with number, interval and basis, without cautions."""
+        ends = self.written_interval
+        if isnan(self.estimate):
+            basis = f"it is {ends} {self._scale()[1]}; {self.counted}" if ends else self.counted
+            return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated ({basis})."
+        details = [f"{self.kind_of_interval} {ends}" if ends else "no interval", self.counted]
+        return f"{self.claim.replace('{}', self.written)} ({'; '.join(details)})."
+
+    @property
+    def counted(self) -> str:
+        """The sample size as text, such as "66 pairs"."""
+        if self.basis or self.n_regions is None:
+            return self.basis or count(self.n, "value")
+        pairs = f"{count(self.n, 'pair')} of {count(self.n_regions, 'region')}"
+        if self.n_places in (None, self.n_regions):
+            return pairs
+        return f"{pairs} in {count(self.n_places, 'place')}"
+
+    @property
+    def written(self) -> str:
+        """The estimate with its unit, rounded as its interval allows."""
+        return interval(self.estimate, self.low, self.high, self.unit)[0]
+
+    @property
+    def written_interval(self) -> str:
+        """The interval in the unit and with the decimals of `written`; "" if there is none."""
+        return interval(self.estimate, self.low, self.high, self.unit)[1]
+
+    @property
+    def written_level(self) -> str:
+        """The confidence level: "95 %"."""
+        return percent(self.level)
+
+    @property
+    def kind_of_interval(self) -> str:
+        """ "95 % interval", or "range" where no value outside is possible, as with printed numbers."""
+        return "range" if self.level == 1 else f"{self.written_level} interval"
+
+    @property
+    def written_naive(self) -> str:
+        """The naive interval in the unit of `written`; "" if there is none."""
+        return self.spell(self.naive)
+
+    def spell(self, other: Interval) -> str:
+        """Format another interval of the same number in the unit of `written`; "" if there is none."""
+        factor = self._scale()[0]
+        value, low, high = (end / factor for end in (self.estimate, other.low, other.high))
+        places = places_of(value, low, high)
+        if (
+            places is not None
+            and low <= value <= high
+            and not round(low, places) <= value <= round(high, places)
+        ):
+            places = None  # each end has its own, as rounding alike would leave the estimate outside
+        return span(low, high, places)
+
+    def _scale(self) -> tuple[float, str]:
+        return scale(self.unit, first_finite(self.estimate, self.low, self.high))
+
+    def __str__(self) -> str:
+        return " ".join([self.sentence, *(f"Caution: {warning}." for warning in self.warnings)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("Estimate", self.written),
+            (self.kind_of_interval.capitalize(), self.written_interval or "none"),
+            *([(self.naive.method.capitalize(), self.written_naive)] if self.written_naive else []),
+            *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
+            ("From", self.counted),
+            ("Method", self.method),
+            ("Assumption", self.assumption),
+            *(("Caution", warning) for warning in self.warnings),
+        ]
+        cells = "".join(
+            f"<tr><th scope='row'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows
+        )
+        return f'<p>{escape(self.sentence)}</p><table class="estimate"><tbody>{cells}</tbody></table>'
+
+    def row(self) -> dict:
+        """The estimate as a table row."""
+        return {
+            "quantity": self.quantity,
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+            "standard_error": self.standard_error,
+            "unit": self.unit,
+            "level": self.level,
+            "naive_low": self.naive.low,
+            "naive_high": self.naive.high,
+            "n": self.n,
+            "n_regions": self.n_regions,
+            "n_places": self.n_regions if self.n_places is None else self.n_places,
+            "basis": self.counted,
+            "method": self.method,
+            "assumption": self.assumption,
+            "warnings": "; ".join(self.warnings),
+        }
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding whose sentence is `str` of this estimate."""
+        return Finding(
+            name=name,
+            sentence=str(self),
+            estimate=self.estimate,
+            low=self.low,
+            high=self.high,
+            unit=self.unit,
+            n=self.n,
+            n_regions=self.n_regions,
+            method=self.method,
+            assumption=self.assumption,
+            page=page,
+        )
+
+    def transformed(
+        self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
+    ) -> Estimate:
+        """
+        The estimate of a monotone function of this number, with every interval transformed as well.
+
+        `note` is prefixed to the method.
+        """
+
+        def changed(value: float) -> float:
+            try:
+                return change(value)
+            except OverflowError:  # the power of a distant end may exceed the range of floats
+                return inf
+
+        def ends(low, high):
+            if isnan(low) or isnan(high):
+                return nan, nan
+            both = sorted((changed(low), changed(high)))
+            return (nan, nan) if any(map(isnan, both)) else tuple(both)
+
+        low, high = ends(self.low, self.high)
+        others = tuple(Interval(other.method, *ends(other.low, other.high)) for other in self.others)
+        return replace(
+            self,
+            quantity=quantity,
+            claim=claim,
+            unit=unit,
+            estimate=change(self.estimate),
+            low=low,
+            high=high,
+            naive=Interval(self.naive.method, *ends(self.naive.low, self.naive.high)),
+            others=others,
+            standard_error=nan,
+            ends=None if self.ends is None else (lambda level: ends(*self.ends(level))),
+            method=f"{note}; {self.method}" if note else self.method,
+        )
+
+
+def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """
+    The exact interval of a share (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
+
+    >>> low, high = exact_binomial(950, 1000)
+    >>> round(low, 4), round(high, 4)
+    (0.9346, 0.9627)
+    """
+    if not n:
+        return nan, nan
+    ends = stats.binomtest(int(successes), int(n)).proportion_ci(level, method="exact")
+    return float(ends.low), float(ends.high)

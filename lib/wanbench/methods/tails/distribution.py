@@ -1,0 +1,285 @@
+"""
+One distribution of latencies, and its quantiles with intervals.
+
+A quantile is the smallest latency that a share q of the records does not exceed. A lost record, which never arrived,
+exceeds every latency. The naive interval takes order statistics of independent values. The main one takes them with the
+effective number of values: it follows from how much the share beyond a latency varies from run to run or, within one
+run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). This number is the
+minimum over all latencies from the quantile on, because bursts may lie beyond the quantile without affecting it. The
+upper end is open if one burst holds too many of the records beyond the quantile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import inf, isfinite, nan
+
+import numpy as np
+from scipy import stats
+
+from wanbench.checks import check_level, check_resamples
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, number
+from wanbench.methods.result import Estimate, Interval
+from wanbench.methods.time import series
+
+from . import quantile_intervals as order
+from .exceedances import Parts, equal_bursts
+
+MIN_BURSTS = 5
+"""
+The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one of
+them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv): with
+less, intervals miss; with more, they are hardly ever closed.
+"""
+LARGE_BURST = 0.1
+"""A burst is large if it holds at least this share of the records beyond the quantile."""
+RATIO_OF_SHARES = 1.5
+"""Ratio of the shares beyond two successive latencies at which the design effect is taken."""
+FEW_BEYOND = 5
+"""
+Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one run.
+"""
+MAX_CELLS = 10_000_000
+"""Total number of resampled values of a bootstrap; more would take seconds per quantile."""
+MIN_RESAMPLES = 200
+"""Fewer resamples give no percentiles worth showing at the level 95 %."""
+NEARLY_ALL = 0.99
+"""An effective number of at least this share of n is not mentioned."""
+METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
+EFFECTIVE = (
+    METHOD
+    + " with the effective number of values (Korn & Graubard 1998; Woodruff 1952), from how much the share "
+    "below varies between {}"
+)
+NAIVE = "order statistics of independent values"
+BOOTSTRAP = "stationary bootstrap (Politis & Romano 1994), percentiles"
+ASSUMPTIONS = {
+    "runs": "The runs are independent of each other and represent further ones",
+    "stretches of time": "The run is stationary, and long enough to contain every kind of burst; "
+    "differences from run to run are not in the interval",
+    "": "The values are independent of each other",
+}
+
+
+@dataclass(frozen=True)
+class Tail:
+    """
+    A distribution of latencies.
+
+    Parameters
+    ----------
+    name : str
+        Name of the measured quantity, for sentences.
+    values_ms, counts : array
+        Latencies, ascending, and the number of records with each.
+    n_lost : int
+        Records that never arrived.
+    parts : Parts, optional
+        The sample in stretches of time; None if the dependence of the values is unknown.
+    resolution_ms : float
+        Largest error of a value by clock or histogram; intervals are wider by it at both ends.
+    runs : tuple of array
+        The values of each run in order of time, infinite if lost; empty if single values are unknown.
+    n_cut : int
+        Records cut as warm-up.
+    cautions : tuple of str
+        What a reader must know before quoting a quantile.
+    """
+
+    name: str
+    values_ms: np.ndarray
+    counts: np.ndarray
+    n_lost: int = 0
+    parts: Parts | None = None
+    resolution_ms: float = 0.0
+    runs: tuple[np.ndarray, ...] = ()
+    n_cut: int = 0
+    cautions: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        middle = f", p50 {number(self.quantile(0.5), 1)} ms" if self.n else ""
+        return f"Latency of {self.name}: {count(self.n, 'record')}{middle}"
+
+    @cached_property
+    def cumulative(self) -> np.ndarray:
+        """The number of records with at most each of `values_ms`."""
+        return np.cumsum(self.counts)
+
+    @property
+    def n(self) -> int:
+        """Number of records, including lost ones."""
+        return round(float(self.cumulative[-1])) + self.n_lost if len(self.counts) else self.n_lost
+
+    def at_rank(self, rank: int) -> float:
+        """The latency at a rank, from 1; infinite for a lost record."""
+        place = int(np.searchsorted(self.cumulative, rank - 1e-6))
+        return float(self.values_ms[place]) if place < len(self.values_ms) else inf
+
+    def quantile(self, q: float) -> float:
+        """
+        The smallest latency in ms that a share q of the records does not exceed; infinite if that record was lost.
+        """
+        return self.at_rank(order.rank(self.n, order.check_quantile(q)))
+
+    def effective_n(self, q: float, level: float = 0.95) -> float:
+        """Number of independent values with the same information on the quantile: from 1 to n."""
+        x = self.quantile(q)
+        if self.parts is None or not isfinite(x):
+            return float(self.n)
+        return max(self.n / self.parts.design_effect(x, level), 1.0)
+
+    def independent_interval(self, q: float, level: float = 0.95) -> tuple[float, float]:
+        """Interval of the quantile in ms for independent records; infinite where n is too small for an end."""
+        low, high = order.ranks(self.n, q, level)
+        return self._ends(low, high)
+
+    def interval(self, q: float, level: float = 0.95) -> tuple[float, float]:
+        """Interval of the quantile in ms; infinite where an end is open."""
+        if self.parts is None or not isfinite(self.quantile(q)):
+            return self.independent_interval(q, level)
+        low, high = (self._end(q, level, upper) for upper in (False, True))
+        return self._ends(low, None if self.too_few_bursts(q) else high)
+
+    def bursts(self, q: float) -> np.ndarray:
+        """The number of records beyond the quantile in each burst; empty without bursts."""
+        x = self.quantile(q)
+        return self.parts.bursts(x) if self.parts is not None and isfinite(x) else np.empty(0)
+
+    def too_few_bursts(self, q: float) -> bool:
+        """Whether so few bursts hold the records beyond the quantile that it has no upper end."""
+        bursts = self.bursts(q)
+        beyond = self.n - order.rank(self.n, q)
+        # a burst of two records may be chance
+        largest = max(bursts, default=0.0)
+        return largest > max(LARGE_BURST * beyond, 2) and equal_bursts(bursts) < MIN_BURSTS
+
+    def _ends(self, low: int | None, high: int | None) -> tuple[float, float]:
+        ends = -inf if low is None else self.at_rank(low), inf if high is None else self.at_rank(high)
+        return ends[0] - self.resolution_ms, ends[1] + self.resolution_ms
+
+    def _end(self, q: float, level: float, upper: bool) -> int | None:
+        """
+        Rank of an end by the largest design effect at any latency from the quantile to that end; None where open.
+        """
+        # go outwards from the quantile in steps; the end moves out with the effect, until the next step lies beyond it
+        effect, beyond = 1.0, self.n - order.rank(self.n, q)
+        factor = 1 / RATIO_OF_SHARES if upper else RATIO_OF_SHARES
+        beyond = beyond if upper else min(max(beyond, FEW_BEYOND), self.n - 1)
+        while True:
+            x = self.at_rank(self.n - round(beyond))
+            effect = max(effect, self.parts.design_effect(x, level) if isfinite(x) else 1.0)
+            end = order.ranks(self.n, q, level, max(self.n / effect, 1.0))[upper]
+            beyond *= factor
+            if end is None or not 1 <= beyond < self.n or (end < self.n - beyond) is upper:
+                return end
+
+    def estimate(self, q: float, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> Estimate:
+        """
+        The quantile with its intervals; `resamples` and `seed` are for the bootstrap interval shown next to them.
+
+        The standard error is Woodruff's (1952): the width of the interval over that of a standard normal one.
+
+        Raises
+        ------
+        ParameterError
+            If there is no record, or the quantile or the level is not between 0 and 1.
+        """
+        q, level = order.check_quantile(q), check_level(level)
+        check_resamples(resamples, seed)
+        if not self.n:
+            raise ParameterError(f"{self.name} has no record.")
+        value, effective_n = self.quantile(q), self.effective_n(q, level)
+        low, high = self.interval(q, level)
+        kind = self.parts.kind if self.parts is not None else ""
+        in_order = bool(self.runs) and isfinite(value)
+        drawn = _bootstrap(self.runs, q, level, resamples, seed) if in_order else None
+        width = high - low
+        return Estimate(
+            quantity=f"{order.name(q)} of latency, {self.name}",
+            claim=f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}",
+            estimate=value if isfinite(value) else nan,
+            low=low,
+            high=high,
+            unit="ms",
+            n=self.n,
+            basis=_basis(self, q, kind, effective_n),
+            method=EFFECTIVE.format(kind) if kind else METHOD,
+            assumption=ASSUMPTIONS[kind],
+            level=level,
+            naive=Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE),
+            others=(Interval(BOOTSTRAP, *drawn),) if drawn else (),
+            warnings=(*self._interval_cautions(q, level, effective_n, high), *self.cautions),
+            standard_error=width / (2 * stats.norm.ppf((1 + level) / 2)) if isfinite(width) else nan,
+            ends=partial(self.interval, q),
+        )
+
+    def _interval_cautions(self, q, level, effective_n, high) -> tuple[str, ...]:
+        name = f"{order.name(q)} of {self.name}"
+        if not isfinite(self.quantile(q)):
+            return (f"{name} is beyond the time waited: {self._lost}",)
+        if isfinite(high):
+            return ()
+        return (f"{name} has no upper limit: {self._why_open(q, level, effective_n)}",)
+
+    @property
+    def _lost(self) -> str:
+        return f"{count(self.n_lost, 'record')} of {self.n:,} never arrived"
+
+    def _why_open(self, q: float, level: float, effective_n: float) -> str:
+        if self.too_few_bursts(q):
+            bursts = self.bursts(q)
+            beyond = count(self.n - order.rank(self.n, q), "record")
+            largest = f", the largest of {number(bursts.max(), 0)}" if len(bursts) > 1 else ""
+            return (
+                f"{number(bursts.sum(), 0)} of the {beyond} beyond it came in {count(len(bursts), 'burst')}{largest}; "
+                f"it needs {MIN_BURSTS} of equal size, so measure longer"
+            )
+        needed = order.min_values(q, level)
+        if effective_n < needed:
+            dependent = effective_n <= NEARLY_ALL * self.n
+            worth = f", worth {number(effective_n, 0)} independent ones" if dependent else ""
+            return f"{count(self.n, 'record')}{worth} are too few, it needs {needed:,}"
+        return self._lost if self.n_lost else "the records above it cluster, so they count as too few"
+
+
+def _bootstrap(
+    runs: Sequence[np.ndarray], q: float, level: float, resamples: int, seed: int
+) -> tuple[float, float] | None:
+    """
+    Percentiles of the quantile of stationary-bootstrap resamples; None where that would take too long.
+
+    Each run is resampled in stretches of time as long as exceedances of the quantile depend on each other.
+    """
+    values = np.concatenate(runs)
+    resamples = min(resamples, MAX_CELLS // len(values))
+    if resamples < MIN_RESAMPLES or len(values) < series.MIN_VALUES:
+        return None
+    rng, place = np.random.default_rng(seed), order.rank(len(values), q) - 1
+    limit = np.partition(values, place)[place]
+    blocks = [series.block_length((run > limit).astype(float)) for run in runs]
+    drawn = np.empty(resamples)
+    step = max(1, series.CHUNK_CELLS // len(values))
+    for at in range(0, resamples, step):
+        size = min(step, resamples - at)
+        rows = [
+            run[series.bootstrap_indices(len(run), len(run), block, size, rng)]
+            for run, block in zip(runs, blocks, strict=True)
+        ]
+        drawn[at : at + size] = np.partition(np.concatenate(rows, axis=1), place, axis=1)[:, place]
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
+    return float(low), float(high)
+
+
+def _basis(tail: Tail, q: float, kind: str, effective_n: float) -> str:
+    basis, bursts = count(tail.n, "record"), tail.bursts(q)
+    if kind == "runs":
+        basis += f" of {count(tail.parts.n_runs, 'run')}"
+    basis += f" worth {number(effective_n, 0)}" if effective_n < NEARLY_ALL * tail.n else ""
+    basis += f", after {number(tail.n_cut, 0)} of warm-up" if tail.n_cut else ""
+    beyond = tail.n - order.rank(tail.n, q)
+    if bursts.sum() > LARGE_BURST * beyond:
+        basis += f"; {number(bursts.sum(), 0)} of {beyond:,} beyond it in {count(len(bursts), 'burst')}"
+    return basis

@@ -1,0 +1,141 @@
+"""The parameters of one model of throughput, with intervals by place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_choice, check_level
+from wanbench.errors import ParameterError
+from wanbench.methods.regions import dyadic
+from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
+from wanbench.methods.regions.places import PLACE, units
+from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions, unordered_numbers
+from wanbench.methods.result import (
+    PAIRS_INDEPENDENT,
+    Estimate,
+    Interval,
+    Result,
+)
+
+from . import robust_fit
+from .cross_validation import touches
+from .intervals import half_width
+from .models import Paths, throughput_models
+from .pairs_with_both import pairs_with_both
+
+NAMES = {"W": "window W", "C": "capacity C", "p": "loss rate p"}
+METHOD = (
+    "Huber's loss on log throughput; interval from the dyadic-robust variance of the logarithm, leave-one-region-out "
+    f"form ({REFERENCES})"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class ModelFit(Result):
+    """
+    One fitted model.
+
+    Attributes
+    ----------
+    model, formula : str
+        Its name and a short form of its formula.
+    parameters : dict of Estimate
+        By symbol: "W", "C", "p".
+    pairs : DataFrame
+        As `pairs_with_both.COLUMNS`, with model_bps and ratio (measured over model).
+    """
+
+    TITLE = "Fitted parameters of a TCP model"
+    DRAWN_BY = "model_figure.model_curve"
+
+    model: str
+    formula: str
+    parameters: dict[str, Estimate]
+    pairs: pd.DataFrame
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return tuple(self.parameters.values())
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(estimate.sentence for estimate in self.estimates)
+
+
+def fit_model(
+    pairs: pd.DataFrame,
+    model: str,
+    *,
+    transfer_bytes: float | None = None,
+    transfer_s: float | None = None,
+    ordered: bool = False,
+    level: float = 0.95,
+    cluster=PLACE,
+) -> ModelFit:
+    """
+    Fit one of the models of `compare_models`, with an interval for each of its parameters.
+
+    The interval says how much the parameter may differ in other regions if the model holds. It does not cover errors of
+    the model: `compare_models` scores its predictions.
+
+    Parameters
+    ----------
+    model : str
+        Its name in `compare_models`: "window-limited", "finite transfer" (needs `transfer_bytes` or `transfer_s`), ...
+    cluster
+        As for `fit_rtt`.
+    Other parameters as in `compare_models`.
+
+    Raises
+    ------
+    ParameterError
+        An unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
+    """
+    level = check_level(level)
+    models = throughput_models(transfer_bytes=transfer_bytes, transfer_s=transfer_s)
+    by_name = {each.name: each for each in models if all(unit for _, unit in each.parameters)}
+    chosen = by_name[check_choice("model", model, by_name)]
+    sample = pairs_with_both(pairs, ordered=ordered)
+    require_regions(sample, FEWEST_FOR_INTERVAL, "a model's interval")
+    places = units(sample, cluster)
+    if places.n < FEWEST_FOR_INTERVAL:
+        raise ParameterError(f"a model's interval needs {FEWEST_FOR_INTERVAL} places; there are {places.n}")
+    frame = sample.frame
+    paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
+    y = np.log(frame.throughput_bps.to_numpy())
+    best, scale = robust_fit.fit(chosen, paths, y)
+
+    def refit(kept: np.ndarray) -> np.ndarray:
+        return robust_fit.refit(chosen, paths, y, kept.astype(float), best, scale)[0]
+
+    without_place = refit(~touches(places.first, places.second, places.n))
+    pair = unordered_numbers(places.first, places.second, places.n)
+    without_pair = refit(pair != np.arange(pair.max() + 1)[:, None])
+    half = half_width(level, places.n - 1, dyadic.variance(without_place, without_pair))
+    naive = half_width(level, len(without_pair) - 1, dyadic.jackknife(without_pair))
+    parameters = {
+        symbol: Estimate(
+            quantity=f"{NAMES[symbol]} ({model})",
+            claim=f"The {NAMES[symbol]} that {model} needs is {{}}",
+            estimate=exp(best[k]),
+            low=exp(best[k] - half[k]),
+            high=exp(best[k] + half[k]),
+            unit=unit,
+            n=len({frozenset(pair) for pair in zip(sample.first, sample.second, strict=True)}),
+            n_regions=sample.n_regions,
+            n_places=places.n,
+            method=f"{METHOD}; {chosen.formula}",
+            assumption=f"The model holds, with the same parameters for all pairs. {ASSUMPTION}",
+            level=level,
+            naive=Interval(PAIRS_INDEPENDENT, exp(best[k] - naive[k]), exp(best[k] + naive[k])),
+            warnings=sample.warnings(),
+        )
+        for k, (symbol, unit) in enumerate(chosen.parameters)
+    }
+    model_bps = np.exp(chosen.curve(best[None], paths)[0])
+    table = frame.assign(model_bps=model_bps, ratio=frame.throughput_bps / model_bps)
+    return ModelFit(model, chosen.formula, parameters, table)

@@ -1,0 +1,392 @@
+"""
+The window-limited TCP model: throughput = min(C, 8 W / RTT).
+
+A sender has at most W bytes unacknowledged, so it sends one window per round trip, up to the capacity C. On
+log scales that is a level line and a line of slope -1, which meet at the knee RTT = 8 W / C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp, inf, isfinite, isinf, nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_level, check_number
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, quantity
+from wanbench.methods.regions import (
+    coverage,
+    dyadic,
+    mean_freedom,
+    skew,
+)
+from wanbench.methods.regions.line import (
+    ASSUMPTION,
+    BOOTSTRAP,
+    DYADIC,
+    REFERENCES,
+    SCALED_REFERENCES,
+)
+from wanbench.methods.regions.places import PLACE, moran, units
+from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from wanbench.methods.result import (
+    PAIRS_INDEPENDENT,
+    Estimate,
+    Interval,
+    Result,
+)
+
+from . import knee
+from .cross_validation import touches
+from .intervals import half_width
+from .pairs_with_both import pairs_with_both
+from .window import BITS, window_limited_bps
+
+MIN_PER_SIDE = 3
+"""With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers."""
+MIN_FOR_MISFIT = 10
+"""Minimum number of pairs of two clouds for comparing their median with the model: with fewer, outliers decide."""
+MISFIT = 1.5
+"""
+If the medians of measured over model of two pairs of clouds differ by more than this factor, one W and one C do not fit
+all pairs.
+"""
+FEW_BEYOND = 0.15
+"""If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)."""
+SHARED_P = 0.05
+"""There is a caution if the p-value of Moran's I of residuals is below this: 5 false alarms in 100 surveys."""
+UNEVEN_SD = 0.15
+"""
+Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3 %
+too low.
+"""
+MAX_LOGARITHM = 700.0
+"""Logarithms from here on are infinite: exp has no float beyond 709."""
+NAIVE = "pairs taken as independent"
+METHOD = "Huber's loss on log throughput over unordered pairs"
+SCALED = "jackknife over regions less that over pairs by their share, from variance components"
+NAMES = {
+    "window": ("TCP window W", "The window that limits the far pairs is {}", "bytes"),
+    "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
+    "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class WindowFit(Result):
+    """
+    The fitted model.
+
+    Attributes
+    ----------
+    window : Estimate
+        W in bytes.
+    capacity : Estimate
+        C in bit/s.
+    knee_rtt : Estimate
+        The RTT from which the window limits, 8 W / C, in ms.
+    pairs : DataFrame
+        Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps,
+        implied_window_bytes (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps,
+        ratio (measured / model), limit ("window" or "capacity").
+    left_out : DataFrame
+        Rows not in use, with their reason.
+    """
+
+    TITLE = "Throughput = min(C, 8 W / RTT)"
+    DRAWN_BY = "window_figure.throughput_against_rtt"
+
+    window: Estimate
+    capacity: Estimate
+    knee_rtt: Estimate
+    pairs: pd.DataFrame
+    left_out: pd.DataFrame
+
+    @property
+    def limits(self) -> str:
+        """The number of pairs that each limit binds: "the window limits 12 pairs, the capacity limits 3 pairs"."""
+        n_pairs = self.pairs.limit.value_counts()
+        return ", ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.window.sentence} {self.capacity.sentence} In this fit {self.limits}."
+
+    def throughput_bps(self, rtt_ms) -> np.ndarray:
+        """The model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
+        window, capacity = (
+            each.estimate if isfinite(each.estimate) else inf for each in (self.window, self.capacity)
+        )
+        return window_limited_bps(window, rtt_ms, capacity)
+
+    def over_buffer(self, buffer_bytes: float) -> Estimate:
+        """The window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
+        check_number("buffer_bytes", buffer_bytes, 0, above=True)
+        return self.window.transformed(
+            lambda window: window / buffer_bytes,
+            quantity="TCP window W over the buffer requested",
+            claim=f"The window is {{}} times the buffer of {quantity(buffer_bytes, 'bytes')} that was requested",
+            unit="",
+        )
+
+
+def fit_window(
+    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
+) -> WindowFit:
+    """
+    Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
+
+    The RTT of a pair is the median of both directions, its throughput their geometric mean. On the log scale, the
+    interval of W comes from the jackknife over regions, less the jackknife over pairs for the scatter that belongs to
+    single pairs; variance components give its degrees of freedom. C and the knee depend on few pairs and change
+    abruptly with a single region, so their intervals are percentiles of a bootstrap over regions, open at an end if
+    resamples had no such limit. `coverage` says how often the interval of W covers in simulated surveys.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, with `rtt_ms` and `throughput_bps`. An RTT without load excludes the queue that the transfer
+        itself causes, which makes W too small.
+    cluster
+        As for `fit_rtt`.
+
+    Raises
+    ------
+    ParameterError
+        With fewer than 3 regions or 3 pairs that have both values.
+    """
+    sample = pairs_with_both(pairs)
+    return window_of(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
+
+
+def window_of(
+    sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
+) -> WindowFit:
+    """`fit_window` of unordered pairs that have `rtt_ms` and `throughput_bps`."""
+    level = check_level(level)
+    require_regions(sample, 3, "the window model")
+    if sample.n_pairs < MIN_PER_SIDE:
+        raise ParameterError(
+            f"the window model needs at least {MIN_PER_SIDE} pairs; there are {sample.n_pairs}"
+        )
+    frame = sample.frame
+    x, y = np.log(frame.rtt_ms.to_numpy()), np.log(frame.throughput_bps.to_numpy())
+    order = np.argsort(x, kind="stable")
+    fit = knee.fit(x[order], y[order])
+    places = units(sample, cluster)
+    places = replace(places, first=places.first[order], second=places.second[order])
+    sides = _sides(fit, places)
+    intervals = _intervals(fit, sides, places, level, resamples, seed)
+    ends, values = {}, {}
+    for name, of_name in intervals.items():
+        bounds = _bounds(name, sides, fit, next(each for each in of_name if each.method == BOOTSTRAP))
+        if bounds:  # not identified: the interval says how small or large it is at least
+            of_name = (Interval(BOOTSTRAP, *bounds), Interval(NAIVE))
+        ends[name] = [
+            Interval(each.method, _in_unit(name, each.low), _in_unit(name, each.high)) for each in of_name
+        ]
+        values[name] = nan if bounds else _in_unit(name, _logarithm(name, fit.level, fit.falling))
+    window, capacity = (values[name] if isfinite(values[name]) else inf for name in ("window", "capacity"))
+    model = window_limited_bps(window, frame.rtt_ms, capacity)
+    frame = frame.assign(
+        implied_window_bytes=frame.throughput_bps * frame.rtt_ms / 1000 / BITS,
+        model_throughput_bps=model,
+        ratio=frame.throughput_bps / model,
+        limit=np.where(x > fit.falling - fit.level, "window", "capacity"),
+    )
+    uneven, skewed = _effects(fit, places)
+    alike = moran(fit.clipped(fit.residual), frame.distance_km.to_numpy()[order], places)
+    warnings = sample.warnings() + places.warnings() + _too_few(sides) + _misfit(frame)
+    of_window, assumption = (), ""
+    if 0 < ends["window"][0].low < inf:
+        of_window = coverage.caution("window W", places.n, skewed) + _few_beyond(sides, places.n)
+        if alike and alike.p <= SHARED_P:
+            of_window += (*alike.warnings, *coverage.alike("window W", sample.n_regions))
+        assumption = coverage.harder("window W", places.n)
+    more = {"window": of_window, "capacity": uneven, "knee": ()}
+    estimates = [
+        _estimate(name, values[name], ends[name], sample, places.n, level, warnings + more[name])
+        for name in NAMES
+    ]
+    estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
+    return WindowFit(*estimates, frame, sample.left_out)
+
+
+def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
+    """A warning if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
+    beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
+    if beyond >= FEW_BEYOND * n_pairs:
+        return ()
+    return (
+        f"W depends on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: in "
+        "simulations with so few, it is 5 to 20 % too small, and "
+        f"{coverage.few_beyond(n_places)}",
+    )
+
+
+def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]:
+    """A warning on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
+    beyond, residual = fit.is_falling, fit.beyond_knee
+    first, second = places.first[beyond], places.second[beyond]
+    clipped = fit.clipped(residual)
+    share, freedom = mean_freedom.share_and_freedom(clipped, first, second)
+    if not isfinite(freedom):
+        return (), None
+    all_there = len({*first, *second}) == places.n
+    here = replace(places, first=first, second=second)
+    skewed = skew.skew_of_effects(residual, fit.x[beyond], here) if all_there else None
+    # Two places share what is not the pair's own, so each has half of that variance.
+    sd = float(np.sqrt((1 - share) / 2) * clipped.std())
+    if sd < UNEVEN_SD or isinf(fit.level):
+        return (), skewed
+    return (
+        f"places differ by a factor of {exp(sd):.2f} beyond the knee (one standard deviation): "
+        "if their W differ by as much, the knee is blurred, and C is 3 to 12 % too small",
+    ), skewed
+
+
+def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
+    """A warning if some cloud pairs lie well off the model that fits the others."""
+    ratios = frame.groupby("cloud_pair").ratio.agg(["median", "size"])
+    ratios = ratios[ratios["size"] >= MIN_FOR_MISFIT]["median"].sort_values()
+    if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
+        return ()
+    ends = [f"{ratios.index[k]} at {quantity(ratios.iloc[k])} times the model" for k in (0, -1)]
+    return (
+        f"one W and one C do not fit all: the median pair of {' and of '.join(ends)}; fit them separately",
+    )
+
+
+def _sides(fit: knee.Knee, places) -> dict[str, tuple[int, int]]:
+    """How many pairs and places determine W and C: those on their side of the knee."""
+    return {
+        name: (int(side.sum()), len({*places.first[side], *places.second[side]}))
+        for name, side in (("window", fit.is_falling), ("capacity", ~fit.is_falling))
+    }
+
+
+def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
+    warnings = []
+    for (n_pairs, n_places), symbol in zip(sides.values(), "WC", strict=True):
+        if n_pairs < MIN_PER_SIDE:
+            warnings.append(f"{symbol} is not identified: {count(n_pairs, 'pair')} on its side of the knee")
+        elif n_places < FEWEST_FOR_INTERVAL:
+            warnings.append(
+                f"{symbol} depends on {count(n_pairs, 'pair')} of {count(n_places, 'place')} only"
+            )
+    return tuple(warnings)
+
+
+def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[float, float] | None:
+    """The range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
+    lacking = [side for side, (n_pairs, _) in sides.items() if n_pairs < MIN_PER_SIDE]
+    if not lacking or name not in (*lacking, "knee"):
+        return None
+    if name == "knee" and "capacity" in lacking:  # every pair lies beyond the knee
+        return -inf, max(resampled.high if isfinite(resampled.high) else -inf, fit.x[0])
+    # The limit lies beyond the pairs: C above the falling line's start, W and the knee beyond the level one's end.
+    match name:
+        case "capacity":
+            reached = fit.falling - fit.x[0]
+        case "window":
+            reached = fit.level + fit.x[-1]
+        case _:
+            reached = fit.x[-1]
+    return min(resampled.low if isfinite(resampled.low) else inf, reached), inf
+
+
+def _logarithm(name: str, level, falling):
+    """The logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
+    match name:
+        case "window":
+            return falling
+        case "capacity":
+            return level
+        case _:
+            return falling - level
+
+
+def _in_unit(name: str, logarithm: float) -> float:
+    """W in bytes, C in bit/s or the knee in ms from its logarithm."""
+    if not logarithm < MAX_LOGARITHM:
+        return logarithm
+    return exp(logarithm) / (BITS * 1000) if name == "window" else exp(logarithm)
+
+
+def _intervals(
+    fit: knee.Knee, sides, places, level: float, resamples: int, seed: int
+) -> dict[str, tuple[Interval, ...]]:
+    """Per parameter, on the log scale: the main interval, the naive one, and the other one by place."""
+    if places.n < FEWEST_FOR_INTERVAL:
+        return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in NAMES}
+    first, second = places.first, places.second
+    without_place = knee.refit(fit, (~touches(first, second, places.n)).astype(float))
+    without_pair = knee.without_each(fit)
+    weights = dyadic.region_weights(places.n, resamples, seed)
+    drawn = knee.refit(fit, dyadic.pair_weights(weights, first, second))
+    n_places = {name: n for name, (_, n) in sides.items()}
+    n_places["knee"] = min(n_places.values())
+    intervals = {}
+    for name in NAMES:
+        value = _logarithm(name, fit.level, fit.falling)
+        with np.errstate(invalid="ignore"):
+            left, alone, resampled = (
+                _logarithm(name, *lines) for lines in (without_place, without_pair, drawn)
+            )
+            half = half_width(level, max(n_places[name] - 1, 1), dyadic.variance(left, alone))
+            if name == "window":
+                half = _window_half(fit, places, left, alone, level, half)
+            naive = half_width(level, len(first) - 1, dyadic.jackknife(alone))
+            smooth = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
+            independent = Interval(NAIVE, value - naive, value + naive)
+        by_resamples = Interval(BOOTSTRAP, *_percentiles(resampled, level))
+        if name == "window" and isfinite(half):
+            intervals[name] = (smooth, independent, by_resamples)
+        else:
+            intervals[name] = (by_resamples, independent, smooth)
+    return intervals
+
+
+def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: float) -> float:
+    """
+    Half the width of the interval of log W: the jackknife over regions, less that over pairs times the share of the
+    scatter that is a pair's own, with the degrees of freedom of a mean over the same pairs.
+    """
+    first, second = places.first[fit.is_falling], places.second[fit.is_falling]
+    share, freedom = mean_freedom.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
+    if not isfinite(freedom):
+        return otherwise
+    by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)
+    return half_width(level, max(freedom, 1), max(by_region - share * by_pair, by_pair))
+
+
+def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
+    """Percentiles without interpolation, so that infinite values can be among them."""
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return nan, nan
+    return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2], method="nearest").tolist())
+
+
+def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
+    label, claim, unit = NAMES[name]
+    references = SCALED_REFERENCES if ends[0].method == SCALED else REFERENCES
+    return Estimate(
+        quantity=label,
+        claim=claim,
+        estimate=value,
+        low=ends[0].low,
+        high=ends[0].high,
+        unit=unit,
+        n=sample.n_pairs,
+        n_regions=sample.n_regions,
+        n_places=n_places,
+        method=f"{METHOD}; interval by {ends[0].method} ({references})",
+        assumption=f"Throughput is the smaller of C and 8 W / RTT, with one W and one C for all. {ASSUMPTION}",
+        level=level,
+        naive=Interval(PAIRS_INDEPENDENT, ends[1].low, ends[1].high),
+        others=tuple(ends[2:]),
+        warnings=warnings,
+    )

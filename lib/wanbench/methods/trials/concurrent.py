@@ -1,0 +1,156 @@
+"""Measurements that ran concurrently with the load of a trial: pings, background traffic, packets on the link."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from wanbench.methods.lab import utilisation
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.tcp.mathis import MSS_BYTES
+
+MAX_START_DELAY_S = 1.0
+"""iperf3 gives its start in whole seconds, rounded down."""
+MIN_ECHOES = 2
+"""Minimum number of echoes in the counted seconds; a single echo does not show how the RTT varied."""
+UDP_HEADERS_BYTES = 28
+"""IPv4 20, UDP 8."""
+TCP_HEADERS_BYTES = 52
+"""IPv4 20, TCP 20, timestamps 12."""
+LINK_COLUMNS = ["rx_packets_per_s", "tx_packets_per_s", "rx_utilisation", "tx_utilisation"]
+
+
+def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
+    """
+    Per test: n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
+
+    mdev is ping's: the standard deviation with n, not n - 1, in the denominator. Second replies to an echo do
+    not count.
+    """
+    groups = echoes[~echoes.duplicate].groupby(KEY)
+    rtts = {f"{name}_rtt_ms": ("rtt_ms", name) for name in ("min", "mean", "max")}
+    result = groups.agg(n_echoes=("lost", "size"), n_lost_echoes=("lost", "sum"), **rtts)
+    result["mdev_rtt_ms"] = groups.rtt_ms.std(ddof=0)
+    return result.astype({"n_lost_echoes": "int64"}).reset_index()
+
+
+def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
+    """
+    Per test: harmonic_rtt_ms, the harmonic mean of the RTTs of echoes received in the counted seconds.
+
+    All echoes are taken if fewer than two were received in these seconds, or none has a time. Requests in a closed loop
+    complete once per round trip, so their rate is proportional to the mean of 1/RTT, which exceeds 1 over the mean RTT.
+
+    Parameters
+    ----------
+    echoes : DataFrame
+        The table of that name.
+    spans : DataFrame
+        As in `link_load`.
+    """
+    known = echoes[~echoes.duplicate & echoes.rtt_ms.notna()].merge(spans[[*KEY, "start_s", "end_s"]], on=KEY)
+    inside = known[known.received_at_s.between(known.start_s, known.end_s)].groupby(KEY).rtt_ms
+    counted = inside.agg(_harmonic_mean).where(inside.size() >= MIN_ECHOES)
+    every = known.groupby(KEY).rtt_ms.agg(_harmonic_mean)
+    return counted.reindex(every.index).fillna(every).rename("harmonic_rtt_ms").reset_index()
+
+
+def _harmonic_mean(values: pd.Series) -> float:
+    if values.empty:
+        return np.nan
+    with np.errstate(divide="ignore"):
+        return 1.0 / np.mean(1.0 / values.to_numpy())
+
+
+def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
+    """
+    Background traffic per test, in the counted seconds.
+
+    Parameters
+    ----------
+    transfers, intervals : DataFrame
+        The tables of those names.
+    spans : DataFrame
+        As in `link_load`.
+
+    Returns
+    -------
+    DataFrame
+        measured_background_bps (payload towards the brokers, while it was running), background_packets_per_s,
+        background_wire_bps (with IP and UDP or TCP headers), and background_covered: the share of the counted seconds
+        in which it was running, with its start taken as late as possible. If iperf3's intervals have no times, this is
+        null and the other figures are those of the whole transfer.
+    """
+    sent = transfers[transfers.direction.fillna("forward") == "forward"]
+    udp = sent.protocol == "UDP"
+    whole = sent[KEY].assign(
+        measured_background_bps=sent.throughput_bps.astype("float64"),
+        _payload=sent.block_bytes.where(udp, sent.mss_bytes).astype("float64").fillna(MSS_BYTES),
+        _headers=np.where(udp, UDP_HEADERS_BYTES, TCP_HEADERS_BYTES),
+    )
+    groups = whole.groupby(KEY)
+    result = groups[["_payload", "_headers"]].mean()
+    result["measured_background_bps"] = groups.measured_background_bps.sum(min_count=1)
+    forward = intervals[intervals.direction == "forward"]
+    timed = utilisation.background(sent, forward).merge(spans, on=KEY, suffixes=("_of", ""))
+    overlap_s = np.minimum(timed.end_s_of, timed.end_s) - np.maximum(timed.start_s_of, timed.start_s)
+    timed = timed.assign(_s=np.maximum(overlap_s, 0.0))
+    timed = timed.assign(_bits=timed._s * timed.background_bps).groupby(KEY)
+    began, over = timed.start_s_of.min(), timed.end_s_of.max() + MAX_START_DELAY_S
+    start, end = timed.start_s.first(), timed.end_s.first()
+    covered = (np.minimum(over, end) - np.maximum(began, start)) / (end - start)
+    result["background_covered"] = covered.clip(lower=0.0, upper=1.0)
+    inside = timed._bits.sum() / timed._s.sum().where(timed._s.sum() > 0)
+    result["measured_background_bps"] = inside.reindex(result.index).fillna(result.measured_background_bps)
+    result["background_packets_per_s"] = result.measured_background_bps / 8 / result._payload
+    headers_bps = 8 * result._headers * result.background_packets_per_s
+    result["background_wire_bps"] = result.measured_background_bps + headers_bps
+    return result.drop(columns=["_payload", "_headers"]).reset_index()
+
+
+def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
+    """
+    Per test: the link's packets per second in the counted seconds, utilisation and queue drops.
+
+    `rx_packets_per_s` arrived at the brokers' region from the producers', `tx_packets_per_s` the other way;
+    `rx_utilisation` and `tx_utilisation` are bits delivered (headers included) over the link's rate;
+    `queue_dropped_packets` were dropped because a queue was full, both ways.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Table link_samples: counters since the lab opened.
+    spans : DataFrame
+        Per test: KEY, from_region, to_region, start_s, end_s. All samples of a test are taken if fewer than two lie
+        between these.
+    """
+    merged = samples.drop(columns=["from_region", "to_region"]).merge(spans, on=KEY)
+    names = ("link_from", "link_to", "from_region", "to_region")
+    ends = {name: merged[name].to_numpy(dtype=object) for name in names}
+    ways = {
+        "rx": (ends["link_to"] == ends["to_region"]) & (ends["link_from"] == ends["from_region"]),
+        "tx": (ends["link_to"] == ends["from_region"]) & (ends["link_from"] == ends["to_region"]),
+    }
+    at_s, rate_bps = (merged[name].to_numpy(dtype="float64") for name in ("at_s", "rate_bps"))
+    inside = merged.at_s.between(merged.start_s, merged.end_s).to_numpy()
+    counted = ("packets_delivered", "bytes_delivered", "packets_queue_dropped")
+    counters = {name: merged[name].to_numpy() for name in counted}
+    rows = []
+    for key, part in sorted(merged.groupby(KEY).indices.items()):
+        row = dict(zip(KEY, key, strict=True)) | {"queue_dropped_packets": 0}
+        for way, of_way in ways.items():
+            own = part[of_way[part]]
+            within = own[inside[own]]
+            own = within if len(within) > 1 else own
+            own = own[np.argsort(at_s[own])]
+            if len(own) < 2 or at_s[own[-1]] <= at_s[own[0]]:
+                continue
+            first, last = own[0], own[-1]
+            spent_s = at_s[last] - at_s[first]
+            packets, size, dropped = (float(each[last] - each[first]) for each in counters.values())
+            row[f"{way}_packets_per_s"] = packets / spent_s
+            row[f"{way}_utilisation"] = 8 * size / spent_s / rate_bps[first]
+            row["queue_dropped_packets"] += int(dropped)
+        rows.append(row)
+    frame = pd.DataFrame(rows, columns=[*KEY, *LINK_COLUMNS, "queue_dropped_packets"])
+    return frame.astype(dict.fromkeys(LINK_COLUMNS, "float64"))

@@ -1,0 +1,311 @@
+"""
+What limits a trial: its producers' window, the link's rate, or loss.
+
+- window: a producer has a maximum of requests in flight to a broker, and each carries one batch per partition that the
+  broker leads, up to max.request.size; the window of a TCP connection may be less. These are the bytes per RTT.
+- rate: the link's rate less background traffic and headers.
+- loss: TCP's throughput on a lossy path (Mathis et al. 1997), one connection per producer and broker; not for BBR.
+
+The lowest of the three is the upper bound. It is computed from the settings and the RTT of the trial's pings; nothing
+is fitted. Window and loss limit bytes per round trip, so the mean of 1/RTT counts, which exceeds 1 over the mean RTT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf, isfinite
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_kind, check_level, check_number
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, number, percent
+from wanbench.methods.result import Estimate, Result, text_table
+from wanbench.methods.tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
+from wanbench.methods.tcp.window import advertised_window_bytes
+
+from .means import half_width, ratio_estimate, welch_half_width
+from .rates import TrialRates
+from .two_links import SETTINGS, link_trials, paired_trials
+
+BITS = 8
+PACKET_BYTES = 1500
+IN_FLIGHT = 5
+"""Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence."""
+MAX_REQUEST_BYTES = 1_048_576
+"""Kafka's default of max.request.size."""
+CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
+"""The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400."""
+MIN_LOSSES = 10
+"""With fewer losses per connection in the counted seconds, a steady-state law does not apply."""
+NAMES = ("window", "rate", "loss")
+COLUMNS = ["by_window", "by_rate", "by_loss"]
+RATIOS = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}
+METHOD = "t on log ratios over {}, with the {} as the unit"
+ASSUMPTION = (
+    "The producers always have a full batch ready, nothing but these three limits them (not the processor), and pings "
+    "see the RTT that requests see"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Limits(Result):
+    """
+    Measured rates against the lowest of three limits.
+
+    Attributes
+    ----------
+    trials : DataFrame
+        Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
+        twice the requested delay), `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that
+        each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached` (measured over predicted),
+        `losses` (mean number of packets that a connection loses in the counted seconds).
+    reached : dict
+        Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
+    basis : str
+        What the three limits were computed from.
+    """
+
+    trials: pd.DataFrame
+    reached: dict[str, Estimate]
+    source: TrialRates
+    level: float
+    basis: str
+
+    TITLE = "Means over the trials of each setting and limit"
+    DRAWN_BY = "limits_figure.limits"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Measured over predicted, per limit."""
+        return tuple(self.reached.values())
+
+    @property
+    def sentence(self) -> str:
+        """The share of each limit that trials reach, and how it was computed."""
+        return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
+
+    def table(self) -> pd.DataFrame:
+        """One row per setting and limit: trials, RTT, rate that each limit allows, measured rate, and their ratio."""
+        groups = self.trials.groupby(["setting", "limit"], sort=False, dropna=False)
+        means = groups[["rtt_ms", *COLUMNS, "predicted", "measured"]].mean()
+        means["reached"] = groups.reached.apply(lambda values: exp(np.log(values).mean()))
+        means.insert(0, "n_trials", groups.size())
+        return means.reset_index()
+
+    def shown(self) -> pd.DataFrame:
+        """The rows of `table`."""
+        return text_table(self.table())
+
+    def ratio(self, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
+        """The ratio of two links that the limits predict from their pings, and the measured one (`compare_links`)."""
+        trials, names = link_trials(self.source, settings, "batches_per_s")
+        trials = trials.merge(
+            self.trials[["run_id", "test_id", "predicted", "limit"]], on=["run_id", "test_id"]
+        )
+        trials = trials.assign(reached=trials.batches_per_s / trials.predicted)
+        ratios = [_ratio(trials, column, label, names, self.level) for column, label in RATIOS.items()]
+        counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
+        return PredictedRatio(*ratios, counts, names)
+
+
+@dataclass(frozen=True, repr=False)
+class PredictedRatio(Result):
+    """
+    The predicted and the measured ratio of link b to link a.
+
+    Attributes
+    ----------
+    predicted, measured, measured_over_predicted : Estimate
+        The ratio by the limits, the ratio by the trials, and the second over the first.
+    limits : dict
+        Per link, the number of trials that each limit bounds.
+    names : tuple of str
+        The links.
+    """
+
+    predicted: Estimate
+    measured: Estimate
+    measured_over_predicted: Estimate
+    limits: dict[str, dict[str, int]]
+    names: tuple[str, str]
+
+    TITLE = "Ratios of batches per second"
+
+    @property
+    def sentence(self) -> str:
+        """Both ratios, and whether they differ."""
+        by = "; ".join(
+            f"{name} by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
+            for name, counts in self.limits.items()
+        )
+        off, measured = self.measured_over_predicted, self.measured
+        if not isfinite(off.low):
+            verdict = "and whether that is chance is unknown"
+        elif off.low > 1 or off.high < 1:
+            verdict = "which differs from it"
+        else:
+            verdict = "so no difference is shown"
+        return (
+            f"From settings and pings the limits predict {self.predicted.written} as many batches per second over "
+            f"{self.names[1]} as over {self.names[0]}; measured are {measured.written} "
+            f"({percent(measured.level)} interval {measured.written_interval or 'none'}; geometric mean of "
+            f"{measured.basis}). That is {off.written} the prediction (interval "
+            f"{off.written_interval or 'none'}), {verdict} (limited: {by})."
+        )
+
+
+def limits(
+    rates: TrialRates,
+    *,
+    brokers: int,
+    connection_window_bytes: float = CONNECTION_WINDOW_BYTES,
+    level: float = 0.95,
+) -> Limits:
+    """
+    Compare each trial's rate with its upper bound.
+
+    Parameters
+    ----------
+    brokers : int
+        Number of brokers that lead partitions of the load, at most the number of partitions.
+    connection_window_bytes : float
+        TCP window per connection with fixed socket buffers; by default Linux's window for the brokers' default buffer.
+        Infinite if the brokers have -1, so that the kernel tunes the buffer.
+
+    Raises
+    ------
+    ParameterError
+        If a required level is missing: partitions, producers, batch_bytes, delay or pings.
+    """
+    level = check_level(level)
+    check_number("brokers", brokers, 1, whole=True)
+    rows = check_kind("rates", rates, TrialRates).rates
+    frame = rows.copy()
+    frame["rtt_ms"] = rows.harmonic_rtt_ms.fillna(2 * rows.delay_ms)
+    frame["batch_bytes_in_log"] = size = rows.batch_log_bytes.fillna(rows.batch_bytes.astype("float64"))
+    frame["measured"] = rows.batches_per_s
+    producers = rows.producers.astype("float64")
+    topics = rows.topics.fillna(1).astype("float64")
+    partitions = (topics * rows.partitions).astype("float64")
+    per_producer = partitions / np.maximum(topics, 1)
+    leaders = np.minimum(per_producer, np.minimum(partitions, brokers))
+    frame["by_window"] = window_batches_per_s(
+        frame.rtt_ms, size, producers, leaders, per_producer, connection_window_bytes
+    )
+    wire = PACKET_BYTES / MSS_BYTES
+    requested = wire * rows.background_bps.astype("float64").fillna(0.0)
+    left = rows.rate_bps.astype("float64").fillna(inf) - rows.background_wire_bps.fillna(requested)
+    frame["by_rate"] = np.maximum(left, 0.0) / (BITS * size * wire)
+    loss = rows.loss.astype("float64").fillna(0.0)
+    lossy = mathis_bps(loss, frame.rtt_ms, constant=RANDOM) * producers * leaders / (BITS * size)
+    frame["by_loss"] = np.where(loss > 0, lossy, inf)
+    segments = frame.measured * size * rows.n_seconds / MSS_BYTES
+    frame["losses"] = (loss * segments / (producers * leaders)).astype("float64")
+    known = frame[COLUMNS].notna().all(axis=1) & (frame.measured > 0)
+    if not known.any():
+        raise ParameterError(
+            "no trial states the inputs of its limits: partitions, producers, batch_bytes, RTT"
+        )
+    frame = frame[known].reset_index(drop=True)
+    allowed = frame[COLUMNS].to_numpy(dtype=float)
+    frame["predicted"] = allowed.min(axis=1)
+    frame["limit"] = np.array(NAMES)[allowed.argmin(axis=1)]
+    frame["reached"] = frame.measured / frame.predicted
+    reached = {
+        name: _reached(frame[frame.limit == name], name, level)
+        for name in NAMES
+        if (frame.limit == name).any()
+    }
+    return Limits(frame, reached, rates, level, _basis(brokers, int((~known).sum())))
+
+
+def _basis(brokers: int, n_out: int) -> str:
+    text = (
+        f"Window: {IN_FLIGHT} requests in flight per producer and leading broker (at most {brokers}), one batch per "
+        "partition in each; rate: what the background leaves of the link, less headers "
+        f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); loss: Mathis et al. 1997, random loss."
+    )
+    out = f" {count(n_out, 'trial')} left out: nothing reached, or a level that its limits need is missing."
+    return text + (out if n_out else "")
+
+
+def window_batches_per_s(
+    rtt_ms, batch_bytes, producers, leaders, partitions, connection_window_bytes: float = inf
+):
+    """
+    Batches per second that the producers' in-flight requests allow: producers x leaders x window / RTT.
+
+    Parameters
+    ----------
+    rtt_ms : float or array
+        The harmonic mean, if round trips vary.
+    leaders, partitions : float or array
+        Number of brokers that lead the partitions to which a producer writes, and number of these partitions.
+
+    Examples
+    --------
+    >>> float(window_batches_per_s(100, 16_384, producers=3, leaders=1, partitions=1))
+    150.0
+    """
+    batch = np.asarray(batch_bytes, dtype=float)
+    per_request = np.maximum(np.minimum(partitions / leaders, np.floor(MAX_REQUEST_BYTES / batch)), 1.0)
+    in_flight = np.minimum(IN_FLIGHT * per_request, connection_window_bytes / batch)
+    return producers * leaders * in_flight / (np.asarray(rtt_ms, dtype=float) / 1000)
+
+
+def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
+    notes = ()
+    if name == "loss" and part.losses.median() < MIN_LOSSES:
+        notes = (
+            f"where loss is the limit, a connection loses about {number(part.losses.median(), 0)} "
+            "packets in the counted seconds: too few for a steady-state law, so measure longer",
+        )
+    # Whole seconds may begin just before the batches of a round trip and end just after them; a law of mean rates, as
+    # that of loss, may be exceeded by chance.
+    beyond = int((part.reached > 1 + part.rtt_ms / 1000 / part.n_seconds).sum())
+    if beyond and name != "loss":
+        notes += (
+            f"{count(beyond, 'trial')} reached more than the {name} allows, by more than the batches of one round "
+            "trip: pings did not see the RTT of requests, or a setting is not what the trial states",
+        )
+    claim = f"Where the {name} limits, trials reach {{}} what it allows"
+    estimate = _of_units([part.reached], f"measured over predicted, {name}", claim, "trial", level)
+    return replace(estimate, warnings=(*notes, *estimate.warnings))
+
+
+def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -> Estimate:
+    """Geometric mean over pairs of b over a; with fewer than two pairs, over the trials of each link."""
+    pairs = paired_trials(trials, column, names)
+    claim = f"The {label} ratio of {names[1]} to {names[0]} is {{}}"
+    if len(pairs) > 1:
+        return _of_units([pairs.ratio], f"ratio, {label}", claim, "pair", level)
+    sides = [trials[column][trials.link == name] for name in names]
+    return _of_units(sides, f"ratio, {label}", claim, "trial", level)
+
+
+def _of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
+    """The geometric mean of one side, or the ratio of those of two (b over a)."""
+    logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
+    basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")
+    if len(logs) == 1:
+        log, half = float(logs[0].mean()), half_width(logs[0], level)
+        missing = f"no interval: a single {unit}"
+    else:
+        log, half = float(logs[1].mean() - logs[0].mean()), welch_half_width(logs, level)
+        missing = "no interval: a link with a single trial"
+        basis += f" against {len(logs[1])}"
+    return ratio_estimate(
+        log,
+        half,
+        quantity=quantity,
+        claim=claim,
+        n=sum(map(len, logs)),
+        basis=basis,
+        method=METHOD.format(basis, unit),
+        assumption=ASSUMPTION,
+        level=level,
+        warnings=() if isfinite(half) else (missing,),
+    )

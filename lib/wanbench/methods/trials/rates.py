@@ -1,0 +1,374 @@
+"""
+Rates of trials: one row per measured setting of link, topic and clients.
+
+The trial is the unit of comparison: its seconds are not independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from math import nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench import tables as declared
+from wanbench.checks import check_columns, check_number, check_table
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.formatting import count, number, quantity
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Result, text_table
+
+from . import concurrent, counted_seconds, producers
+from .attempts import attempts_of
+from .counted_seconds import CountedSeconds
+from .steadiness import MAX_LISTED, Steadiness, steadiness
+
+BATCH_HEADER_BYTES = 61
+"""Header of Kafka's record batch, version 2."""
+RECORD_HEADER_BYTES = 9
+"""About that many per record without key and headers."""
+BY_LOG = "the log"
+BY_LINES = "the producers' lines, batches taken as full"
+NEEDED = (
+    "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
+    "link_samples",
+)  # fmt: skip
+COVERED = 0.9
+"""
+If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a second
+late.
+"""
+MIN_COVERED = 0.5
+"""
+If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it ran
+another setting.
+"""
+ALONE = "whose background traffic covered too few counted seconds"
+MEASURED = {
+    "batches_per_s": ("rate of batches", "batches/s"),
+    "records_per_s": ("rate of records", "records/s"),
+    "throughput_bps": ("payload throughput", "bit/s"),
+    "rx_packets_per_s": ("rate of packets towards the brokers, background included", "packets/s"),
+    "rx_own_packets_per_s": ("rate of packets towards the brokers, less background", "packets/s"),
+    "tx_packets_per_s": ("rate of packets from the brokers", "packets/s"),
+    "mean_latency_ms": ("time to acknowledgement", "ms"),
+    "mean_rtt_ms": ("RTT of pings", "ms"),
+}
+"""Columns that can be compared, with label and unit."""
+COLUMNS = [
+    *("n_seconds", "start_s", "end_s", "window_rule", "counted_by", "share_counted"),
+    *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
+    *("records_per_batch", "autocorrelation"),
+    *("mean_latency_ms", "max_latency_ms", "latency_by", "n_producers", "n_producer_errors"),
+    "behind_s",
+]
+REQUIRED = {
+    "tests": (*KEY, "outcome", "started_at_utc"),
+    "trials": ("run_id", "test_id", "setting", "producers"),
+}
+PARTS = ("rates", "seconds", "shares", "left_out")
+
+
+@dataclass(frozen=True, repr=False)
+class TrialRates(Result):
+    """
+    The rates of trials.
+
+    Attributes
+    ----------
+    rates : DataFrame
+        One row per trial that was measured, in the order in which they were (`order`, from 1): `run_id`, `test_id`,
+        `attempt`, all columns of table trials, and
+
+        - `batches_per_s`, `records_per_s`, `throughput_bps` (payload), `log_bytes_per_s`: means over the counted
+          seconds; `counted_by` says from what,
+        - `batch_log_bytes`, `records_per_batch`: mean size of a batch in the log, header included, and its records,
+        - `n_seconds`, `start_s`, `end_s`, `window_rule`: the seconds that count, and what they follow from;
+          `share_counted`: part of all batches in the log that fell into them,
+        - `autocorrelation`: of batches from one second to the next,
+        - `mean_latency_ms`, `max_latency_ms`: from send to acknowledgement, of all records of all producers, from the
+          lines inside the counted seconds (means weighted by their records), or else from the tool's own totals after
+          the warm-up; null unless each producer reports them. `latency_by` says which. Percentiles are not given:
+          those of several lines or producers cannot be combined,
+        - `n_producers`, `n_producer_errors`,
+        - `behind_s`: how far the slowest producer was behind its target rate, at its last line inside,
+        - the columns of `concurrent`: round trips, background, packets and utilisation of the link; and
+          `rx_own_packets_per_s`: packets towards the brokers less the background's.
+    seconds : DataFrame
+        Per trial and counted second: `at_s`, `second` (from 0), `batches`, `records`, `bytes`.
+    shares : DataFrame
+        Per trial and producer: `records_per_s` and its `share` of the trial's, from the lines inside the counted
+        seconds, or else from the tool's totals.
+    left_out : DataFrame
+        Planned trials and attempts without a row in `rates`, with their levels and the reason.
+    rule : str
+        How the counted seconds were chosen.
+    """
+
+    rates: pd.DataFrame
+    seconds: pd.DataFrame
+    shares: pd.DataFrame
+    left_out: pd.DataFrame
+    rule: str
+
+    TITLE = "Means over the trials of each setting"
+    DRAWN_BY = "rates_figure.trials_in_order"
+
+    def of(self, *settings: str) -> TrialRates:
+        """The trials whose setting matches one of these patterns, such as "internet*"; MissingDataError if none."""
+
+        def chosen(frame: pd.DataFrame) -> pd.DataFrame:
+            fits = [any(fnmatchcase(str(name), pattern) for pattern in settings) for name in frame.setting]
+            return frame[np.array(fits, dtype=bool)].reset_index(drop=True)
+
+        part = replace(self, **{name: chosen(getattr(self, name)) for name in PARTS})
+        if part.rates.empty:
+            measured = ", ".join(map(str, self.rates.setting.unique())) or "none"
+            raise MissingDataError(f"No trial of {' or '.join(settings)} was measured; settings: {measured}.")
+        return part
+
+    def at(self, **levels) -> TrialRates:
+        """Only the trials at these levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
+        check_columns("rates", self.rates, levels)
+        kept = _at(self.rates, levels)
+        if kept.empty:
+            wanted = ", ".join(f"{name} {level}" for name, level in levels.items())
+            raise ParameterError(f"no measured trial has {wanted}")
+        own = kept[KEY]
+        return replace(
+            self,
+            rates=kept,
+            seconds=self.seconds.merge(own, on=KEY),
+            shares=self.shares.merge(own, on=KEY),
+            left_out=_at(self.left_out, levels),
+        )
+
+    def part(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a table, such as link_samples, that belong to the attempts of these trials."""
+        return frame.merge(self.rates[KEY], on=KEY)
+
+    def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """
+        The same rows with their trial's `setting`, and `counts`: whether they lie in its counted seconds.
+
+        The time of a row is from start_s to end_s, or else the interval_s before at_utc.
+        """
+        own = self.rates[[*KEY, "setting", "start_s", "end_s"]]
+        rows = frame.merge(own.rename(columns={"start_s": "_from", "end_s": "_to"}), on=KEY)
+        if "start_s" in frame:
+            first, last = rows.start_s, rows.end_s
+        else:
+            last = (rows.at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+            first = last - rows.interval_s.fillna(0.0)
+        rows["counts"] = (first >= rows._from) & (last <= rows._to)
+        return rows[[*frame.columns, "setting", "counts"]]
+
+    def settled(self, level: float = 0.95) -> Steadiness:
+        """Test whether the rate of each setting was steady over the counted seconds."""
+        return steadiness(self.seconds, level)
+
+    @property
+    def sentence(self) -> str:
+        """The mean rate of each setting, and how its seconds were chosen."""
+        rates = self.rates
+        if rates.empty:
+            return "No trial was measured."
+        means = rates.groupby("setting", sort=False, dropna=False).batches_per_s.agg(["mean", "size"])
+        listed = [
+            f"{quantity(row['mean'], 'batches/s')} in {count(int(row['size']), 'trial')} of {name}"
+            for name, row in means.head(MAX_LISTED).iterrows()
+        ]
+        more = f", and {len(means) - MAX_LISTED} more settings" if len(means) > MAX_LISTED else ""
+        outside = 1 - rates.share_counted.mean()
+        cut = f"; {number(100 * outside, 0)} % of the batches lay outside" if np.isfinite(outside) else ""
+        seconds = f"{number(rates.n_seconds.mean(), 0)} s of each counted on average{cut}"
+        return f"{'; '.join(listed)}{more} ({seconds}). {self.rule}."
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader must know before quoting these trials."""
+        rates, notes = self.rates, []
+        if len(self.left_out):
+            notes.append(f"{count(len(self.left_out), 'trial')} left out ({reasons(self.left_out)})")
+        by_lines = int((rates.counted_by != BY_LOG).sum())
+        if by_lines:
+            notes.append(
+                f"{count(by_lines, 'trial')} counted by {BY_LINES}, without a log: their batches are not measured"
+            )
+        by_log = int((rates.window_rule == counted_seconds.RULE_LOG).sum())
+        if by_log:
+            notes.append(f"no producer reported when it ran in {count(by_log, 'trial')}")
+        short = int((rates.background_covered < COVERED).sum())
+        if short:
+            notes.append(f"in {count(short, 'trial')} the background did not cover all counted seconds")
+        notes += [*producers.cautions(rates)]
+        errors = int((rates.n_producer_errors > 0).sum())
+        if errors:
+            notes.append(f"in {count(errors, 'trial')} producers printed errors or warnings")
+        return (*notes, *self.settled().cautions)
+
+    def table(self) -> pd.DataFrame:
+        """One row per setting: trials, counted seconds, mean and standard deviation over its trials."""
+        groups = self.rates.groupby("setting", sort=False, dropna=False)
+        columns = {"n_trials": groups.size(), "seconds": groups.n_seconds.sum()}
+        for name in MEASURED:
+            columns |= {name: groups[name].mean(), f"{name}_sd": groups[name].std(ddof=1)}
+        return pd.DataFrame(columns).reset_index()
+
+    def shown(self) -> pd.DataFrame:
+        """The means of `table`."""
+        return text_table(self.table()[["setting", "n_trials", "seconds", *MEASURED]])
+
+
+def reasons(left_out: pd.DataFrame) -> str:
+    """Why trials were left out, with their numbers."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
+
+
+def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:
+    for name, level in levels.items():
+        frame = frame[frame[name] == level] if name in frame else frame
+    return frame.reset_index(drop=True)
+
+
+def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) -> TrialRates:
+    """
+    The rates of each trial, from the tables of one or several run folders.
+
+    The last successful attempt of a trial counts, unless its background traffic covered less than half of the counted
+    seconds: whole seconds (of Unix time) in which all producers ran (`counted_seconds`). Batches are counted in the
+    brokers' log; without one, they are the producers' records, assuming full batches, and `counted_by` says so.
+
+    Parameters
+    ----------
+    tables : mapping
+        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals, link_samples;
+        all but the first two may be missing.
+    warmup_s : float
+        Time to cut if neither column `warmup_s` of table trials nor the tool gives the end of the warm-up.
+
+    Raises
+    ------
+    ParameterError
+        If table tests or trials is missing.
+    """
+    check_number("warmup_s", warmup_s, 0)
+    given = _given(tables)
+    attempts, left_out = attempts_of(given["tests"], given["trials"])
+    levels = [*KEY, *(name for name in given["trials"].columns if name not in KEY)]
+    rows, seconds, shares = [], [], []
+    parts = {
+        name: dict(list(given[name].groupby(KEY))) for name in ("producers", "producer_windows", "loads")
+    }
+    parts["batches"] = dict(list(counted_seconds.one_replica(given["batches"]).groupby(KEY)))
+    for trial in attempts.to_dict("records"):
+        key = tuple(trial[name] for name in KEY)
+        lines, log, load, totals = (
+            parts[name].get(key, given[name].iloc[:0])
+            for name in ("producer_windows", "batches", "loads", "producers")
+        )
+        planned = None if pd.isna(trial["producers"]) else int(trial["producers"])
+        warm = _float(trial.get("warmup_s"))
+        counted = counted_seconds.counted_seconds(
+            lines, log, load, producers=planned, warmup_s=warm if np.isfinite(warm) else warmup_s
+        )
+        if counted.fault:
+            left_out.append({name: trial[name] for name in levels} | {"reason": counted.fault})
+            continue
+        about = {name: trial[name] for name in (*KEY, "setting")}
+        inside = counted.inside(lines)
+        by_second = counted.per_second(log) if len(log) else None
+        row = trial | _rates(trial, counted, log, inside, by_second) | producers.latency(inside, totals)
+        rows.append(row | {"behind_s": producers.behind_s(inside)})
+        if by_second is not None:
+            seconds.append(by_second.assign(**about, second=range(len(by_second))))
+        shares.append(producers.shares(inside, totals).assign(**about))
+    rates = _with_concurrent(pd.DataFrame(rows, columns=[*attempts.columns, *COLUMNS]), given)
+    alone = rates[rates.background_covered < MIN_COVERED]
+    left_out += alone[levels].assign(reason=ALONE).to_dict("records")
+    rates = rates.drop(index=alone.index).reset_index(drop=True)
+    own, counts = [*KEY, "setting"], counted_seconds.COUNTS
+    return TrialRates(
+        rates,
+        _joined(seconds, [*own, "second", "at_s", *counts]).merge(rates[KEY], on=KEY),
+        _joined(shares, [*own, "producer", "records_per_s", "share"]).merge(rates[KEY], on=KEY),
+        pd.DataFrame(left_out, columns=[*levels, "reason"]),
+        counted_seconds.RULE.format(f"{warmup_s:g} s"),
+    )
+
+
+def _given(tables) -> dict[str, pd.DataFrame]:
+    """All tables; tables that were not given are empty."""
+    for name, columns in REQUIRED.items():
+        check_columns(name, check_table(name, tables), columns)
+    return {name: tables[name] if name in tables else declared.from_rows(name, []) for name in NEEDED}
+
+
+def _rates(trial, counted: CountedSeconds, log, inside, by_second) -> dict:
+    """Rates over the counted seconds, from the log, or else from the producers' output."""
+    n = counted.n
+    row = {
+        "n_seconds": n,
+        "start_s": counted.start_s,
+        "end_s": counted.end_s,
+        "window_rule": counted.rule,
+        "counted_by": BY_LOG,
+        **dict.fromkeys(("autocorrelation", "share_counted", "log_bytes_per_s", "batch_log_bytes"), nan),
+    }
+    if by_second is not None:
+        batches, records, size = (float(by_second[name].sum()) for name in counted_seconds.COUNTS)
+        row["share_counted"] = batches / float(log.batches.sum()) if log.batches.sum() else nan
+        row["autocorrelation"] = _autocorrelation(by_second.batches.to_numpy(dtype=float))
+        row["log_bytes_per_s"] = size / n
+        row["batch_log_bytes"] = size / batches if batches else nan
+    else:
+        records = n * float(producers.records_per_s(inside).sum())
+        full = records_per_full_batch(trial["batch_bytes"], trial["record_bytes"])
+        batches, row["counted_by"] = records / full, BY_LINES
+    row["batches_per_s"], row["records_per_s"] = batches / n, records / n
+    row["throughput_bps"] = 8 * row["records_per_s"] * _float(trial["record_bytes"])
+    row["records_per_batch"] = records / batches if batches else nan
+    return row
+
+
+def records_per_full_batch(batch_bytes: float, record_bytes: float) -> float:
+    """
+    Uncompressed records without key that fit into a batch; at least one.
+
+    >>> records_per_full_batch(16_384, 1_000)
+    16.0
+    """
+    room = (_float(batch_bytes) - BATCH_HEADER_BYTES) / (_float(record_bytes) + RECORD_HEADER_BYTES)
+    return max(1.0, float(np.floor(room))) if np.isfinite(room) else nan
+
+
+def _float(value) -> float:
+    return nan if value is None or pd.isna(value) else float(value)
+
+
+def _autocorrelation(values: np.ndarray) -> float:
+    centred = values - values.mean()
+    total = float(centred @ centred)
+    return float(centred[1:] @ centred[:-1]) / total if len(values) > 2 and total > 0 else nan
+
+
+def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
+    """The rates with columns for concurrent pings and traffic."""
+    spans = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
+    for part in (
+        concurrent.round_trips(tables["echoes"]),
+        concurrent.harmonic_rtts(tables["echoes"], spans),
+        concurrent.background(tables["transfers"], tables["intervals"], spans),
+        concurrent.link_load(tables["link_samples"], spans),
+    ):
+        rates = rates.merge(part, on=KEY, how="left")
+    own = rates.rx_packets_per_s - rates.background_packets_per_s.fillna(0.0)
+    return rates.assign(rx_own_packets_per_s=own)
+
+
+def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    frames = [frame[columns] for frame in frames if len(frame)]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)

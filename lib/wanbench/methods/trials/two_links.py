@@ -1,0 +1,406 @@
+"""
+Two interleaved links (A B B A ...): the ratio of their throughputs.
+
+The trial is the unit. Each trial is compared with the adjacent trial of the other link, so that slow changes affect
+both; a steady drift is estimated and removed. For comparison there are Welch's interval over trials, which ignores
+pairs, and one that treats every second as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import (
+    FEWEST_RESAMPLES,
+    check_choice,
+    check_kind,
+    check_level,
+    refusal,
+)
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, number
+from wanbench.methods.result import (
+    Estimate,
+    Interval,
+    Result,
+    RowsResult,
+)
+from wanbench.methods.time.compare import Comparison, compare_arms
+
+from .means import ratio_estimate
+from .rates import MEASURED, TrialRates, reasons
+from .steadiness import steadiness
+
+SETTINGS = ("internet", "private")
+OTHER_VALUES = (
+    "records_per_s",
+    "throughput_bps",
+    "rx_packets_per_s",
+    "rx_own_packets_per_s",
+    "tx_packets_per_s",
+    "mean_latency_ms",
+)
+PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
+"""The column of `TrialRates.seconds` that each value is proportional to."""
+DRIFT = (
+    "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
+    "freedom over pairs"
+)
+DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
+RESAMPLES = 1_000
+"""Resamples of the bootstrap of medians."""
+FLAT_OUT = (
+    "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
+    "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
+)
+OF_TRIALS = "Welch's interval over unpaired trials"
+OF_SECONDS = "Welch's interval over single seconds"
+
+
+@dataclass(frozen=True, repr=False)
+class TwoLinks(Result):
+    """
+    Link b against link a.
+
+    Attributes
+    ----------
+    ratio : Estimate
+        b over a, of the means of trials: `paired` if there are at least two pairs, else `by_trial`.
+    paired : Comparison or None
+        Trials compared within pairs.
+    by_trial : Comparison
+        Trials without regard to pairs; its naive interval takes every counted second as independent.
+    drift_free : Estimate or None
+        b over a (ratio of geometric means) with a steady drift removed; None if the order of the trials does not
+        separate ratio and drift.
+    drift : Estimate or None
+        The factor from one trial to the next.
+    other_values : dict
+        The ratio of other values, by column of `TrialRates.rates`.
+    pairs : DataFrame
+        One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
+    trials : DataFrame
+        Their rows of `TrialRates.rates`, with the name of the `link`.
+    """
+
+    ratio: Estimate
+    paired: Comparison | None
+    by_trial: Comparison
+    drift_free: Estimate | None
+    drift: Estimate | None
+    other_values: dict[str, Estimate]
+    pairs: pd.DataFrame
+    trials: pd.DataFrame
+    seconds: pd.DataFrame
+    names: tuple[str, str]
+    value: str
+
+    TITLE = "Ratios"
+    DRAWN_BY = "two_links_figure.two_links"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The ratio, the ratio without drift, the drift, and the ratios of other values."""
+        known = (self.ratio, self.drift_free, self.drift, *self.other_values.values())
+        return tuple(estimate for estimate in known if estimate is not None)
+
+    @property
+    def sentence(self) -> str:
+        """The ratio, as "times" and as "per cent more", so that they are not mistaken; then without drift."""
+        drift_free = [self.drift_free.sentence] if self.drift_free is not None else []
+        return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
+
+    def within(self) -> WithinTrials:
+        """The scatter of trials, and the scatter that independent seconds would have."""
+        rows = []
+        for name, part in self.trials.groupby("link", sort=False):
+            own = self.seconds[self.seconds.link == name]
+            variance = (own.groupby("trial")._value.std(ddof=1) ** 2).mean()
+            rows.append(
+                {
+                    "link": name,
+                    "n_trials": len(part),
+                    "seconds_per_trial": part.n_seconds.mean(),
+                    "autocorrelation": part.autocorrelation.mean(),
+                    "sd_between_trials": part[self.value].std(ddof=1),
+                    "sd_if_independent": sqrt(variance / part.n_seconds.mean()) if len(own) else np.nan,
+                }
+            )
+        return WithinTrials(pd.DataFrame(rows))
+
+
+class WithinTrials(RowsResult):
+    """
+    The scatter of trials against that of their seconds.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        Per link: link, n_trials, seconds_per_trial, autocorrelation (of one second's count with the next one's, mean
+        over trials), sd_between_trials (of the trials' means), and sd_if_independent: its value if seconds were
+        independent draws (a second's standard deviation over the root of the seconds in a trial).
+    """
+
+    @property
+    def sentence(self) -> str:
+        """By what factor the scatter of each link's trials exceeds that of independent seconds."""
+        rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
+        if rows.empty:
+            return "Too few trials or seconds to compare their scatter."
+        listed = " and ".join(
+            f"{number(row.sd_between_trials / row.sd_if_independent)} times as much over {row.link}"
+            for row in rows.itertuples()
+        )
+        return f"Trials scatter {listed} as they would if their seconds were independent replicates."
+
+
+def compare_links(
+    rates: TrialRates,
+    settings: Sequence[str] = SETTINGS,
+    *,
+    value: str = "batches_per_s",
+    other_values: Sequence[str] = OTHER_VALUES,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> TwoLinks:
+    """
+    The ratio of the second link's values to the first's.
+
+    A pair is the n-th trial of either link in a block of the plan: in A B B A the first two and the last two. A trial
+    that was not measured keeps its place in the plan; its partner is in `by_trial` only. How often the interval of
+    paired trials covers is counted by `make validity` (data/validity/trials.csv).
+
+    Parameters
+    ----------
+    rates : TrialRates
+        The result of `trial_rates`.
+    settings : two str
+        Settings a and b; patterns are allowed, such as "internet*". They name the links, without asterisks.
+    value : str
+        A column in `rates.MEASURED`.
+    other_values : sequence of str
+        Further columns in `rates.MEASURED` to compare; those that some trial lacks are left out.
+    resamples, seed
+        Number and seed of the bootstrap of medians, in `paired` and `by_trial`.
+
+    Raises
+    ------
+    ParameterError
+        If no measured trial has a setting, or a trial matches both patterns.
+    """
+    level = check_level(level)
+    trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))
+    partners = _partners(trials, names)
+    pairs = _values_of_pairs(partners, trials, value)
+    by_trial = _by_trial(trials, rates, value, names, level, seed, resamples)
+    paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
+    ratio = _cautioned((paired or by_trial).means, _notes(trials, pairs, rates, value))
+    drift_free, drift = _drift(pairs, value, names, level)
+    others = {}
+    for name in other_values:
+        check_choice("other_values", name, MEASURED)
+        if name in trials and name != value and trials[name].notna().all() and (trials[name] > 0).all():
+            own = _values_of_pairs(partners, trials, name)
+            comparison = _by_trial(trials, rates, name, names, level, seed, FEWEST_RESAMPLES)
+            if len(own) > 1:
+                comparison = _paired(own, name, names, level, seed, comparison, FEWEST_RESAMPLES)
+            flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
+            others[name] = _cautioned(comparison.means, (FLAT_OUT,) if flat_out else ())
+    columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
+    seconds = _seconds(trials, rates, value)
+    seconds = seconds[[name for name in columns if name in seconds]]
+    return TwoLinks(ratio, paired, by_trial, drift_free, drift, others, pairs, trials, seconds, names, value)
+
+
+def link_trials(
+    rates: TrialRates, settings: Sequence[str], value: str
+) -> tuple[pd.DataFrame, tuple[str, str]]:
+    """
+    The trials of two settings, with `link`, `trial` and `nth`, and the names of the links; trials without a positive
+    value are left out.
+
+    `nth` is a trial's position among those of its link in its block of the plan, including those not measured.
+    """
+    if len(settings) != 2 or settings[0] == settings[1]:
+        raise refusal("settings", settings, "two links")
+    names = tuple(setting.strip("*").strip() or setting for setting in settings)
+    check_kind("rates", rates, TrialRates)
+    measured, missing = (_linked(frame, settings, names) for frame in (rates.rates, rates.left_out))
+    rows = measured.assign(nth=_positions(measured, missing))
+    rows = rows[rows[value] > 0].reset_index(drop=True)
+    for name, setting in zip(names, settings, strict=True):
+        if not (rows.link == name).any():
+            given = ", ".join(dict.fromkeys(map(str, rates.rates.setting))) or "none"
+            raise ParameterError(
+                f"no measured trial of setting {setting} has a positive {value}; measured are {given}"
+            )
+    return rows.assign(trial=rows.run_id + " " + rows.test_id), names
+
+
+def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
+    """The rows of either link, with `link`."""
+    if rows.empty:
+        return rows.assign(link=None)
+    fits = [
+        np.array([fnmatchcase(str(setting), pattern) for setting in rows.setting]) for pattern in settings
+    ]
+    both = rows[fits[0] & fits[1]]
+    if len(both):
+        raise ParameterError(f"setting {both.setting.iloc[0]!r} matches both {' and '.join(settings)}")
+    return rows.assign(link=np.where(fits[0], *names))[fits[0] | fits[1]]
+
+
+def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
+    block = ["run_id", "block", "link"]
+    columns = [*block, "test_id"]
+    planned = pd.concat(
+        [frame[columns] for frame in (measured, missing) if len(frame)] or [measured[columns]]
+    )
+    return planned.groupby(block, dropna=False).test_id.rank(method="dense").iloc[: len(measured)]
+
+
+def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
+    """The n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
+    return _values_of_pairs(_partners(trials, names), trials, value)
+
+
+def _partners(trials: pd.DataFrame, names) -> pd.DataFrame:
+    """The pairs: run_id, block, pair, order_a, order_b, and the positions row_a and row_b of both trials."""
+    places = trials[["run_id", "block", "nth", "order", "link"]].assign(row=np.arange(len(trials)))
+    places = places[places.block.notna()].sort_values(["run_id", "block", "nth"])
+    sides = [places[places.link == name].drop(columns="link") for name in names]
+    both = sides[0].merge(sides[1], on=["run_id", "block", "nth"], suffixes=("_a", "_b"))
+    pair = both.run_id + " " + both.block.astype(str) + " " + both.nth.astype(int).astype(str)
+    return both[["run_id", "block", "order_a", "order_b", "row_a", "row_b"]].assign(pair=pair)
+
+
+def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -> pd.DataFrame:
+    """As `paired_trials`, for pairs already known."""
+    pairs = partners[["run_id", "block", "pair"]]
+    a, b = (trials[value].iloc[partners[row]].reset_index(drop=True) for row in ("row_a", "row_b"))
+    return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
+
+
+def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: str) -> tuple[str, ...]:
+    notes = []
+    settings = set(trials.setting)
+    out = rates.left_out[rates.left_out.setting.isin(settings)]
+    if len(out):
+        notes.append(f"{count(len(out), 'trial')} of these settings left out ({reasons(out)})")
+    nothing = int((rates.rates.setting.isin(settings) & ~(rates.rates[value] > 0)).sum())
+    if nothing:
+        notes.append(f"{count(nothing, 'trial')} without a positive {MEASURED[value][0]} left out")
+    alone = len(trials) - 2 * len(pairs)
+    if alone and len(pairs) > 1:
+        notes.append(f"{count(alone, 'trial')} without a partner, not in the pairs")
+    for column in ("counted_by", "window_rule"):
+        if trials[column].nunique() > 1:
+            kinds = ", ".join(f"{n} by {kind}" for kind, n in trials[column].value_counts().items())
+            notes.append(f"not all trials are counted in the same way ({kinds})")
+    own = rates.seconds[rates.seconds.setting.isin(settings)]
+    return (*notes, *steadiness(own).cautions)
+
+
+def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFrame:
+    """A row per counted second, scaled so that a trial's mean is its value; a row per trial where none are known."""
+    counted = PER_SECOND.get(value)
+    key = ["run_id", "test_id"]
+    own = rates.seconds.merge(trials[[*key, "link", "trial", value]], on=key) if counted else pd.DataFrame()
+    if len(own) and own.trial.nunique() == len(trials):
+        mean = own.groupby("trial")[counted].transform("mean")
+        return own.assign(_value=own[counted] * own[value] / mean)
+    return trials.assign(_value=trials[value], second=0)
+
+
+def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison:
+    label, unit = MEASURED[value]
+    rows = _seconds(trials, rates, value).rename(columns={"_value": label})
+    result = compare_arms(
+        rows, label, arm="link", arms=names, run="trial", time="second", unit=unit,
+        level=level, seed=seed, resamples=resamples,
+    )  # fmt: skip
+    naive = replace(result.means.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
+    basis = result.means.basis.replace(" run", " trial")
+    return replace(result, means=replace(result.means, claim=_over(label, names), naive=naive, basis=basis))
+
+
+def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
+    label, unit = MEASURED[value]
+    sides = [
+        pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)
+    ]
+    result = compare_arms(
+        pd.concat(sides), label, arm="link", arms=names, block="pair", unit=unit,
+        level=level, seed=seed, resamples=resamples,
+    )  # fmt: skip
+    ratio, unpaired = result.means, by_trial.means
+    means = replace(
+        ratio,
+        naive=replace(ratio.naive, method=OF_TRIALS),
+        claim=_over(label, names),
+        basis=_in_pairs(ratio.basis),
+        method=_in_pairs(ratio.method),
+        assumption=_in_pairs(ratio.assumption),
+        warnings=tuple(warning for warning in ratio.warnings if "medians" not in warning),
+        others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
+    )
+    return replace(result, means=means)
+
+
+def _over(label: str, names) -> str:
+    return f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
+
+
+def _in_pairs(text: str) -> str:
+    return text.replace("block", "pair").replace("with both arms", "of trials")
+
+
+def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
+    return replace(estimate, warnings=(*notes, *estimate.warnings))
+
+
+def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None]:
+    """The ratio without a steady drift, and the drift: least squares over pairs."""
+    apart = (pairs.order_b - pairs.order_a).to_numpy(dtype=float)
+    # In A B A B every b follows its a by as much: drift and ratio then have the same effect.
+    if len(pairs) < 3 or np.ptp(apart) == 0:
+        return None, None
+    design = np.column_stack([np.ones(len(pairs)), apart])
+    logs = np.log(pairs.ratio.to_numpy(dtype=float))
+    inverse = np.linalg.inv(design.T @ design)
+    params = inverse @ design.T @ logs
+    freedom = len(pairs) - 2
+    variance = float(((logs - design @ params) ** 2).sum()) / freedom
+    halves = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
+    label, _ = MEASURED[value]
+    about = {
+        "n": len(pairs),
+        "basis": f"{count(len(pairs), 'pair')} of trials",
+        "method": DRIFT.format(number(freedom)),
+        "assumption": DRIFT_ASSUMPTION,
+        "level": level,
+    }
+    drift_free = ratio_estimate(
+        params[0],
+        halves[0],
+        quantity=f"ratio without drift, {label}",
+        claim=f"With a steady drift removed, the {label} over {names[1]} is {{}} that over {names[0]}",
+        **about,
+    )
+    drift = ratio_estimate(
+        params[1],
+        halves[1],
+        unit="",
+        quantity=f"drift per trial, {label}",
+        claim=f"The {label} drifts by a factor of {{}} per trial",
+        **about,
+    )
+    return drift_free, drift

@@ -1,0 +1,327 @@
+"""
+Settings against a baseline, from few trials each: ratios with intervals from the pooled scatter of all settings.
+
+With two or three trials per setting, t has one or two degrees of freedom, and an interval from these alone is too wide
+to be useful. If all settings have the same relative scatter, it can be pooled. The intervals are simultaneous (Dunnett
+1955); those of each setting alone are given too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import isfinite, nan, sqrt
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import check_choice, check_columns, check_level
+from wanbench.errors import ParameterError
+from wanbench.formatting import (
+    count,
+    number,
+    p_value,
+    percent,
+)
+from wanbench.methods.factorial.gain_map import critical
+from wanbench.methods.factorial.runs import reasons, split_rows
+from wanbench.methods.factorial.terms import with_blocks
+from wanbench.methods.result import Estimate, Interval, RowsResult
+from wanbench.methods.trials.means import half_width, ratio_estimate, welch_half_width
+
+SINGLE = "this setting alone"
+WELCH = "Welch's interval of its own trials"
+PAIRS = "t over its own pairs within blocks"
+ASSUMPTION = (
+    "All settings have the same relative, log-normal scatter; trials are independent, apart from what those of a block "
+    "have in common"
+)
+UNEQUAL_BELOW = 0.05
+"""There is a caution if the p-value of equal scatter is below this: one false alarm in twenty."""
+DRAWS = 2_000
+"""Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01."""
+RESTARTED = (
+    "brokers were restarted between these settings, once per block: differences between "
+    "restarts affect their ratio, but hardly the pooled scatter, so the interval may be "
+    "too narrow"
+)
+NOTHING = 1e-12
+"""Trials of a setting are equal up to rounding if their squared log residuals are below this."""
+
+
+@dataclass(frozen=True, repr=False)
+class AgainstBaseline(RowsResult):
+    """
+    The ratio of every setting to the baseline.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
+        the response, at the average block), `ratio` to the baseline, `low`, `high` (simultaneous over all settings),
+        `single_low`, `single_high` (individual), `verdict` ("higher", "lower", "not shown", by `low` and `high`;
+        "baseline").
+    ratios : dict
+        Setting to Estimate of its ratio. Its interval is simultaneous over all settings; `others` has the individual
+        one, and one without pooling: Welch's, or with blocks that of pairs.
+    log_spread : float
+        Pooled standard deviation of the logarithm of the response within a setting; NaN without repeated trials.
+    freedom : int
+        Degrees of freedom of `log_spread`.
+    equal_spread_p : float
+        P-value of equal scatter in all settings (Bartlett's statistic, its distribution simulated for this design);
+        NaN with fewer than two settings that can be compared.
+    trials : DataFrame
+        The rows in use.
+    left_out : DataFrame
+        The rows left out, with their `reason`.
+    """
+
+    ratios: dict[Hashable, Estimate]
+    log_spread: float
+    freedom: int
+    equal_spread_p: float
+    trials: pd.DataFrame
+    left_out: pd.DataFrame
+    response: str
+    baseline: Hashable
+    by: str
+    level: float
+    notes: tuple[str, ...] = ()
+
+    TITLE = "Geometric means, and ratios to the baseline"
+    DRAWN_BY = "against_baseline_figure.against_baseline"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The ratio of every setting, in the order of the rows."""
+        return tuple(self.ratios.values())
+
+    @property
+    def sentence(self) -> str:
+        """Which settings differ from the baseline, and the scatter of trials of one setting."""
+        named = {verdict: self._named(verdict) for verdict in ("higher", "lower", "not shown")}
+        parts = [f"{verdict} for {names}" for verdict, names in named.items() if names]
+        texts = [
+            f"Against {self.by} {self.baseline}, {self.response} is {'; '.join(parts)} ({percent(self.level)} "
+            "simultaneous intervals).".replace("not shown for", "not shown to differ for")
+        ]
+        if isfinite(self.log_spread):
+            texts.append(
+                f"Trials of one setting scatter by {number(100 * self.log_spread, 1)} % (standard deviation, "
+                f"{self.freedom} degrees of freedom)."
+            )
+        return " ".join(texts)
+
+    def _named(self, verdict: str) -> str:
+        rows = self.rows[self.rows.verdict == verdict]
+        return ", ".join(f"{row.setting} ({self.ratios[row.setting].written})" for row in rows.itertuples())
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Unequal scatter, settings without repetition, rows left out."""
+        return tuple(dict.fromkeys([*self.notes, *super().cautions]))
+
+
+def against_baseline(
+    frame: pd.DataFrame,
+    response: str,
+    baseline: Hashable,
+    by: str = "setting",
+    block: str | None = None,
+    level: float = 0.95,
+    *,
+    restart: str | None = None,
+) -> AgainstBaseline:
+    """
+    The ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row per trial.
+    response : str
+        Its column of positive numbers. Logarithms are taken here; a row without one is left out and cautioned.
+    baseline : hashable
+        The value of `by` that others are compared with.
+    by : str
+        The column of settings, or of the levels of one factor.
+    block : str, optional
+        The column of blocks, such as replicates, each measured in one go: effects that the trials of a block share are
+        removed.
+    level : float
+        Confidence level.
+    restart : str, optional
+        The column of levels that need a restart of the brokers: settings with the same value share one restart per
+        block. Ratios between other settings get a caution, unless no two settings share a restart; then the pooled
+        scatter includes the effect of restarts.
+
+    Raises
+    ------
+    ParameterError
+        If the baseline or every other setting has no trial left, or if blocks share no setting.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
+    >>> found = against_baseline(frame, "rate", "a")
+    >>> found.ratios["b"].written, found.freedom
+    ('2.01 times', 4)
+    """
+    level = check_level(level)
+    check_columns("frame", frame, [response, by, *(name for name in (block, restart) if name)])
+    check_choice("baseline", baseline, frame[by].dropna().unique().tolist())
+    trials, left_out = split_rows(frame, response, [by, *([block] if block else [])])
+    settings = [baseline, *(name for name in _in_order(trials[by]) if name != baseline)]
+    if baseline not in set(trials[by]) or len(settings) < 2:
+        raise ParameterError(
+            f"no trial of {by} {baseline!r}, or of no other, is left of {count(len(frame), 'row')}: "
+            f"{reasons(left_out) or 'nothing was left out'}."
+        )
+    log = np.log(trials[response].to_numpy(dtype=float))
+    at = trials[by].map({name: k for k, name in enumerate(settings)}).to_numpy(dtype=int)
+    indicators = np.eye(len(settings))[at]
+    design = with_blocks(indicators, trials[block] if block else None)
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        raise ParameterError(
+            f"blocks by {block} cannot be separated from settings by {by}: some share no setting; "
+            "allowed: blocks that are "
+            "linked by common settings, or block=None."
+        )
+    inverse = np.linalg.inv(design.T @ design)
+    params = inverse @ design.T @ log
+    maker = np.eye(len(log)) - design @ inverse @ design.T
+    residual = maker @ log
+    freedom = len(log) - design.shape[1]
+    spread = sqrt(residual @ residual / freedom) if freedom > 0 else nan
+    contrasts = np.zeros((len(settings) - 1, design.shape[1]))
+    contrasts[:, 0] = -1.0
+    contrasts[:, 1 : len(settings)] = np.eye(len(settings) - 1)
+    single = stats.t.ppf((1 + level) / 2, freedom) if freedom > 0 else nan
+    # one comparison needs no draws; with several, draws may fall a little short of the exact value of one
+    together = max(critical(contrasts, inverse, freedom, level), single) if len(settings) > 2 else single
+    equal_p, extremes = _equal_spread(residual, maker, indicators, settings)
+    own = [log[at == k] for k in range(len(settings))]
+    started = trials.groupby(by, sort=False)[restart].first() if restart else pd.Series(0, settings)
+    apart = started.nunique() < len(settings)
+    estimates, units = {}, trials[list(dict.fromkeys([by, *([block] if block else [])]))]
+    for name, contrast, logs in zip(settings[1:], contrasts, own[1:], strict=True):
+        value, error = float(contrast @ params), spread * sqrt(contrast @ inverse @ contrast)
+        others = ((SINGLE, single * error, value),) if freedom > 0 else ()
+        others += _unpooled(units[units[by].isin([name, baseline])], log, name, by, block, level)
+        estimates[name] = ratio_estimate(
+            value,
+            together * error if freedom > 0 else nan,
+            quantity=f"{response}, {name} over {baseline}",
+            claim=f"With {by} {name}, {response} is {{}} that of {baseline}",
+            n=len(logs) + len(own[0]),
+            basis=f"{count(len(logs), 'trial')} against {len(own[0])}",
+            method=_method(block, freedom, len(settings) - 1),
+            assumption=ASSUMPTION,
+            level=level,
+            others=tuple(
+                Interval(method, *np.exp([middle - half, middle + half]).tolist())
+                for method, half, middle in others
+            ),
+            warnings=(
+                *(() if freedom > 0 else ("no interval: no setting was measured twice",)),
+                *((RESTARTED,) if apart and started[name] != started[baseline] else ()),
+            ),
+        )
+    rows = _rows(settings, own, params, estimates)
+    notes = _notes(rows, left_out, frame, equal_p, extremes)
+    return AgainstBaseline(
+        rows, estimates, spread, freedom, equal_p, trials, left_out, response, baseline, by, level, notes
+    )
+
+
+def _in_order(values: pd.Series) -> list:
+    """Sort numbers by size; keep all else in order of appearance."""
+    found = values.unique().tolist()
+    return sorted(found) if pd.api.types.is_numeric_dtype(values.dtype) else found
+
+
+def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
+    """The interval from the trials of one setting and the baseline alone; none with fewer than two of either."""
+    logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
+    if block is None:
+        sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]
+        method, half, middle = WELCH, welch_half_width(sides, level), sides[1].mean() - sides[0].mean()
+    else:
+        means = logs.groupby([pair[block], theirs]).mean().unstack()
+        differences = (means[True] - means[False]).dropna()
+        method, half, middle = PAIRS, half_width(differences, level), differences.mean()
+    return ((method, float(half), float(middle)),) if isfinite(half) else ()
+
+
+def _method(block: str | None, freedom: int, comparisons: int) -> str:
+    blocks = f" and {block}" if block else ""
+    return (
+        f"least squares of the logarithm on setting{blocks}, variance pooled within settings ({freedom} degrees of "
+        f"freedom); largest |t| of {count(comparisons, 'comparison')} with one baseline (Dunnett 1955), by draws"
+    )
+
+
+def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
+    """
+    Test for equal scatter: the p-value, the settings with the most and least scatter, and their standard deviations.
+
+    The statistic is Bartlett's (1937), as Levene's fails with two trials, which are equally far from their median. The
+    p-value comes from simulation of the design: chi-square is crude at one degree of freedom and ignores blocks.
+    """
+    freedoms = np.diag(maker) @ indicators
+    squares = residual**2 @ indicators
+    # A setting with a share of a degree of freedom only was measured once, and borrows it from its block.
+    repeated = (indicators.sum(axis=0) > 1) & (freedoms > 0.5)
+    if repeated.sum() < 2 or squares[repeated].sum() < NOTHING:
+        return nan, ()
+    own = freedoms[repeated]
+
+    def bartlett(sums):
+        variances = np.maximum(sums, NOTHING) / own
+        pooled = np.maximum(sums.sum(axis=-1), NOTHING) / own.sum()
+        return own.sum() * np.log(pooled) - (own * np.log(variances)).sum(axis=-1)
+
+    noise = np.random.default_rng(0).normal(size=(DRAWS, len(residual))) @ maker
+    scale = squares.sum() / freedoms.sum()
+    drawn = bartlett((scale * noise**2) @ indicators[:, repeated])
+    p = float((1 + (drawn >= bartlett(squares[repeated])).sum()) / (1 + DRAWS))
+    names = [name for name, there in zip(settings, repeated, strict=True) if there]
+    spreads = np.sqrt(squares[repeated] / own)
+    return p, tuple((names[k], float(spreads[k])) for k in (spreads.argmax(), spreads.argmin()))
+
+
+def _rows(settings, own, params, estimates: dict) -> pd.DataFrame:
+    rows = []
+    for k, name in enumerate(settings):
+        row = {"setting": name, "n": len(own[k]), "mean": float(np.exp(params[k]))}
+        one = estimates.get(name)
+        if one is None:
+            ends = {"ratio": 1.0} | dict.fromkeys(("low", "high", "single_low", "single_high"), nan)
+            rows.append(row | ends | {"verdict": "baseline"})
+            continue
+        alone = next((other for other in one.others if other.method == SINGLE), Interval(SINGLE))
+        verdict = "higher" if one.low > 1 else "lower" if one.high < 1 else "not shown"
+        ends = {"ratio": one.estimate, "low": one.low, "high": one.high}
+        rows.append(row | ends | {"single_low": alone.low, "single_high": alone.high, "verdict": verdict})
+    return pd.DataFrame(rows)
+
+
+def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, extremes) -> tuple[str, ...]:
+    notes = []
+    if equal_p < UNEQUAL_BELOW:
+        (most, widest), (least, narrowest) = extremes
+        notes.append(
+            f"settings have unequal scatter ({p_value(equal_p)}): {most} by {number(100 * widest, 1)} %, {least} by "
+            f"{number(100 * narrowest, 1)} %; intervals of those that scatter more are too narrow: "
+            "use those without pooling"
+        )
+    once = rows.setting[rows.n == 1]
+    if len(once) and (rows.n > 1).any():
+        notes.append(
+            f"{', '.join(map(str, once))} measured once: its interval uses the scatter of the other settings"
+        )
+    if len(left_out):
+        notes.append(f"{len(left_out)} of {count(len(frame), 'trial')} not in use: {reasons(left_out)}")
+    return tuple(notes)

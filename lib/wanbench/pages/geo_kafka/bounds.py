@@ -1,0 +1,217 @@
+"""
+Upper bounds of each trial from settings, placement and metrics, and the share it reached.
+
+Link, window and replication are those of `stats.trials.region_limits`. The machine's bound is measured: the throughput
+at the same processor time per byte with no processor idle. The share of that bound that a trial reaches is simply the
+utilisation, so trials whose lowest bound it is are left out of the shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.errors import MissingDataError
+from wanbench.formatting import (
+    count,
+    number,
+    percent,
+    quantity,
+)
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Estimate, Result, text_table
+from wanbench.methods.trials.mean_use import mean_use
+from wanbench.methods.trials.means import geometric_mean
+from wanbench.methods.trials.rates import TrialRates
+
+from .curves import VALUE, Curves
+from .factor_columns import BROKER
+from .region_limits import region_limits
+
+NAMES = ("link", "window", "replication", "machine")
+NEAR = 0.9
+"""
+The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10 %.
+"""
+EXPLAINED = 0.5
+"""Below this share of the lowest bound something else limits the trial: it waits more than it works."""
+MACHINE = NAMES[-1]
+METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
+ASSUMPTION = "Records are spread evenly over partitions; links keep the requested rate and delay"
+
+
+@dataclass(frozen=True, repr=False)
+class Bounds(Result):
+    """
+    The share of its bounds that each trial reached.
+
+    Attributes
+    ----------
+    trials : DataFrame
+        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four bounds,
+        bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its name and
+        those of bounds close above it), reached (measured over allowed; NaN if limit is the machine), reached_link;
+        busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link), in the
+        counted seconds.
+    """
+
+    trials: pd.DataFrame
+    level: float
+
+    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, utilisation of machine and links"
+    DRAWN_BY = "bounds_figure.bounds"
+
+    @property
+    def sentence(self) -> str:
+        """How many trials each limit bounds."""
+        counts = self.trials.limits.value_counts()
+        listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
+        return f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Trials above a bound, and trials without processor metrics."""
+        beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
+        unknown = int(np.isinf(self.trials.machine).sum())
+        notes = (
+            [f"{count(beyond, 'trial')} reached more than a bound allows: an assumption does not hold"]
+            if beyond
+            else []
+        )
+        notes += [f"{count(unknown, 'trial')} without processor metrics"] if unknown else []
+        return (*notes, *super().cautions)
+
+    def of(self, setting: str) -> Share:
+        """The shares of the links' rate and of the lowest bound that the trials of one setting reached."""
+        part = self.trials[self.trials.setting == setting]
+        if part.empty:
+            raise MissingDataError(f"no trial of {setting} has bounds.")
+        about = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}
+        link = geometric_mean(
+            part.reached_link,
+            self.level,
+            quantity=f"{setting}: share of the links' bound",
+            claim=f"{setting} reaches {{}} of what the links' rate allows",
+            **about,
+        )
+        lowest = geometric_mean(
+            part.reached.dropna(),
+            self.level,
+            quantity=f"{setting}: share of the lowest bound",
+            claim=f"{setting} reaches {{}} of what its lowest bound allows",
+            **about,
+        )
+        return Share(setting, link, lowest if lowest.n else None, part)
+
+    def table(self) -> pd.DataFrame:
+        """One row per setting: means over its trials."""
+        frame = self.trials.assign(
+            **{name: self.trials[name] / 1e6 for name in ("measured", *NAMES, "allowed")}
+        )
+        groups = frame.groupby("setting", sort=False)
+        columns = ["measured", *NAMES, "reached", "busy_percent", "iowait_percent", "fullest_link"]
+        means = groups[columns].mean()
+        means.insert(0, "n_trials", groups.size())
+        means.insert(1, "limits", groups.limits.agg(lambda limits: limits.mode().iloc[0]))
+        return means.reset_index()
+
+    def shown(self) -> pd.DataFrame:
+        """The rows of `table`, as text."""
+        rows = text_table(self.table())
+        heads = {
+            "n_trials": "trials",
+            "limits": "lowest bound",
+            "busy_percent": "busy %",
+            "iowait_percent": "iowait %",
+            "fullest_link": "full",
+        }
+        return rows.rename(columns=heads)
+
+
+@dataclass(frozen=True, repr=False)
+class Share(Result):
+    """
+    Shares that one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`.
+
+    `lowest` is None if the machine is the lowest bound of all trials.
+    """
+
+    setting: str
+    link: Estimate
+    lowest: Estimate | None
+    trials: pd.DataFrame
+
+    TITLE = "Shares of the bounds"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The shares of the links' bound and of the lowest bound."""
+        return (self.link, *((self.lowest,) if self.lowest else ()))
+
+    @property
+    def sentence(self) -> str:
+        """Both shares, what the bounds are, and what the metrics say."""
+        part = self.trials
+        if self.lowest is None:
+            lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."
+            unexplained = ""
+        else:
+            lowest = f"the {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
+            unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
+        allowed = ", ".join(
+            f"{name} {quantity(part[name].mean(), 'bit/s')}"
+            for name in NAMES
+            if np.isfinite(part[name]).all()
+        )
+        return (
+            f"{self.link.sentence} The lowest bound is {lowest} Bounds on payload: "
+            f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy; the fullest link carried "
+            f"{quantity(part.fullest_link.mean(), 'fraction')} of its rate.{unexplained}"
+        )
+
+
+def bounds(
+    curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
+) -> Bounds:
+    """
+    The bounds of every trial of the curves, and the share it reached.
+
+    Parameters
+    ----------
+    tables : mapping
+        Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
+
+    Raises
+    ------
+    MissingDataError
+        If the run has no placement of replicas, or its lab has no emulated links.
+    """
+    for name in ("placements", "links"):
+        if name not in tables or tables[name].empty:
+            raise MissingDataError(f"the run has no table {name}, which bounds need.")
+    placed = dict(list(rates.part(tables["placements"]).groupby(KEY)))
+    rows = []
+    for trial in curves.frame.to_dict("records"):
+        own = placed.get(tuple(trial[name] for name in KEY))
+        if own is not None:
+            brokers = {
+                name.removeprefix(BROKER): trial[name] for name in curves.columns if name.startswith(BROKER)
+            }
+            about = {name: trial[name] for name in (*KEY, "setting", "cell")} | {"measured": trial[VALUE]}
+            rows.append(about | region_limits(trial, own, tables["links"], broker_settings=brokers))
+    if not rows:
+        raise MissingDataError("no trial records the placement of its replicas.")
+    frame = pd.DataFrame(rows).merge(mean_use(rates, tables), on=KEY, how="left")
+    busy = frame.busy_percent / 100
+    frame["machine"] = (frame.measured / busy).where(busy > 0, inf)
+    allowed = frame[list(NAMES)].to_numpy(dtype=float)
+    frame["allowed"], frame["limit"] = allowed.min(axis=1), np.array(NAMES)[allowed.argmin(axis=1)]
+    near = allowed <= frame.allowed.to_numpy()[:, None] / NEAR
+    frame["limits"] = [" and ".join(np.array(NAMES)[row]) for row in near]
+    frame["reached"] = (frame.measured / frame.allowed).where(frame.limit != MACHINE, nan)
+    frame["reached_link"] = frame.measured / frame.link
+    return Bounds(frame, level)

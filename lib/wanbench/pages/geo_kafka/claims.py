@@ -1,0 +1,343 @@
+"""
+Source 001: one strongly consistent Kafka over three regions, its throughput, its cost and the loss of a region.
+
+Every number is read from the claims, so correcting a digit there corrects the verdict here.
+"""
+
+from __future__ import annotations
+
+from wanbench.formatting import number, quantity
+from wanbench.methods.claims.ledger import Audit, read_claims
+from wanbench.methods.claims.rules import (
+    ALWAYS,
+    DIFFERS,
+    NEVER,
+    SOME,
+    Rule,
+    over,
+    try_rules,
+    under,
+)
+from wanbench.methods.cost.cluster_cost import ClusterCost, cluster_cost
+from wanbench.methods.cost.deployment import (
+    FIXED,
+    TOTAL,
+    VARIABLE,
+    Deployment,
+)
+from wanbench.methods.cost.region_copies import region_copies
+from wanbench.methods.result import Estimate, Result
+
+SOURCE = "001-geo-kafka"
+LOCAL = 0.02
+"""Share of the bytes that may still cross with client.rack: requests, metadata and the group's coordinator."""
+FEW_S = 10.0
+"""A few seconds are fewer than ten."""
+HOURS_PER_MONTH = 30 * 24
+"""As the source converts."""
+FULL = 0.9
+"""A limit that throughput is held by is nearly used up; below nine tenths of it, something else holds."""
+DWARFS = 10.0
+"""A cost dwarfs another one that is a tenth of it."""
+RULES = (
+    Rule("consistency", "taxing", over(1)),  # throughput with acks=1 over that with acks=all
+    Rule("buffers", "buffers-help", over(1)),  # with buffers of bandwidth times delay over Kafka's
+    Rule("batches", "batches", DIFFERS),  # with the largest batches over the smallest
+    Rule("linger", "linger", over(1)),  # with linger.ms 50 over 0
+    Rule("producers", "nonlinear", DIFFERS),  # of the most producers over that of one, by their number
+    Rule("producers_gain", "producers", DIFFERS),  # of the most producers over that of one
+    Rule("partitions_gain", "partitions", over(1)),  # with 72 partitions over the fewest
+    Rule("rack", "local", under(LOCAL)),  # bytes of consumers between regions with client.rack over without
+    Rule("rack", "local-cost", under(1)),  # bytes between regions are what costs
+    # Shares of episodes, of those with acknowledged records lost or undelivered:
+    Rule("rpo", "rpo", NEVER),
+    Rule("rpo", "at-least-once", NEVER),
+    Rule("rpo", "survives", NEVER),
+    Rule("service", "survives", ALWAYS),  # writes were acknowledged again before healing
+    Rule("service", "lights-on", ALWAYS),
+    Rule("rto", "rto", under(FEW_S)),  # seconds without service; not finite if only healing ended them
+    Rule("elections", "elections", ALWAYS),
+    Rule("producer_errors", "transitory", SOME),
+    Rule("rearranged", "rearranged", ALWAYS),  # consumers that remain took over all partitions
+    Rule("replicas_back", "heals", ALWAYS),
+    Rule("leaders_back", "rebalances", ALWAYS),
+    Rule("healing", "autonomous", ALWAYS),  # replicas and leaders came back, untouched
+)
+SHOWN = {
+    "tuned_over_default": ("tuning",),
+    "partitions": ("plateau",),  # throughput with 144 partitions over that with 72
+    "consumers_cost": ("consumers-cost",),
+    "gateway": ("gateway",),  # a full mesh of the same total rate: it does not lift the cap of one gateway
+    "order": ("order",),  # within partitions
+    "leaders": ("balanced",),  # the harness elects preferred leaders, and waits for replicas in sync
+    "replicas": ("in-sync",),
+    "producers_failed": ("none-fails",),
+}
+"""Quantities that are not comparable with the claims beside which they stand."""
+
+
+def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result | None) -> Audit:
+    """
+    Every claim of source 001, on its own numbers and on a re-run.
+
+    Parameters
+    ----------
+    cost : ClusterCost
+        The cost of the re-run, shown without a verdict.
+    **measured
+        The quantities of `RULES` and `SHOWN` that were measured.
+
+    Raises
+    ------
+    ParameterError
+        There is no such quantity, or it is no estimate.
+
+    Examples
+    --------
+    >>> rows = geo_kafka().table().set_index("claim")
+    >>> rows.own[["message-rate", "per-message", "per-hour", "rto"]].tolist()
+    ['not reproduced', 'not reproduced', 'undecided', 'not tried']
+    """
+    audit = read_claims(SOURCE)
+    own_numbers(audit)
+    try_rules(audit, RULES, SHOWN, measured)
+    for claim in ("per-hour", "per-message") if cost is not None else ():
+        audit.note(claim, f"Re-run, without a verdict, at its own rate: {cost.sentence}")
+    return audit
+
+
+def source_deployment(audit: Audit, **inputs) -> Deployment:
+    """
+    The cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
+
+    Parameters
+    ----------
+    **inputs
+        In place of the source's: fields of `stats.cost.Deployment`.
+    """
+    size = 1e3 * audit.number("message-size")
+    own = {
+        "brokers": audit.number("n-brokers"),
+        "instance_usd_per_hour": audit.number("instance-price"),
+        "disks": audit.number("n-disks"),
+        "disk_gb": audit.number("disk-size"),
+        "disk_usd_per_gb_month": audit.number("disk-price"),
+        "hours_per_month": HOURS_PER_MONTH,
+        "messages_per_s": 1e9 * audit.number("throughput") / size,
+        "message_bytes": size,
+        "region_bytes_per_message": audit.number("crossings") * size,
+        "region_usd_per_gb": audit.number("region-price"),
+    }
+    return Deployment(**own | inputs)
+
+
+def own_numbers(audit: Audit) -> None:
+    """Test the claims that the source's own numbers can test."""
+    _placement(audit)
+    _rates(audit)
+    _network(audit)
+    _cost(audit)
+
+
+def _placement(audit: Audit) -> None:
+    brokers, regions, replicas = (audit.number(name) for name in ("n-brokers", "n-regions", "n-replicas"))
+    tested, multiple, needed = (audit.number(name) for name in ("test-partitions", "multiple", "min-in-sync"))
+    audit.compare("per-region", brokers / regions, "Own numbers: brokers over regions.")
+    audit.compare("n-replicas", regions, "Own numbers: one replica per region.")
+    audit.compare("multiple", brokers, "Own numbers: one partition to lead per broker.")
+    audit.compare(
+        "balanced", multiple / brokers, f"Own numbers: {number(multiple)} partitions over the brokers."
+    )
+    if tested % multiple:
+        audit.judge("test-partitions", False, f"{number(tested)} is no multiple of {number(multiple)}.")
+    left = replicas * (regions - 1) / regions
+    follows = (
+        f"Own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain"
+    )
+    for claim in ("survives", "lights-on"):
+        working = (
+            f"{follows}; min.insync.replicas is {number(needed)}. That it goes on is not shown by numbers."
+        )
+        audit.judge(claim, None if left >= needed else False, working)
+    audit.compare("in-sync", replicas, "Own numbers: as many as there are replicas.")
+    audit.compare("in-sync-during", left, f"{follows}.")
+    group, each = audit.number("group-size"), audit.number("group-partitions")
+    if group % regions:
+        audit.judge("group-size", False, f"{number(group)} is no multiple of {number(regions)} regions.")
+    audit.compare(
+        "group-partitions",
+        tested / group,
+        f"Own numbers: {number(tested)} partitions over {number(group)} consumers; {number(each)} each would be "
+        f"{number(each * group)} partitions, a topic that the source does not mention.",
+    )
+    audit.judge("order", False, f"Kafka keeps order within a partition, and the topic has {number(tested)}.")
+    remaining = group * (regions - 1) / regions
+    audit.judge(
+        "rearranged",
+        None,
+        f"Own numbers: {number(remaining)} consumers remain, with {number(tested / remaining)} partitions each.",
+    )
+
+
+def _rates(audit: Audit) -> None:
+    """Bytes per second, messages per second, size and producers do not agree: which reading makes them agree?"""
+    rate, bytes_per_s = audit.number("message-rate"), 1e9 * audit.number("throughput")
+    size, producers = 1e3 * audit.number("message-size"), audit.number("n-producers")
+    made = f"{audit.claims['throughput'].written} GB/s over {audit.claims['message-rate'].written} messages/s"
+    audit.note(
+        "message-size", f"Own numbers: {made} would make {number(bytes_per_s / rate / 1e3)} KB a message."
+    )
+    audit.compare(
+        "message-rate",
+        bytes_per_s / size,
+        f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed number is "
+        f"{number(rate * size / 1e6)} MB/s, {number(bytes_per_s / size / rate)} times less: what one of the "
+        f"{number(producers)} producers sends ({number(bytes_per_s / producers / 1e6)} MB/s), as the source "
+        "gives it of consumers.",
+    )
+    ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
+    audit.compare(
+        "n-producers", ratio, "Own numbers: total bytes over the size and the claimed messages per second."
+    )
+    audit.compare(
+        "throughput",
+        rate * size * producers / 1e9,
+        "Own numbers: messages per second, taken as one producer's, times size and producers; taken as the total they "
+        f"make {number(rate * size / 1e9)} GB/s.",
+        within=audit.from_printed(lambda one: one * size * producers / 1e9, "message-rate"),
+    )
+    total, each = audit.number("consumer-total"), audit.number("consumer-rate")
+    consumers = audit.number("n-consumers")
+    audit.compare("consumer-rate", 1e3 * total / consumers, "Own numbers: the total over the consumers.")
+    audit.compare(
+        "consumer-total",
+        each * consumers / 1e3,
+        f"Own numbers: {number(consumers)} times {number(each)} MB/s. That is "
+        f"{number(total * 1e9 / bytes_per_s)} times what is produced, which can last only while consumers catch up.",
+        within=audit.from_printed(lambda one: one * consumers / 1e3, "consumer-rate"),
+    )
+    audit.judge(
+        "slower",
+        None if total * 1e9 > bytes_per_s else False,
+        f"Own numbers: consumers read {number(total)} GB/s while producers write {number(bytes_per_s / 1e9)}, with "
+        f"{number(consumers)} and {number(producers)} clients. One case does not show that it is always so, and more "
+        "can be read than is written only while consumers catch up.",
+    )
+    per_s = rate * size / audit.number("test-partitions")
+    filled_ms = 1e3 * 1024 * audit.number("batch-size") / per_s
+    partitions = audit.number("test-partitions")
+    audit.judge(
+        "linger",
+        None,
+        f"Own numbers: one producer's messages, over {number(partitions)} partitions by turns, fill a batch in "
+        f"{number(filled_ms)} ms; partition by partition, as since Kafka 2.4, in {number(filled_ms / partitions)} ms.",
+    )
+
+
+def _network(audit: Audit) -> None:
+    rate, delay_ms = audit.number("tunnel-rate"), audit.number("tunnel-latency")
+    throughput, regions = audit.number("throughput"), audit.number("n-regions")
+    copies = region_copies(regions=int(regions), replication=int(audit.number("n-replicas")))
+    per_gateway = throughput * copies.total / regions
+    audit.judge(
+        "tunnel-rate",
+        None,
+        f"Own numbers: {number(rate)} GB/s is {number(8 * rate)} Gbit/s. The reported throughput sends "
+        f"{number(per_gateway)} GB/s out of each region before compression, which fits; {number(rate)} Gbit/s, "
+        f"{number(rate / 8)} GB/s, would not carry it.",
+    )
+    audit.judge(
+        "gateway",
+        per_gateway / rate >= FULL,
+        f"Holds if the gateways were nearly full ({quantity(FULL, 'fraction')}). Own numbers: each message crosses "
+        f"between regions {number(copies.total)} times, so {number(per_gateway)} of {number(rate)} GB/s leave each "
+        f"region, {quantity(per_gateway / rate, 'fraction')}; compression makes that less. A tunnel of "
+        f"{number(rate)} Gbit/s would be overfull.",
+    )
+    audit.compare(
+        "buffers",
+        rate * delay_ms,
+        f"Own numbers: {number(rate)} GB/s times {number(delay_ms)} ms. If the rate is in Gbit/s it is "
+        f"{number(rate * delay_ms / 8)} MB; and buffers are per connection, while {audit.number('n-producers'):.0f} "
+        f"producers with {audit.number('n-brokers'):.0f} brokers share the rate.",
+    )
+    audit.judge(
+        "latency",
+        None,
+        f"With two replicas in sync an acknowledgement takes a round trip: {number(delay_ms)} ms or more.",
+    )
+
+
+def _cost(audit: Audit) -> None:
+    brokers, disks = audit.number("n-brokers"), audit.number("n-disks")
+    own = cluster_cost(source_deployment(audit))
+    audit.note("n-disks", f"{number(disks / brokers)} per broker.")
+    instances = brokers * audit.number("instance-price")
+    audit.compare("instances", instances, "Own numbers: brokers times price.")
+    disk_usd = disks * audit.number("disk-size") * audit.number("disk-price") / HOURS_PER_MONTH
+    audit.compare("disks", disk_usd, "Own numbers: disks times size times price, a month of 720 hours.")
+    audit.compare(
+        "fixed",
+        own.by[FIXED, "hour"].estimate,
+        "Own numbers: instances and disks; without gateways, ZooKeeper's nodes, control planes, traffic between zones.",
+    )
+    copies = region_copies(
+        regions=int(audit.number("n-regions")), replication=int(audit.number("n-replicas"))
+    )
+    audit.compare(
+        "crossings",
+        copies.total,
+        f"Own numbers: to followers {number(copies.replicated)} times, and before that from a producer to a leader in "
+        f"another region {number(copies.produced)} times, because producers and leaders are in all regions.",
+    )
+    full = cluster_cost(
+        source_deployment(audit, region_bytes_per_message=copies.total * 1e3 * audit.number("message-size"))
+    )
+    for claim, part in (("variable", VARIABLE), ("per-hour", TOTAL)):
+        sums = [each.by[part, "hour"].estimate for each in (own, full)]
+        agree = [abs(usd - audit.number(claim)) <= audit.claims[claim].half_step for usd in sums]
+        audit.judge(
+            claim,
+            all(agree) or (None if agree[0] else False),
+            f"Own numbers: {number(sums[0])} USD/h from what is printed, a message that crosses "
+            f"{number(audit.number('crossings'))} times; at {number(copies.total)} it is {number(sums[1])} USD/h. "
+            "Compression, which the source uses and does not count, makes it less, by a ratio that it does not give.",
+        )
+    _per_message(audit)
+    ratio = own.variable_over_fixed.estimate
+    audit.judge(
+        "dwarfed",
+        ratio >= DWARFS,
+        f"Holds if variable is at least {number(DWARFS)} times fixed cost. Own numbers: {number(ratio)} times already, "
+        f"at the full rate; both are equal at {number(own.even_messages_per_s)} messages/s, "
+        f"{quantity(1 / ratio, 'fraction')} of it.",
+    )
+    regions, price = audit.number("n-regions"), audit.number("region-price")
+    read = audit.number("consumer-total") * (regions - 1) / regions
+    audit.judge(
+        "local-cost",
+        price > 0,
+        f"Holds if traffic between regions has a price. Own numbers: read at random, {number(read)} GB/s of what "
+        f"consumers read, {number(read * 3600 * price)} USD/h, would cross between regions.",
+    )
+
+
+def _per_message(audit: Audit) -> None:
+    """110 USD an hour over 81,000 messages per second: the number is that of one producer."""
+    hour, rate = audit.number("per-hour"), audit.number("message-rate")
+    size, throughput = 1e3 * audit.number("message-size"), 1e9 * audit.number("throughput")
+    whole = hour / (throughput / size * 3600)
+    as_claimed = hour / (rate * 3600)
+    as_total = (
+        cluster_cost(source_deployment(audit, messages_per_s=rate)).by[TOTAL, "million messages"].estimate
+        / 1e6
+    )
+    audit.compare(
+        "per-message",
+        whole,
+        f"Own numbers: {number(hour)} USD over an hour's messages at {number(throughput / 1e9)} GB/s. The "
+        f"claimed number is {number(hour)} USD over {number(rate)} messages/s ({as_claimed:.3g} USD): the "
+        f"cost of all over messages of one producer. If {number(rate)} were the total, traffic would be less too, and "
+        f"a message would cost {as_total:.3g} USD; only messages of "
+        f"{number(throughput / rate / 1e3)} KB cost what is claimed.",
+    )

@@ -1,0 +1,412 @@
+"""
+A curve per factor: throughput at each level over the baseline, all else equal.
+
+The trial is the unit of replication. Trials of a factor are those that equal the baseline in every other setting; no
+name of a setting is parsed. The scatter of all settings is pooled (`stats.against_baseline`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf, nan
+
+import pandas as pd
+
+from wanbench.checks import check_level, refusal
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.formatting import (
+    count,
+    number,
+    percent,
+    quantity,
+)
+from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.trials.rates import TrialRates
+
+from . import factor_columns
+from .against_baseline import (
+    PAIRS,
+    RESTARTED,
+    SINGLE,
+    UNEQUAL_BELOW,
+    WELCH,
+    AgainstBaseline,
+    against_baseline,
+)
+from .scalability import Scalability, fit_scalability
+
+VALUE = "throughput_bps"
+UNEQUAL = "settings scatter unequally, and the interval takes one scatter for all, so it may be too narrow"
+CHOSEN = "the best level was chosen from the same trials, which makes it look better than it is"
+
+
+@dataclass(frozen=True, repr=False)
+class Curve(Result):
+    """
+    The levels of one factor.
+
+    Attributes
+    ----------
+    levels : DataFrame
+        Per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's), `numeric` (the level, if the
+        factor is a number), `compression` (payload bytes per byte in the log), and from `AgainstBaseline.rows` n, mean,
+        ratio, low, high (simultaneous over all settings of all curves) and verdict.
+    trials : DataFrame
+        Per trial: label, block, throughput_bps, ratio (to the baseline's mean).
+    range : Estimate
+        The best level over the worst.
+    last : Estimate or None
+        For a numeric factor: the highest level over the best one, or, if it is the best, over the level before it. The
+        interval is simultaneous over all settings, so it also holds for a selected one. None with fewer than three
+        levels.
+    """
+
+    factor: str
+    levels: pd.DataFrame
+    trials: pd.DataFrame
+    ratios: tuple[Estimate, ...]
+    range: Estimate
+    last: Estimate | None
+
+    TITLE = "Throughput by level"
+    DRAWN_BY = "curves_figure.curve"
+
+    @property
+    def label(self) -> str:
+        """The readable name of the factor."""
+        return factor_columns.factor_label(self.factor)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Best over worst level, highest over baseline, and each level over the baseline."""
+        return (self.range, *([self.last] if self.last else []), *self.ratios)
+
+    @property
+    def sentence(self) -> str:
+        """The range of the factor, and the level at which throughput stops rising."""
+        return f"{self.range.sentence} {self.turn}".strip()
+
+    @property
+    def turn(self) -> str:
+        """Whether throughput falls beyond some level of a numeric factor; "" for other factors."""
+        if self.last is None:
+            return ""
+        if self.last.low > 1:
+            return f"It rises up to the highest level tried: {self.last.sentence}"
+        if self.last.high < 1:
+            return f"It turns down: {self.last.sentence}"
+        labels, best = self.levels.label, self.levels.ratio.idxmax()
+        start = labels.iloc[-2] if best == labels.index[-1] else labels[best]
+        return f"Beyond {start} neither gain nor loss is shown: {self.last.sentence}"
+
+    def table(self) -> pd.DataFrame:
+        """`levels`."""
+        return self.levels
+
+    def shown(self) -> pd.DataFrame:
+        """The levels as text."""
+        by_level = {one.quantity: one for one in self.ratios}
+        rows = []
+        for row in self.levels.itertuples():
+            one = by_level.get(row.label)
+            rows.append(
+                {
+                    "level": row.label + (" (baseline)" if row.baseline else ""),
+                    "trials": number(row.n),
+                    "payload": quantity(row.mean, "bit/s"),
+                    "over the baseline": one.written if one else "1",
+                    f"{percent(self.range.level)} interval": one.written_interval if one else "1",
+                    "payload over log": number(row.compression, 2),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True, repr=False)
+class Curves(Result):
+    """
+    All curves that were measured.
+
+    Attributes
+    ----------
+    curves : dict of str to Curve
+        By factor, in the order of `factor_columns.FACTORS`.
+    frame : DataFrame
+        All trials in use with their settings; `cell`, their combination of levels, named after the first setting that
+        has it; and `restart`, the levels that need a restart of the brokers.
+    columns : list of str
+        The columns of settings.
+    base : int
+        The baseline's cell.
+    compared : AgainstBaseline
+        Every cell against the baseline.
+    n_out : int
+        Trials that are not in use.
+    """
+
+    frame: pd.DataFrame
+    columns: list[str]
+    base: str
+    compared: AgainstBaseline
+    n_out: int
+    level: float
+    curves: dict[str, Curve] = field(default_factory=dict)
+
+    TITLE = "Best over worst level of each factor"
+    DRAWN_BY = "curves_figure.overview"
+
+    def against(self, cell: str) -> AgainstBaseline:
+        """Every setting against one."""
+        if cell not in self._against:
+            self._against[cell] = _compare(self.frame, cell, self.level)
+        return self._against[cell]
+
+    @cached_property
+    def _against(self) -> dict[str, AgainstBaseline]:
+        return {self.base: self.compared}
+
+    def of(self, factor: str) -> Curve:
+        """The curve of a factor; MissingDataError if no trial changes it alone."""
+        if factor not in self.curves:
+            known = ", ".join(self.curves) or "none"
+            raise MissingDataError(f"no trial changes only {factor}; measured: {known}.")
+        return self.curves[factor]
+
+    def trials(self, factor: str) -> pd.DataFrame:
+        """The rows of `frame` that are on the curve of a factor."""
+        return self.frame[self.frame.cell.isin(self.of(factor).levels.cell)]
+
+    @property
+    def is_unequal(self) -> bool:
+        """Whether settings are shown to scatter unequally."""
+        return self.compared.equal_spread_p < UNEQUAL_BELOW
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The range of each curve, the widest first."""
+        return tuple(sorted((one.range for one in self.curves.values()), key=lambda one: -one.estimate))
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Trials not in use, unequal scatter, restarts, and those of the estimates."""
+        restarted = [one.label for one in self.curves.values() if RESTARTED in one.range.warnings]
+        others = [text for text in super().cautions if text not in (RESTARTED, UNEQUAL)]
+        others += [f"{', '.join(restarted)}: {RESTARTED}"] if restarted else []
+        out = f"{count(self.n_out, 'trial')} without throughput or block not in use"
+        return tuple(dict.fromkeys([*([out] if self.n_out else []), *self.compared.notes, *others]))
+
+    @property
+    def sentence(self) -> str:
+        """Which factor matters most and least, and how far trials scatter."""
+        if not self.curves:
+            return "No factor was varied alone."
+        most, least = self.estimates[0], self.estimates[-1]
+        text = f"Of {count(len(self.curves), 'factor')} varied alone, the widest range: {most.sentence}"
+        if len(self.curves) > 1:
+            text += f" The narrowest: {least.sentence}"
+        spread = f"{number(100 * self.compared.log_spread, 1)} %"
+        return (
+            f"{text} Trials of one setting scatter by {spread} ({self.compared.freedom} degrees of freedom)."
+        )
+
+    def ratio(
+        self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str, pooled: bool = True
+    ) -> Estimate:
+        """
+        Throughput of one setting over that of another; its interval is not simultaneous with others.
+
+        Parameters
+        ----------
+        of, over : str or mapping
+            The name of a setting, or how it differs from the baseline: {"consumer_groups": 0}.
+        pooled : bool
+            Whether the interval takes the scatter of all settings, as one; otherwise that of these two settings, which
+            is the one to take if they hardly resemble the others.
+
+        Raises
+        ------
+        MissingDataError
+            If such a setting was not measured.
+        """
+        a, b = self._cell(of), self._cell(over)
+        if a == b:
+            raise MissingDataError(f"{of} and {over} are the same setting.")
+        return self._between(a, b, quantity, claim, pooled=pooled)
+
+    def scalability(self) -> Scalability:
+        """
+        The Universal Scalability Law over the trials of the curve of producers.
+
+        Raises
+        ------
+        MissingDataError
+            With fewer than three numbers of producers, which the law needs.
+        """
+        own = self.frame[self.frame.cell.isin(self.of("producers").levels.cell)].astype(
+            {"producers": "float64"}
+        )
+        if own.producers.nunique() < 3 or len(own) < 4:
+            raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
+        own = own.assign(throughput=own[VALUE] / 1e6)
+        block = "block" if own.block.nunique() > 1 else None
+        return fit_scalability(own, "throughput", block=block, unit="Mbit/s", level=self.level)
+
+    def _cell(self, wanted: str | Mapping) -> str:
+        if isinstance(wanted, str):
+            cells = self.frame.cell[self.frame.setting == wanted].unique()
+        else:
+            if unknown := set(wanted) - set(self.columns):
+                raise refusal("setting", ", ".join(sorted(unknown)), ", ".join(self.columns))
+            base = self.frame[self.frame.cell == self.base].iloc[0][self.columns].to_dict()
+            goal = base | {name: factor_columns.plain(value) for name, value in wanted.items()}
+            same = [row == goal for row in self.frame[self.columns].to_dict("records")]
+            cells = self.frame.cell[same].unique()
+        if len(cells) != 1:
+            raise MissingDataError(
+                f"{wanted} names {count(len(cells), 'setting')} that were measured, not one."
+            )
+        return str(cells[0])
+
+    def _between(
+        self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True
+    ) -> Estimate:
+        """The ratio of cell a to cell b, with the interval of this comparison alone."""
+        one = self.against(b).ratios[a]
+        about = {"quantity": quantity, "claim": claim, "others": ()}
+        methods = (SINGLE,) if pooled else (PAIRS, WELCH)
+        alone = next((other for other in one.others if other.method in methods), Interval(""))
+        if pooled:
+            notes += (UNEQUAL,) if self.is_unequal else ()
+            method = one.method.partition("; largest |t|")[0] + "; Student's t, for this comparison alone"
+        else:
+            method = f"least squares of the logarithm; {alone.method or 'no interval'}"
+            about["assumption"] = "Trials are independent, apart from what those of a block have in common"
+            notes += () if alone.method else ("no interval: a setting has fewer than two trials to compare",)
+        ends = {"low": alone.low, "high": alone.high}
+        kept = [text for text in one.warnings if pooled or text != RESTARTED]
+        return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
+
+
+def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
+    """
+    The curve of every factor that some trial varies alone.
+
+    Trials without a block are left out if others have one: the first after a start runs on cold brokers. So are trials
+    at a requested rate if the baseline is unlimited, and vice versa: their scatter differs.
+
+    Parameters
+    ----------
+    baseline : str
+        The name of the setting that curves start from.
+
+    Raises
+    ------
+    MissingDataError
+        If no trial of that setting was measured.
+    ParameterError
+        If trials of it differ in their levels.
+    """
+    level = check_level(level)
+    rows = rates.rates
+    kept = rows[VALUE].astype("float64") > 0
+    if rows.block.notna().any():
+        kept &= rows.block.notna()
+    n_out = int((~kept).sum())
+    flat_out = rows.target_records_per_s.isna()
+    kept &= flat_out == flat_out[rows.setting == baseline].any()
+    frame, columns = factor_columns.with_settings(rows[kept])
+    keys = list(frame[columns].itertuples(index=False, name=None))
+    names: dict[tuple, str] = {}
+    for key, name in zip(keys, frame.setting.astype(str), strict=True):
+        names.setdefault(key, name if name not in names.values() else f"{name} ({len(names)})")
+    frame["cell"] = [names[key] for key in keys]
+    named = frame.cell[frame.setting == baseline].unique()
+    if not len(named):
+        known = ", ".join(map(str, rows.setting.unique())) or "none"
+        raise MissingDataError(f"no trial of the baseline {baseline!r} was measured; there are {known}.")
+    if len(named) > 1:
+        raise ParameterError(
+            f"baseline is {baseline!r}, the name of {count(len(named), 'combination')} of levels; allowed: that of one."
+        )
+    base = str(named[0])
+    needed = [name for name in columns if factor_columns.needs_restart(name)]
+    frame["restart"] = [str(row) for row in frame[needed].to_dict("records")]
+    found = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
+    cells = frame.drop_duplicates("cell").set_index("cell")
+    of_factor: dict[str, list[str]] = {}
+    for cell, row in cells.iterrows():
+        factor = factor_columns.factor_of({name for name in columns if row[name] != cells.loc[base, name]})
+        if factor is not None:
+            of_factor.setdefault(factor, []).append(cell)
+    for factor in sorted(of_factor, key=factor_columns.position):
+        found.curves[factor] = _curve(found, factor, cells, [base, *of_factor[factor]])
+    return found
+
+
+def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
+    """Every setting against one; without blocks if these cannot be separated from settings."""
+    try:
+        block = "block" if frame.block.nunique() > 1 else None
+        return against_baseline(frame, VALUE, cell, by="cell", block=block, level=level, restart="restart")
+    except ParameterError:
+        if block is None:
+            raise
+        return against_baseline(frame, VALUE, cell, by="cell", level=level, restart="restart")
+
+
+def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> Curve:
+    names = [name for name in factor_columns.FACTORS.get(factor, (factor,)) if name in found.columns]
+    rows = factor_columns.in_order([(*(cells.loc[cell, name] for name in names), cell) for cell in own])
+    own = [row[-1] for row in rows]
+    levels = pd.DataFrame([row[:-1] for row in rows], columns=names, dtype=object)
+    labels = dict(zip(own, factor_columns.level_labels(levels), strict=True))
+    varied = [name for name in names if len(set(levels[name])) > 1]
+    numeric = levels[varied[0]] if len(varied) == 1 else [None] * len(own)
+    trials = found.frame[found.frame.cell.isin(own)]
+    packed = trials.record_bytes.astype(float) * trials.records_per_s / trials.log_bytes_per_s.astype(float)
+    measured = found.compared.rows.set_index("setting").loc[
+        own, ["n", "mean", "ratio", "low", "high", "verdict"]
+    ]
+    about = {
+        "label": list(labels.values()),
+        "cell": own,
+        "baseline": [cell == found.base for cell in own],
+        "numeric": [value if isinstance(value, float) else nan for value in numeric],
+        "compression": [packed[trials.cell == cell].mean() for cell in own],
+    }
+    table = pd.concat([pd.DataFrame(about), measured.reset_index(drop=True)], axis=1)
+    label = factor_columns.factor_label(factor)
+    title = label[0].upper() + label[1:]
+    start = f"the baseline ({labels[found.base]})"
+    ratios = tuple(
+        replace(
+            found.compared.ratios[cell],
+            quantity=labels[cell],
+            claim=f"{title}: {labels[cell]} reaches {{}} the throughput of {start}",
+        )
+        for cell in own
+        if cell != found.base
+    )
+    by_mean = table.sort_values("mean", kind="stable").cell
+    best, worst = by_mean.iloc[-1], by_mean.iloc[0]
+    chosen = (CHOSEN,) if len(own) > 2 else ()
+    claim = f"{title}: {labels[best]} reaches {{}} the throughput of {labels[worst]}"
+    span = found._between(best, worst, f"{label}: best over worst", claim, *chosen)
+    last = None
+    if len(own) > 2 and table.numeric.notna().all():
+        other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")
+        last = (
+            found.against(own[-1])
+            .ratios[other]
+            .transformed(
+                lambda ratio: 1 / ratio if ratio else inf,
+                quantity=f"{label}: highest over {name}",
+                claim=f"{title}: {labels[own[-1]]} reaches {{}} the throughput of {labels[other]}",
+                unit="times",
+            )
+        )
+    points = pd.DataFrame({"label": trials.cell.map(labels), "block": trials.block, VALUE: trials[VALUE]})
+    points["ratio"] = points[VALUE] / table.loc[table.baseline, "mean"].iloc[0]
+    return Curve(factor, table, points.reset_index(drop=True), ratios, span, last)

@@ -1,0 +1,180 @@
+"""Which columns of a trial are settings, which factor changes them, and how levels are written."""
+
+from __future__ import annotations
+
+import json
+from numbers import Real
+
+import pandas as pd
+
+from wanbench import tables
+from wanbench.errors import RawDataError
+from wanbench.formatting import count, number, quantity
+
+ABOUT = ("run_id", "test_id", "block", "setting", "from_region", "to_region")
+"""Columns of table trials that identify a trial and are no settings."""
+BROKER = "broker "
+"""Prefix of the column of a broker setting."""
+BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
+FETCHING = (
+    "num.replica.fetchers", "replica.fetch.min.bytes", "replica.fetch.wait.max.ms", "replica.fetch.max.bytes",
+    "replica.fetch.response.max.bytes",
+)  # fmt: skip
+FACTORS = {
+    "buffers": (
+        "client_send_buffer_bytes",
+        "client_receive_buffer_bytes",
+        *(BROKER + name for name in BUFFERS),
+    ),
+    "batch_bytes": ("batch_bytes", "linger_ms"),
+    "max_in_flight": ("max_in_flight",),
+    "compression": ("compression", "payload"),
+    "producers": ("producers",),
+    "partitions": ("partitions",),
+    "consumers": ("consumer_groups", "consumers", "client_rack"),
+    "security": ("security",),
+    "acks": ("acks", "min_insync"),
+    "gateway_bps": ("gateway_bps",),
+    "replica_fetching": tuple(BROKER + name for name in FETCHING),
+}
+"""The columns that each factor may change. A column that belongs to no factor is a factor by itself."""
+LABELS = {
+    "buffers": "TCP buffers",
+    "batch_bytes": "batch size",
+    "max_in_flight": "requests in flight",
+    "compression": "compression and payload",
+    "producers": "producers",
+    "partitions": "partitions",
+    "consumers": "consumers and client.rack",
+    "security": "encryption",
+    "acks": "acks and min.insync.replicas",
+    "gateway_bps": "one gateway per region",
+    "replica_fetching": "how replicas fetch",
+}
+MISSING = {
+    "client_rack": "no client.rack",
+    "gateway_bps": "full mesh",
+    "security": "as the cluster",
+    "target_records_per_s": "no limit",
+}
+"""Meaning of a null level, for columns where it is not Kafka's default."""
+NO_CONSUMERS = "no consumers"
+
+
+def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """
+    The trials with a column for every broker setting of any trial, and the names of all setting columns.
+
+    Nulls become None and counts floats, so that equal settings compare as equal.
+
+    Raises
+    ------
+    RawDataError
+        If `broker_settings` is not a JSON object.
+    """
+    names = [name for name in tables.table("trials").names if name in trials and name not in ABOUT]
+    frame = trials.reset_index(drop=True).copy()
+    if "broker_settings" in names:
+        names.remove("broker_settings")
+        changed = [_broker_settings(text) for text in frame.broker_settings]
+        for name in sorted({name for one in changed for name in one}):
+            frame[BROKER + name] = [one.get(name) for one in changed]
+            names.append(BROKER + name)
+    for name in names:
+        frame[name] = [plain(value) for value in frame[name].astype(object)]
+        frame[name] = frame[name].astype(object).where(frame[name].notna(), None)
+    return frame, names
+
+
+def _broker_settings(text) -> dict:
+    if text is None or pd.isna(text) or not text:
+        return {}
+    try:
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    except (ValueError, AttributeError) as error:
+        raise RawDataError("trials.broker_settings", None, text, "a JSON object or nothing") from error
+
+
+def plain(value):
+    """Normalise a level for comparison: None, a float, or text."""
+    if value is None or value is pd.NA or (isinstance(value, float) and value != value):
+        return None
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
+
+
+def needs_restart(name: str) -> bool:
+    """Whether another level of this column needs a restart of the brokers."""
+    return name == "security" or name.startswith(BROKER)
+
+
+def factor_of(columns: set[str]) -> str | None:
+    """The factor to which all these columns belong; None if there are none, or if they belong to several factors."""
+    if not columns:
+        return None
+    fits = [name for name, own in FACTORS.items() if columns <= set(own)]
+    return fits[0] if fits else (next(iter(columns)) if len(columns) == 1 else None)
+
+
+def position(factor: str) -> int:
+    """Position of a factor in the order; unlisted ones come last."""
+    return list(FACTORS).index(factor) if factor in FACTORS else len(FACTORS)
+
+
+def factor_label(factor: str) -> str:
+    """The readable name of a factor."""
+    return LABELS.get(factor, factor.replace("_", " "))
+
+
+def level_label(name: str, value) -> str:
+    """
+    A level as text.
+
+    >>> level_label("batch_bytes", 16384.0), level_label("client_rack", None), level_label("acks", "all")
+    ('16,384 bytes', 'no client.rack', 'acks all')
+    """
+    if value is None:
+        return MISSING.get(name, "default")
+    if name.endswith("_bps"):
+        return quantity(value, "bit/s")
+    if name.endswith("bytes"):
+        return "kernel's own" if float(value) < 0 else f"{number(float(value), 0)} bytes"
+    if name in ("acks", "min_insync") or name.startswith(BROKER):
+        return f"{name.removeprefix(BROKER).replace('_', '.')} {_text(value)}"
+    if name == "consumer_groups":
+        return count(int(value), "group") if value else NO_CONSUMERS
+    if name == "client_rack":
+        return f"client.rack {value}"
+    return f"{_text(value)} ms" if name == "linger_ms" else _text(value)
+
+
+def _text(value) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def level_labels(levels: pd.DataFrame) -> list[str]:
+    """
+    A label per row of levels: the level of the first column that varies, and of further columns if needed to
+    distinguish rows.
+    """
+    varying = [name for name in levels if len(set(levels[name])) > 1]
+    shown = varying[:1]
+    for name in varying[1:]:
+        rows = list(zip(*(levels[each] for each in shown), strict=True))
+        if len(set(rows)) < len(levels):
+            shown.append(name)
+    rows = [[level_label(name, row[name]) for name in shown] for row in levels.to_dict("records")]
+    if sum(NO_CONSUMERS in row for row in rows) == 1:  # where nobody consumes, it does not matter from where
+        rows = [[NO_CONSUMERS] if NO_CONSUMERS in row else row for row in rows]
+    return [", ".join(row) for row in rows]
+
+
+def in_order(values) -> list:
+    """Sort levels: None first, numbers by size, then text in order of appearance."""
+    return sorted(values, key=lambda row: [_rank(value) for value in row])
+
+
+def _rank(value):
+    try:
+        return (0, 0.0, "") if value in (None, "none") else (1, float(value), "")
+    except ValueError:
+        return (2, 0.0, value)

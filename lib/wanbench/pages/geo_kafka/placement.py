@@ -1,0 +1,155 @@
+"""Placement of leaders and replicas: the table of one topic, and whether topics were balanced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from wanbench.checks import check_kind
+from wanbench.errors import MissingDataError
+from wanbench.formatting import count
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Estimate, Result, exact_binomial
+from wanbench.methods.trials.rates import TrialRates
+
+METHOD = "exact binomial interval (Clopper & Pearson 1934)"
+ASSUMPTION = "Topics are placed independently; one topic per trial"
+
+
+@dataclass(frozen=True, repr=False)
+class Placement(Result):
+    """
+    Placement of leaders and replicas.
+
+    Attributes
+    ----------
+    balanced : Estimate
+        Share of topics in which the numbers of partitions led by brokers differ by at most one.
+    spread : Estimate
+        Share of topics in which each partition has its replicas in as many regions as possible.
+    in_sync : Estimate
+        Share of topics that were spread in this way and had all replicas in sync at the end of the load.
+    topics : DataFrame
+        Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
+        spread, all_in_sync, moved (partitions not led by their preferred replica).
+    replicas : DataFrame
+        The rows of table placements of the topic that is shown.
+    """
+
+    balanced: Estimate
+    spread: Estimate
+    in_sync: Estimate
+    topics: pd.DataFrame
+    replicas: pd.DataFrame
+
+    TITLE = "Partitions of one topic: broker (region)"
+    DRAWN_BY = "placement_figure.placement"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Shares of topics that are balanced, spread over regions, and in sync."""
+        return (self.balanced, self.spread, self.in_sync)
+
+    @property
+    def sentence(self) -> str:
+        """The shares, and the number of leaders that had moved."""
+        moved = int((self.topics.moved > 0).sum())
+        shares = " ".join(estimate.sentence for estimate in self.estimates)
+        return f"{shares} Partitions not led by their preferred replica: in {count(moved, 'topic')}."
+
+    def table(self) -> pd.DataFrame:
+        """`topics`."""
+        return self.topics
+
+    def shown(self) -> pd.DataFrame:
+        """One row per partition of the example topic, as in the source's dashboard."""
+        rows = []
+        for number, part in self.replicas.sort_values("replica").groupby("partition"):
+            names = [f"{row.broker} ({row.region})" for row in part.itertuples()]
+            lead = [name for name, leads in zip(names, part.leads, strict=True) if leads]
+            in_sync = ", ".join(str(broker) for broker in part.broker[part.in_sync])
+            rows.append(
+                {
+                    "partition": str(number),
+                    "leader": lead[0] if lead else "none",
+                    "replicas": ", ".join(names),
+                }
+                | {"in sync": in_sync}
+            )
+        return pd.DataFrame(rows)
+
+
+def placement(
+    rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting: str = "baseline", level: float = 0.95
+):
+    """
+    Check the placement of all trials' topics, with the first topic of a setting as example.
+
+    Raises
+    ------
+    MissingDataError
+        If the run says nothing about replicas.
+    """
+    check_kind("rates", rates, TrialRates)
+    rows = check_kind("tables", tables, Mapping).get("placements")
+    rows = rates.part(rows) if rows is not None and len(rows) else None
+    if rows is None or rows.empty:
+        raise MissingDataError("the run has no placement of replicas.")
+    regions = rows.region.nunique()
+    brokers = rows.broker.nunique()
+    topics = []
+    for key, part in rows.groupby([*KEY, "topic"], sort=False):
+        leaders = part[part.leads].groupby("broker").size().reindex(rows.broker.unique(), fill_value=0)
+        each = part.groupby("partition").agg(replicas=("broker", "size"), regions=("region", "nunique"))
+        topics.append(
+            dict(zip([*KEY, "topic"], key, strict=True))
+            | {"partitions": len(each), "brokers": brokers, "fewest": leaders.min(), "most": leaders.max()}
+            | {"balanced": leaders.max() - leaders.min() <= 1}
+            | {"spread": bool((each.regions == each.replicas.clip(upper=regions)).all())}
+            | {"all_in_sync": bool(part.in_sync.all()), "moved": int((part.leads & (part.replica > 0)).sum())}
+        )
+    found = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
+    first = found[found.setting == setting].head(1)
+    first = found.head(1) if first.empty else first
+    return Placement(
+        _share(
+            found.balanced,
+            "balanced topics",
+            "Leaders were balanced, within one partition, in {} of topics",
+            level,
+        ),
+        _share(
+            found.spread,
+            "topics spread over regions",
+            "Each partition had its replicas in as many regions as possible in {} of topics",
+            level,
+        ),
+        _share(
+            found.spread & found.all_in_sync,
+            "topics in sync in all regions",
+            "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics",
+            level,
+        ),
+        found,
+        rows.merge(first[[*KEY, "topic"]], on=[*KEY, "topic"]),
+    )
+
+
+def _share(flags: pd.Series, quantity: str, claim: str, level: float) -> Estimate:
+    n = len(flags)
+    low, high = exact_binomial(int(flags.sum()), n, level)
+    return Estimate(
+        quantity=quantity,
+        claim=claim,
+        estimate=float(flags.mean()),
+        low=low,
+        high=high,
+        unit="fraction",
+        n=n,
+        basis=count(n, "topic"),
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+    )

@@ -1,0 +1,165 @@
+"""
+Bounds on a trial with replicas and clients in several regions: by links, requests in flight, and replica fetching.
+
+- link: each link carries a share of the copies of a record that cross regions (to its leader, to followers, to
+  consumers); the link that would be full first bounds the payload. A gateway replaces the rates of the links that leave
+  its region: they share its rate.
+- window: bytes that producers have in flight to each leading broker until acknowledgement (`in_flight`)
+- replication: bytes that followers have in flight from each leader (`in_flight`)
+
+`limits` is for producers in one region and brokers in another. Nothing is fitted here either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+import numpy as np
+import pandas as pd
+
+from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.trials.limits import BITS, IN_FLIGHT, PACKET_BYTES
+
+from .in_flight import (
+    connection_window_bytes,
+    fetched_bytes_per_s,
+    produced_bytes_per_s,
+    request_bytes,
+)
+
+WIRE = PACKET_BYTES / MSS_BYTES
+NEAR_MS = 0.2
+"""RTT within a region: shorter than any link's, but not zero."""
+DEFAULTS = {
+    "socket.receive.buffer.bytes": 102_400,
+    "replica.socket.receive.buffer.bytes": 65_536,
+    "num.replica.fetchers": 1,
+    "replica.fetch.max.bytes": 1 << 20,
+    "replica.fetch.response.max.bytes": 10 << 20,
+}
+"""Kafka's defaults of broker settings that bound throughput."""
+
+
+def region_limits(
+    trial: Mapping, placed: pd.DataFrame, links: pd.DataFrame, *, broker_settings: Mapping | None = None
+) -> dict[str, float]:
+    """
+    The payload rate of one trial, in bit/s, that links, window and replication each allow; infinite if one does not
+    bind.
+
+    Parameters
+    ----------
+    trial : mapping
+        A row of `TrialRates.rates`; None for a setting that was not changed. Clients are taken to be in the first
+        `client_regions` of the lab's regions.
+    placed : DataFrame
+        The trial's rows of table placements.
+    links : DataFrame
+        Table links.
+    broker_settings : mapping, optional
+        Settings by Kafka's names that replace its defaults (`DEFAULTS`).
+    """
+    settings = DEFAULTS | {
+        name: float(value)
+        for name, value in (broker_settings or {}).items()
+        if name in DEFAULTS and value is not None
+    }
+    pairs = {
+        (row.from_region, row.to_region): row for row in links[links.run_id == trial["run_id"]].itertuples()
+    }
+    regions = list(dict.fromkeys(region for pair in pairs for region in pair))
+    clients = regions[: int(trial["client_regions"])] if trial["client_regions"] else None
+    senders = _spread(int(trial["producers"]), clients or [trial["from_region"]])
+    readers = _spread(
+        int((trial["consumers"] or 0) * (trial["consumer_groups"] or 0)), clients or [trial["to_region"]]
+    )
+    packed = trial["record_bytes"] * trial["records_per_s"] / trial["log_bytes_per_s"]
+    packed = packed if np.isfinite(packed) and packed > 0 else 1.0
+
+    def rtt_s(a: str, b: str) -> float:
+        if a == b:
+            return NEAR_MS / 1000
+        if trial["delay_ms"] is not None and {a, b} == {trial["from_region"], trial["to_region"]}:
+            return 2 * trial["delay_ms"] / 1000
+        return sum(pairs[pair].delay_ms for pair in ((a, b), (b, a)) if pair in pairs) / 1000
+
+    copies = _copies(placed, senders, readers, trial)
+    if trial["gateway_bps"] is None:
+        allowed = [_rate(trial, pairs[pair], pair) / share for pair, share in copies.items() if pair in pairs]
+    else:
+        leaving = [
+            sum(share for pair, share in copies.items() if pair[0] == region and pair in pairs)
+            for region in regions
+        ]
+        allowed = [trial["gateway_bps"] / share for share in leaving if share]
+    link = min(allowed, default=inf)
+    return {
+        "link": link * packed / WIRE,
+        "window": _window(trial, placed, senders, settings, rtt_s) * packed,
+        "replication": _replication(placed, settings, rtt_s) * packed,
+    }
+
+
+def _rate(trial: Mapping, link, pair: tuple) -> float:
+    own = {trial["from_region"], trial["to_region"]} == set(pair) and trial["rate_bps"] is not None
+    rate = trial["rate_bps"] if own else link.rate_bps
+    return inf if pd.isna(rate) else float(rate)
+
+
+def _spread(n: int, regions: list[str]) -> dict[str, float]:
+    """Clients per region, in turn over the regions."""
+    return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
+
+
+def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> dict[tuple, float]:
+    """Bytes over each link per byte that is appended to the log."""
+    copies: dict[tuple, float] = {}
+
+    def add(a: str, b: str, share: float) -> None:
+        if a != b and share:
+            copies[a, b] = copies.get((a, b), 0.0) + share
+
+    partitions = list(placed.groupby("partition"))
+    n_senders, n_readers, each = sum(senders.values()), sum(readers.values()), 1 / len(partitions)
+    for _, replicas in partitions:
+        leader = replicas.region[replicas.leads].iloc[0] if replicas.leads.any() else replicas.region.iloc[0]
+        for region, n in senders.items():
+            add(region, leader, each * n / n_senders)
+        for region in replicas.region[~replicas.leads]:
+            add(leader, region, each)
+        for region, n in readers.items():
+            near = trial["client_rack"] is not None and region in set(replicas.region)
+            add(leader, region, 0.0 if near else each * trial["consumer_groups"] * n / n_readers)
+    return copies
+
+
+def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict, rtt_s) -> float:
+    """Bit/s that the in-flight requests of all producers to all leaders allow."""
+    window = connection_window_bytes(settings["socket.receive.buffer.bytes"])
+    in_flight = trial["max_in_flight"] or IN_FLIGHT
+    total = 0.0
+    for _, led in placed[placed.leads].groupby("broker"):
+        leader = led.region.iloc[0]
+        followers = placed[placed.partition.isin(led.partition) & ~placed.leads].region.unique()
+        waits = trial["acks"] == "all" and len(followers) > 0
+        replicated_s = max(rtt_s(leader, region) for region in followers) if waits else 0.0
+        request = request_bytes(trial["batch_bytes"], len(led))
+        for region, n in senders.items():
+            allowed = produced_bytes_per_s(request, in_flight, rtt_s(region, leader), replicated_s, window)
+            total += n * float(min(allowed.values()))
+    return BITS * total
+
+
+def _replication(placed: pd.DataFrame, settings: dict, rtt_s) -> float:
+    """Bit/s into the log that the slowest leader-follower pair allows."""
+    window = connection_window_bytes(settings["replica.socket.receive.buffer.bytes"])
+    sizes = (settings["replica.fetch.max.bytes"], settings["replica.fetch.response.max.bytes"])
+    led = placed[placed.leads][["partition", "broker", "region"]]
+    pairs = placed[~placed.leads].merge(led, on="partition", suffixes=("", "_of_leader"))
+    slowest = inf
+    for (_, _), part in pairs.groupby(["broker", "broker_of_leader"]):
+        rtt = rtt_s(part.region.iloc[0], part.region_of_leader.iloc[0])
+        allowed = fetched_bytes_per_s(len(part), settings["num.replica.fetchers"], rtt, window, *sizes)
+        slowest = min(slowest, float(min(allowed.values())) * placed.partition.nunique() / len(part))
+    return BITS * slowest

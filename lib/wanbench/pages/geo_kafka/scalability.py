@@ -1,0 +1,235 @@
+"""
+Whether throughput grows linearly with producers, and where it peaks: the Universal Scalability Law (Gunther 2007).
+
+    X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))
+
+- gamma: throughput of one producer
+- alpha: contention, the serial share of the work; alone it limits throughput to gamma/alpha
+- beta: coherency, the cost per pair of producers; with it throughput peaks at N* = sqrt((1 - alpha)/beta)
+
+The fit is least squares on logarithms, as the scatter of trials is relative. Intervals are by profile likelihood: the
+range of a quantity over all parameters whose sum of squares F(1, residuals) allows. The bootstrap does worse: two or
+three trials per number of producers underestimate the scatter, and it fails if a parameter is at its bound of 0
+(Andrews 2000). There the profile interval is merely wide, with an open end for "no peak".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, isinf, isnan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_columns, check_level
+from wanbench.errors import ParameterError
+from wanbench.formatting import (
+    count,
+    number,
+    p_value,
+    percent,
+)
+from wanbench.methods.factorial.runs import reasons, usable_runs
+from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK
+from wanbench.methods.result import Estimate, Result
+
+from .scalability_fit import MIN_LEVELS, Fit
+
+UNFIT_BELOW = 0.05
+"""There is a caution if the p-value of lack of fit is below this: one false alarm in twenty."""
+ASSUMPTION = (
+    "Throughput follows the law up to log-normal scatter, alike in per cent at every number of producers; trials are "
+    "independent, apart from a factor that those of a block share; all else is the same in them"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Scalability(Result):
+    """
+    A fitted law.
+
+    Attributes
+    ----------
+    efficiency : Estimate
+        Throughput at the largest measured number of producers, over that number times the throughput of one; 1 is
+        linear growth.
+    peak_producers : Estimate
+        N*, at least 1; infinite if beta is 0.
+    peak : Estimate
+        The largest throughput, at N*; for beta = 0 the asymptote; infinite for linear growth.
+    gamma, alpha, beta : Estimate
+        The parameters.
+    is_linear_possible : bool
+        Whether the trials allow alpha = beta = 0.
+    lack_of_fit_p : float
+        P-value of an F test of the law against a mean per number of producers; NaN without repeated trials.
+    curve : DataFrame
+        `producers`, `fitted`, `low`, `high` (individual interval at this number), `linear`.
+    trials, left_out : DataFrame
+        Rows in use, with `_response`, the throughput; and rows left out, with their `reason`.
+    """
+
+    efficiency: Estimate
+    peak_producers: Estimate
+    peak: Estimate
+    gamma: Estimate
+    alpha: Estimate
+    beta: Estimate
+    is_linear_possible: bool
+    lack_of_fit_p: float
+    curve: pd.DataFrame
+    trials: pd.DataFrame
+    left_out: pd.DataFrame
+    throughput: str
+    producers: str
+    unit: str
+    level: float
+    notes: tuple[str, ...] = ()
+
+    TITLE = "The Universal Scalability Law"
+    DRAWN_BY = "scalability_figure.scalability"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Efficiency, peak, parameters."""
+        return (self.efficiency, self.peak_producers, self.peak, self.gamma, self.alpha, self.beta)
+
+    @property
+    def sentence(self) -> str:
+        """Whether growth is linear, and whether there is a peak within reach."""
+        most = int(self.trials[self.producers].max())
+        shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
+        one = self.efficiency
+        growth = (
+            f"Growth of {self.throughput} with {self.producers} {shown}: {most} reach {one.written} of {most} times "
+            f"what one does ({percent(self.level)} interval {one.written_interval or 'none'}; {one.counted})."
+        )
+        return f"{growth} {self._peak_sentence(most)}"
+
+    def _peak_sentence(self, most: int) -> str:
+        at, top = self.peak_producers, self.peak
+        if isinf(at.estimate):
+            level = f", levelling off at {top.written}" if isfinite(top.estimate) else ""
+            known = f"; a peak below {number(at.low, 0)} is ruled out" if isfinite(at.low) else ""
+            return f"No peak is within reach: the best fit has beta = 0{level}{known}."
+        where = "" if at.estimate <= most else f", beyond the {most} measured"
+        written = (
+            f"The peak is {top.written} ({top.written_interval or 'no interval'}) at {at.written}{where}"
+        )
+        if isinf(at.high):
+            return f"{written}, but no peak is possible too (lower limit {number(at.low, 0)})."
+        return f"{written} ({at.written_interval or 'no interval'})."
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Lack of fit, a peak beyond the trials, rows left out."""
+        return tuple(dict.fromkeys([*self.notes, *super().cautions]))
+
+
+def fit_scalability(
+    frame: pd.DataFrame,
+    throughput: str,
+    producers: str = "producers",
+    *,
+    block: str | None = None,
+    unit: str = "",
+    level: float = 0.95,
+) -> Scalability:
+    """
+    Fit the law to trials.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row per trial.
+    throughput, producers : str
+        Columns of positive numbers; three or more different numbers of producers.
+    block : str, optional
+        The column of blocks; each block has a separate factor on throughput. The intervals of the peak and of gamma are
+        those in other blocks.
+    unit : str
+        Unit of the throughput, for texts.
+    level : float
+        Confidence level.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than three numbers of producers, or no more trials than parameters.
+
+    Examples
+    --------
+    >>> from wanbench.pages.geo_kafka.scalability_fit import usl
+    >>> n = np.repeat([1, 2, 4, 8, 16, 32], 2)
+    >>> rate = usl(n, 10, 0.05, 0.002) * np.tile([0.99, 1.01], 6)
+    >>> found = fit_scalability(pd.DataFrame({"producers": n, "rate": rate}), "rate")
+    >>> round(found.peak_producers.estimate), found.is_linear_possible
+    (22, False)
+    """
+    level = check_level(level)
+    check_columns("frame", frame, [throughput, producers, *([block] if block else [])])
+    trials, left_out, _ = usable_runs(frame, throughput, [producers], [], block)
+    n = trials[producers].to_numpy(dtype=float)
+    if len(np.unique(n)) < MIN_LEVELS or n.min() < 1:
+        raise ParameterError(
+            f"{producers} has the levels {', '.join(f'{value:g}' for value in np.unique(n))}; allowed: {MIN_LEVELS} or "
+            "more different numbers, none below 1, as the law has three parameters."
+        )
+    fit = Fit(n, np.log(trials._response.to_numpy()), trials._block if block else None, level)
+    alphas, betas, slack = fit.allowed()
+    ends = fit.ends(alphas, betas, slack)
+    about = {
+        "n": len(n),
+        "basis": f"{count(len(n), 'trial')} at {len(np.unique(n))} numbers of {producers}",
+        "level": level,
+        "assumption": ASSUMPTION,
+        "method": f"least squares of logarithms on the Universal Scalability Law{f' and {block}' if block else ''}, "
+        f"profile likelihood with F(1, {fit.freedom})",
+    }
+    levels = {"method": about["method"] + ("" if block is None else IN_OTHER_BLOCKS)}
+    levels["warnings"] = (ONE_BLOCK,) if isnan(fit.block_half) else ()
+    most = n.max()
+    texts = {
+        "efficiency": (
+            f"share of linear growth at {most:g} {producers}",
+            f"{most:g} {producers} reach {{}} of linear growth",
+            "fraction",
+        ),
+        "peak_producers": (f"{producers} at the peak", f"{throughput} peaks at {{}}", producers),
+        "peak": (f"largest {throughput}", f"The largest {throughput} is {{}}", unit),
+        "gamma": (f"{throughput} of one", f"One of the {producers} reaches {{}}", unit),
+        "alpha": ("alpha (contention)", "Contention alpha is {}", ""),
+        "beta": ("beta (consistency)", "Consistency beta is {}", ""),
+    }
+    estimates = {
+        name: Estimate(
+            quantity=quantity,
+            claim=claim,
+            unit=its_unit,
+            **ends[name],
+            **(about | levels if name in ("peak", "gamma") else about),
+        )
+        for name, (quantity, claim, its_unit) in texts.items()
+    }
+    p = fit.lack_of_fit()
+    notes = _notes(estimates, most, p, left_out, len(frame), producers)
+    linear = bool(((alphas == 0) & (betas == 0)).any())
+    curve = fit.curve(alphas, betas, slack)
+    return Scalability(
+        *estimates.values(), linear, p, curve, trials, left_out, throughput, producers, unit, level, notes
+    )
+
+
+def _notes(estimates, most: float, p: float, left_out, n_rows: int, producers: str) -> tuple[str, ...]:
+    notes, at = [], estimates["peak_producers"].estimate
+    if p < UNFIT_BELOW:
+        notes.append(
+            f"the law does not fit: the means at each number of {producers} deviate from it by more than repeated "
+            f"trials "
+            f"do ({p_value(p)}); throughput that grows faster than linearly, or stops at a limit, does so"
+        )
+    if isfinite(at) and at > most:
+        notes.append(f"the peak lies beyond the {most:g} {producers} measured: it is extrapolated")
+    if len(left_out):
+        notes.append(f"{len(left_out)} of {count(n_rows, 'trial')} not in use: {reasons(left_out)}")
+    return tuple(notes)

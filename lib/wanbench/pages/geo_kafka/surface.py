@@ -1,0 +1,390 @@
+"""
+A quadratic response surface (Box & Wilson 1951) of logarithms, and the best setting within the measured region.
+
+Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is the fitted
+maximum, so chance helps to select it. The main interval is therefore simultaneous over all settings; the individual one
+is given too (data/validity/surface.csv: the first is wide, the second valid under equal variances). Instead of a single
+best setting there is a set: all not significantly worse than another (Peterson, Cahya & del Castillo 2002).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite, isnan, nan, sqrt
+
+import numpy as np
+import pandas as pd
+from scipy.stats import qmc
+
+from wanbench.checks import (
+    check_choice,
+    check_columns,
+    check_kind,
+    check_level,
+)
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, p_value, percent
+from wanbench.methods.factorial.lack_of_fit import REPLICATES, lack_of_fit
+from wanbench.methods.factorial.robust_variance import NAME
+from wanbench.methods.factorial.runs import reasons, split_rows
+from wanbench.methods.factorial.terms import (
+    IN_OTHER_BLOCKS,
+    ONE_BLOCK,
+    with_blocks,
+    word,
+)
+from wanbench.methods.result import (
+    Estimate,
+    Interval,
+    Result,
+    text_table,
+)
+from wanbench.methods.trials.means import ratio_estimate
+
+from .surface_fit import SurfaceFit
+from .surface_terms import Axis, axes_of, surface_columns
+
+PLACES = 256
+"""
+Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
+"""
+NEAR, NEAR_PLACES = (0.4, 0.1), 64
+"""Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is."""
+NEARER = 12
+"""
+Rounds of search around the best setting so far, each at half the distance of the previous one, down to a thousandth of
+the range.
+"""
+UNFIT_BELOW = 0.05
+"""P-value of lack of fit that causes a caution: one false alarm in twenty."""
+SINGLE = "this setting alone"
+ASSUMPTION = (
+    "The logarithm of the response is a quadratic of the coded factors within the region; runs are independent, apart "
+    "from what those of a block have in common"
+)
+TOGETHER = (
+    "least squares of the logarithm, quadratic in coded factors; the greater of robust (HC2) and pooled standard "
+    "errors; largest |t| over the region, by draws (Hothorn, Bretz & Westfall 2008), no more than Scheffé's (1953)"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Surface(Result):
+    """
+    A fitted surface.
+
+    Attributes
+    ----------
+    best : Estimate
+        The response at the best setting, for the average block; the interval is simultaneous over all settings.
+    best_setting : dict
+        Factor to its value at the maximum of the fitted surface.
+    effects : dict
+        Factor to Estimate: the response at the upper end of its range over that at the lower one, all else in the
+        middle; for choices, the highest over the lowest.
+    coefficients : DataFrame
+        `term`, `coefficient` (of the log response per coded unit), `low`, `high`, `p`, `is_shown`; robust.
+    places : DataFrame
+        Settings that fill the region: the factors, `fitted`, `low`, `high` (simultaneous), `is_among_best`: not
+        significantly worse than another one.
+    among_best : DataFrame
+        One row per factor: `factor`, `best`, `from`, `to` (or the choices) over the places among the best.
+    lack_of_fit_p, tested_against : float, str
+        p-value of the fit of the surface, and what it was tested against: replicates, or else curvature.
+    log_spread, freedom : float, int
+        Standard deviation of residuals of the logarithm, and its degrees of freedom.
+    pure_log_spread : float
+        Standard deviation of repeated runs; NaN without any.
+    """
+
+    best: Estimate
+    best_setting: dict
+    effects: dict[str, Estimate]
+    coefficients: pd.DataFrame
+    places: pd.DataFrame
+    among_best: pd.DataFrame
+    lack_of_fit_p: float
+    tested_against: str
+    log_spread: float
+    freedom: int
+    pure_log_spread: float
+    runs: pd.DataFrame
+    left_out: pd.DataFrame
+    axes: tuple[Axis, ...]
+    response: str
+    unit: str
+    level: float
+    fit: SurfaceFit
+    notes: tuple[str, ...] = ()
+
+    TITLE = "Settings among the best"
+    DRAWN_BY = "surface_figure.surface"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The response at the best setting, and the effect of every factor."""
+        return (self.best, *self.effects.values())
+
+    @property
+    def sentence(self) -> str:
+        """The best setting, its response, and how many others may be as good."""
+        at = ", ".join(f"{word(axis.name)} {axis.label(self.best_setting[axis.name])}" for axis in self.axes)
+        shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
+        effects = (
+            "; ".join(f"{one.quantity} {one.written} ({one.written_interval})" for one in shown)
+            or "none shown"
+        )
+        return (
+            f"The fitted {word(self.response)} is highest at {at}: {self.best.written} "
+            f"({percent(self.level)} interval {self.best.written_interval or 'none'}, simultaneous over all settings; "
+            f"{self.best.counted}). Not significantly worse: {self._good()}. "
+            f"Effects over the whole range of a factor: {effects}."
+        )
+
+    def _good(self) -> str:
+        texts = []
+        for axis, row in zip(self.axes, self.among_best.itertuples(index=False), strict=True):
+            low, high = row[2:]
+            ends = low if axis.levels else f"{axis.label(low)} to {axis.label(high)}"
+            texts.append(f"{word(axis.name)} {ends}")
+        return ", ".join(texts)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Lack of fit, a best setting at the edge or far from runs, rows left out."""
+        return tuple(dict.fromkeys([*self.notes, *super().cautions]))
+
+    def table(self) -> pd.DataFrame:
+        """`places`."""
+        return self.places
+
+    def shown(self) -> pd.DataFrame:
+        """`among_best` as text."""
+        return text_table(self.among_best)
+
+    def at(self, settings: pd.DataFrame) -> pd.DataFrame:
+        """
+        The fitted response at settings within the region, with simultaneous intervals: adds `fitted`, `low`, `high`.
+        """
+        check_columns("settings", settings, [axis.name for axis in self.axes])
+        columns = self.fit.columns(surface_columns(self.axes, settings)[0])
+        value, half = columns @ self.fit.params, self.fit.half(columns)
+        return settings.assign(fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half))
+
+
+def fit_surface(
+    frame: pd.DataFrame,
+    response: str,
+    factors: Sequence[str],
+    *,
+    linear: Sequence[str] = (),
+    block: str | None = None,
+    unit: str = "",
+    level: float = 0.95,
+) -> Surface:
+    """
+    Fit a quadratic surface of the logarithm of a response.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row per run, such as those of `designs.space_filling`.
+    response : str
+        Its column of positive numbers; larger is better.
+    factors : sequence of str
+        Columns of numbers (ranges) or of text (choices). A range with three different values or more gets a square.
+    linear : sequence of str
+        Ranges that are not coded in logarithms, such as those that contain 0.
+    block : str, optional
+        The column of blocks; each block has a separate factor on the response. The interval of the response at the best
+        setting is that in other blocks.
+    unit : str
+        Unit of the response, for texts.
+
+    Raises
+    ------
+    ParameterError
+        If there are no more runs than terms, or the runs cannot separate the terms.
+    """
+    level = check_level(level)
+    factors = list(check_kind("factors", factors, Iterable))
+    for name in linear:
+        check_choice("linear", name, factors)
+    if not factors:
+        raise ParameterError("factors is empty; allowed: one column or more.")
+    runs, left_out = split_rows(frame, response, [*factors, *([block] if block else [])])
+    axes = axes_of(runs, factors, linear)
+    own, names = surface_columns(axes, runs)
+    blocks = runs[block] if block else None
+    design = np.column_stack([own, with_blocks(np.ones((len(runs), 1)), blocks)[:, 1:]])
+    if len(runs) <= design.shape[1] or np.linalg.matrix_rank(design) < design.shape[1]:
+        raise ParameterError(
+            f"{count(len(runs), 'run')} cannot separate {count(design.shape[1], 'term')} of a quadratic surface; "
+            "allowed: more runs at different settings, or fewer factors."
+        )
+    log = np.log(runs[response].to_numpy(dtype=float))
+    cells = runs.groupby(factors, sort=False).ngroup().to_numpy()
+    fit = SurfaceFit(design, log, cells, level, own.shape[1], blocks)
+    places = _places(axes, runs[factors])
+    best = _best(axes, fit, places)
+    around = [_around(axes, best, distance, NEAR_PLACES) for distance in NEAR]
+    places = pd.concat([places, *around, best], ignore_index=True)
+    columns = fit.columns(surface_columns(axes, places)[0])
+    fit.hold_together_at(columns)
+    value, half = columns @ fit.params, fit.half(columns)
+    among = [statistic <= limit for statistic, limit in (fit.may_be_best(one, columns) for one in columns)]
+    places = places.assign(
+        fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half), is_among_best=among
+    )
+    indicators = np.eye(cells.max() + 1)[cells]
+    squares = np.column_stack(
+        [np.zeros(len(runs)), *(own[:, names.index(f"{a.name}²")] for a in axes if a.bends)]
+    )[:, 1:]
+    p, against = lack_of_fit(design, log, np.column_stack([indicators, design[:, own.shape[1] :]]), squares)
+    about = {"n": len(runs), "basis": count(len(runs), "run"), "assumption": ASSUMPTION, "level": level}
+    reached = ratio_estimate(
+        float(value[-1]),
+        float(half[-1]),
+        unit=unit,
+        quantity=f"{word(response)} at the best setting",
+        claim="The best setting reaches {}",
+        method=TOGETHER + ("" if block is None else IN_OTHER_BLOCKS),
+        others=(Interval(SINGLE, *fit.alone(columns[-1])),),
+        warnings=(ONE_BLOCK,) if isnan(fit.block_half) else (),
+        **about,
+    )
+    effects = {axis.name: _effect(axes, axis, fit, response, about) for axis in axes}
+    pure = _pure_spread(log, indicators, design[:, own.shape[1] :])
+    notes = _notes(axes, best, fit, columns[-1], (p, against), left_out, len(frame))
+    return Surface(
+        reached, best.iloc[0].to_dict(), effects, _coefficients(names, fit), places, _among(axes, places, best), p,
+        against, sqrt(fit.variance), fit.freedom, pure, runs, left_out, tuple(axes), response, unit, level, fit, notes,
+    )  # fmt: skip
+
+
+def _places(axes: Sequence[Axis], measured: pd.DataFrame) -> pd.DataFrame:
+    """Settings that fill the region, its corners unless factors are very many, and those measured."""
+    codes = 2 * qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random(PLACES) - 1
+    # Rounding to the sides puts a quarter of the places on the boundary along each factor, where the best often lie.
+    codes = np.clip(codes * 4 / 3, -1, 1)
+    filled = pd.DataFrame({axis.name: axis.decode(codes[:, k]) for k, axis in enumerate(axes)})
+    return pd.concat([filled, measured], ignore_index=True).drop_duplicates(ignore_index=True)
+
+
+def _best(axes: Sequence[Axis], fit: SurfaceFit, places: pd.DataFrame) -> pd.DataFrame:
+    """Find the setting where the fitted surface is highest, by a search that narrows around the best so far."""
+
+    def highest(settings: pd.DataFrame) -> pd.DataFrame:
+        value = surface_columns(axes, settings)[0] @ fit.params[: fit.n_own]
+        return settings.iloc[[int(value.argmax())]].reset_index(drop=True)
+
+    best = highest(places)
+    for k in range(NEARER):
+        best = highest(pd.concat([best, _around(axes, best, 0.5**k, PLACES)], ignore_index=True))
+    return best
+
+
+def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -> pd.DataFrame:
+    """This many settings near the best one: its choices, and codes within a distance of its own."""
+    steps = distance * (2 * qmc.Sobol(len(axes), rng=np.random.default_rng(1)).random(n) - 1)
+    near = {}
+    for j, axis in enumerate(axes):
+        if axis.levels:
+            near[axis.name] = [best[axis.name][0]] * n
+        else:
+            near[axis.name] = axis.decode(np.clip(axis.code(best[axis.name])[0, 0] + steps[:, j], -1, 1))
+    return pd.DataFrame(near)
+
+
+def _middle(axes: Sequence[Axis], axis: Axis, values) -> np.ndarray:
+    """Columns at values of one factor, with all other ranges at mid-range and all choices averaged."""
+    settings = {
+        a.name: list(values) if a is axis else [a.decode(0.0 * np.ones(1))[0]] * len(values) for a in axes
+    }
+    total, n = 0.0, 0
+    for level_of in _choices([a for a in axes if a.levels and a is not axis]):
+        filled = settings | {name: [level] * len(values) for name, level in level_of.items()}
+        total, n = total + surface_columns(axes, pd.DataFrame(filled))[0], n + 1
+    return total / n
+
+
+def _choices(axes: Sequence[Axis]) -> list[dict]:
+    combined: list[dict] = [{}]
+    for axis in axes:
+        combined = [one | {axis.name: level} for one in combined for level in axis.levels]
+    return combined
+
+
+def _effect(axes, axis: Axis, fit: SurfaceFit, response: str, about: dict) -> Estimate:
+    ends = list(axis.levels) or [axis.low, axis.high]
+    columns = fit.columns(_middle(axes, axis, ends))
+    value = columns @ fit.params
+    low, high = (int(value.argmin()), int(value.argmax())) if axis.levels else (0, 1)
+    log, half, _ = fit.single(columns[high] - columns[low])
+    notes = (
+        ("the highest of three or more choices over the lowest: partly selected by chance",)
+        if len(ends) > 2
+        else ()
+    )
+    named = f"{axis.label(ends[high])} over {axis.label(ends[low])}"
+    return ratio_estimate(
+        log,
+        half,
+        quantity=f"{word(axis.name)}, {named}",
+        claim=f"{word(axis.name)} {named} multiplies {word(response)} by {{}}",
+        method=f"least squares of the logarithm, quadratic in coded factors; {NAME}",
+        warnings=notes,
+        **about,
+    )
+
+
+def _coefficients(names: list[str], fit: SurfaceFit) -> pd.DataFrame:
+    rows = []
+    for k, name in enumerate(names):
+        value, half, p = fit.single(np.eye(len(fit.params))[k])
+        rows.append((name, value, value - half, value + half, p, abs(value) > half))
+    return pd.DataFrame(rows, columns=["term", "coefficient", "low", "high", "p", "is_shown"])
+
+
+def _pure_spread(log: np.ndarray, indicators: np.ndarray, blocks: np.ndarray) -> float:
+    every = np.column_stack([indicators, blocks])
+    freedom = len(log) - np.linalg.matrix_rank(every)
+    left = log - every @ np.linalg.lstsq(every, log, rcond=None)[0]
+    return sqrt(float(left @ left) / freedom) if freedom else nan
+
+
+def _among(axes: Sequence[Axis], places: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
+    good, rows = places[places.is_among_best], []
+    for axis in axes:
+        there = good[axis.name]
+        ends = (", ".join(sorted(set(there))), "") if axis.levels else (there.min(), there.max())
+        rows.append((axis.name, best[axis.name][0], *ends))
+    return pd.DataFrame(rows, columns=["factor", "best", "from", "to"])
+
+
+def _notes(
+    axes, best, fit: SurfaceFit, at: np.ndarray, test: tuple[float, str], left_out, n_rows: int
+) -> tuple[str, ...]:
+    notes, (p, against) = [], test
+    if isfinite(p) and p < UNFIT_BELOW:
+        what = "repeated runs do" if against == REPLICATES else "chance allows (tested for curvature)"
+        notes.append(f"the surface does not fit: runs deviate from it by more than {what} ({p_value(p)})")
+    elif not isfinite(p) or against != REPLICATES:
+        notes.append("no run was repeated, so the fit of the surface is hardly tested")
+    edges = [
+        f"{word(axis.name)} {axis.label(best[axis.name][0])}"
+        for axis in axes
+        if not axis.levels and abs(axis.code(best[axis.name])[0, 0]) > 1 - 1e-3
+    ]
+    if edges:
+        notes.append(
+            f"the best setting is at the edge of the region ({', '.join(edges)}): better may lie beyond"
+        )
+    if at @ fit.robust.inverse @ at > fit.robust.leverage.max():
+        notes.append(
+            "the best setting is further from the middle than any run: the surface is extrapolated; measure there"
+        )
+    if len(left_out):
+        notes.append(f"{len(left_out)} of {count(n_rows, 'run')} not in use: {reasons(left_out)}")
+    return tuple(notes)

@@ -1,0 +1,337 @@
+"""
+What if: RTT and throughput of a pair that was not measured, with prediction intervals.
+
+RTT is a robust line over distance plus a shrunken effect of each region (`region_effects`), never below light in fibre.
+Throughput is the window-limited model at the predicted RTT, or log throughput over distance, plus effects of regions:
+the one with the smaller error on left-out regions. Intervals are conformal (`conformal`), separately for three
+situations: both regions have other measured pairs, one has, none has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil, exp, isfinite, nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench import regions as catalogue
+from wanbench.checks import (
+    check_columns,
+    check_level,
+    check_number,
+    refusal,
+)
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, percent, quantity
+from wanbench.methods.regions.check_pairs import check_pairs
+from wanbench.methods.regions.unordered_pairs import Sample, require_regions, unordered
+from wanbench.methods.result import Estimate, Result
+
+from . import prediction_fits
+from .prediction_fits import SITUATIONS
+
+FEW_PAIRS = 3
+"""
+The effect of a region with fewer pairs is less accurate than those of the left-out regions that set the width of the
+interval.
+"""
+MAX_DISTANCE_KM = 40_075.0
+"""The length of the equator: an upper limit of distances."""
+MAX_LOG = 700.0
+"""A larger logarithm overflows a float."""
+UNITS = {"rtt_ms": "ms", "throughput_bps": "bit/s"}
+CONFORMAL = (
+    "jackknife+ over {} left out (Barber, Candès, Ramdas & Tibshirani 2021; pooled by unit: Dunn, Wasserman & "
+    "Ramdas 2023)"
+)
+LEFT_OUT = {"both": "pairs", "one": "regions", "none": "both regions of a pair"}
+ASSUMPTION = (
+    "The pair resembles the measured ones: regions without measurements are drawn like "
+    "those with, and unmeasured pairs are not exceptional. Hosts, tool and load are as in "
+    "the measurements"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Result):
+    """
+    RTT and throughput of one ordered pair.
+
+    Attributes
+    ----------
+    situation : str
+        "both", "one" or "none": how many of the regions have other measured pairs.
+    rtt, throughput : Estimate
+        In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is None if fewer
+        than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
+    measured : dict
+        Existing measurements of this pair: `rtt_ms`, `throughput_bps`.
+    in_use : bool
+        Whether the prediction also uses this pair; never in `what_if`, which leaves it out.
+    """
+
+    from_region: str
+    to_region: str
+    situation: str
+    distance_km: float
+    light_rtt_ms: float
+    rtt: Estimate
+    throughput: Estimate | None
+    measured: Mapping[str, float]
+    pairs: pd.DataFrame
+    in_use: bool = False
+
+    TITLE = "Predicted for one measurement of the pair"
+    DRAWN_BY = "prediction_figure.prediction"
+
+    @property
+    def sentence(self) -> str:
+        sentences = [estimate.sentence for estimate in self.estimates]
+        if self.measured:
+            values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
+            use = "used for the prediction" if self.in_use else "left out of the prediction"
+            sentences.append(f"Measured were {values}, {use}.")
+        return " ".join(sentences)
+
+    def table(self) -> pd.DataFrame:
+        """One row per quantity, with the pair, its situation, and the measured value if any."""
+        names = list(UNITS)[: len(self.estimates)]
+        pair = {
+            name: getattr(self, name) for name in ("from_region", "to_region", "situation", "distance_km")
+        }
+        front = pd.DataFrame([pair | {"measured": self.measured.get(name, nan)} for name in names])
+        return pd.concat([front, super().table()], axis=1)
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """
+    Both fits, ready to predict many pairs.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The regions with measured pairs.
+    level : float
+        Level of the prediction intervals.
+    fits : Fits
+    pairs : DataFrame
+        Table `pairs`, in which distances and measured values are looked up.
+    regions : DataFrame or None
+        Coordinates that replace those of the catalogue.
+    sample : Sample
+        The pairs with an RTT that are in use, and the rows left out.
+    """
+
+    names: tuple[str, ...]
+    level: float
+    fits: prediction_fits.Fits
+    pairs: pd.DataFrame
+    regions: pd.DataFrame | None
+    sample: Sample
+
+    def predict(self, from_region: str, to_region: str, *, distance_km: float | None = None) -> Prediction:
+        """
+        Predict one pair. A measured pair is predicted as if measured again: to leave it out, use `what_if`.
+
+        Parameters
+        ----------
+        from_region, to_region : str
+            Regions of the pairs, of the table `regions` given when fitting, or of the catalogue.
+        distance_km : float
+            Replaces the distance from the pairs, the table or the catalogue; needed for a region without coordinates.
+        """
+        ends = (from_region, to_region)
+        if from_region == to_region:
+            raise refusal("to_region", to_region, "a region other than from_region")
+        distance = self._distance_km(ends, distance_km)
+        index = {name: k for k, name in enumerate(self.names)}
+        indices = [index.get(name, -1) for name in ends]
+        situation = ("none", "one", "both")[sum(k >= 0 for k in indices)]
+        new = prediction_fits.NewPairs(*np.array(indices)[:, None], np.array([distance]))
+        notes = self.sample.warnings()
+        for name, k in zip(ends, indices, strict=True):
+            if k >= 0 and (n := int(self.fits.rtt.observed.measured[k])) < FEW_PAIRS:
+                notes += (f"{name} has only {count(n, 'measured pair')}, fewer than the left-out regions",)
+        light = float(catalogue.light_rtt_ms(distance))
+        return Prediction(
+            *ends,
+            situation,
+            distance,
+            light,
+            rtt=self._estimate("rtt_ms", ends, situation, new, notes, light),
+            throughput=self._estimate("throughput_bps", ends, situation, new, notes)
+            if self.fits.base
+            else None,
+            measured=self._measured(ends),
+            pairs=self.pairs,
+            in_use=self._in_use(indices),
+        )
+
+    def _estimate(
+        self,
+        name: str,
+        ends: tuple[str, str],
+        situation: str,
+        new: prediction_fits.NewPairs,
+        notes: tuple[str, ...],
+        floor: float = 0.0,
+    ) -> Estimate:
+        predicted = self.fits.predict(name, situation, new, self.level)
+        values = [float(ends[0]) for ends in (predicted.value, predicted.low, predicted.high)]
+        if not all(map(isfinite, values)):
+            needed = ceil(self.level / (1 - self.level) - 1e-9)
+            units = "pairs" if situation == "both" else "regions"
+            notes += (
+                f"open interval: {percent(self.level)} needs {needed} {units}, there are {predicted.n_units}",
+            )
+        if name == "rtt_ms":
+            what, model, fit = "RTT", self.fits.rtt, "robust line over distance"
+        else:
+            what, model = "throughput", self.fits.throughput
+            by_window = self.fits.base == "window"
+            fit = "window-limited model at the predicted RTT," if by_window else "log10 over distance,"
+            values = [exp(min(value, MAX_LOG)) if value < np.inf else value for value in values]
+        value, low, high = (max(value, floor) for value in values)
+        return Estimate(
+            quantity=f"predicted {what}",
+            claim=f"The {what} from {ends[0]} to {ends[1]} is predicted as {{}}, where {SITUATIONS[situation]}",
+            estimate=value,
+            low=low,
+            high=high,
+            unit=UNITS[name],
+            n=len(model.observed),
+            n_regions=int((model.observed.measured > 0).sum()),
+            method=f"{fit} with shrunken effects of regions; prediction interval by "
+            f"{CONFORMAL.format(LEFT_OUT[situation])}",
+            assumption=ASSUMPTION,
+            level=self.level,
+            warnings=notes,
+        )
+
+    def _in_use(self, indices: list[int]) -> bool:
+        observed = self.fits.rtt.observed
+        ends = np.sort(np.column_stack([observed.first, observed.second]), axis=1)
+        return bool((ends == np.sort(indices)).all(axis=1).any())
+
+    def _measured(self, ends: tuple[str, str]) -> dict[str, float]:
+        here = self.pairs[(self.pairs.from_region == ends[0]) & (self.pairs.to_region == ends[1])]
+        names = [name for name in UNITS if name in here]
+        return {name: float(here[name].median()) for name in names if here[name].notna().any()}
+
+    def _distance_km(self, ends: tuple[str, str], given: float | None) -> float:
+        if given is not None:
+            return float(check_number("distance_km", given, 0, MAX_DISTANCE_KM))
+        distances = self.pairs.distance_km[_between(self.pairs, ends)].dropna()
+        if len(distances):
+            return float(distances.median())
+        first, second = (self._coordinates(name) for name in ends)
+        return catalogue.geodesic_km(first, second)
+
+    def _coordinates(self, name: str) -> tuple[float, float]:
+        if self.regions is not None:
+            rows = self.regions[self.regions["name"] == name]
+            if len(rows):
+                return float(rows.latitude_deg.iloc[0]), float(rows.longitude_deg.iloc[0])
+        try:
+            region = catalogue.region(name)
+        except ParameterError as error:
+            if name in self.names:
+                raise ParameterError(
+                    f"{name!r} is in the pairs, but neither its coordinates nor its distance to the other region is "
+                    "known; give distance_km, or a table regions with latitude_deg and longitude_deg"
+                ) from error
+            listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
+            raise ParameterError(f"{error} Or a region of the pairs: {listed}") from error
+        return region.latitude_deg, region.longitude_deg
+
+
+def what_if(
+    pairs: pd.DataFrame,
+    from_region: str,
+    to_region: str,
+    *,
+    level: float = 0.9,
+    regions: pd.DataFrame | None = None,
+    distance_km: float | None = None,
+) -> Prediction:
+    """
+    RTT and throughput of a pair that was not measured, with prediction intervals.
+
+    If it was measured, its own rows (both directions) are left out, and reported with the prediction.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, measured or imported.
+    from_region, to_region : str
+        Regions of the pairs, of `regions` or of the catalogue.
+    level : float
+        Level of the prediction intervals. 90 % requires 9 regions if one of the pair's regions was not measured.
+    regions : DataFrame
+        Table `regions` with coordinates that replace those of the catalogue.
+    distance_km : float
+        Replaces the distance from the pairs or the coordinates.
+
+    Examples
+    --------
+    >>> from wanbench.methods.regions import simulated_surveys
+    >>> pairs = simulated_surveys.survey(16, seed=1)
+    >>> prediction = what_if(pairs, pairs.from_region[0], pairs.to_region[0])
+    >>> prediction.situation, bool(prediction.rtt.low <= prediction.measured["rtt_ms"] <= prediction.rtt.high)
+    ('both', True)
+    """
+    pairs = _checked(pairs)
+    ends = (from_region, to_region)
+    predictor = fit_predictor(pairs[~_between(pairs, ends)], level=level, regions=regions)
+    return replace(predictor, pairs=pairs).predict(*ends, distance_km=distance_km)
+
+
+def fit_predictor(
+    pairs: pd.DataFrame, *, level: float = 0.9, regions: pd.DataFrame | None = None
+) -> Predictor:
+    """
+    Fit once, predict many pairs; parameters as in `what_if`.
+
+    Raises
+    ------
+    ParameterError
+        With fewer than 5 regions or 6 pairs that have an RTT and a distance.
+    """
+    level = check_level(level)
+    pairs = _checked(pairs)
+    if regions is not None:
+        check_columns("regions", regions, ("name", "latitude_deg", "longitude_deg"))
+    observed, sample = observe(pairs)
+    fits = prediction_fits.fit_both(observed)
+    return Predictor(tuple(sample.regions), level, fits, pairs, regions, sample)
+
+
+def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:
+    """The pairs as arrays, whose indices are those of the sample's regions, and the sample of RTTs."""
+    rtt = unordered(pairs, "rtt_ms")
+    require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
+    if rtt.n_pairs < prediction_fits.MIN_PAIRS:
+        raise ParameterError(
+            f"a prediction needs {prediction_fits.MIN_PAIRS} pairs with an RTT; there are {rtt.n_pairs}"
+        )
+    if np.ptp(rtt.frame.distance_km) <= 0:
+        raise ParameterError("a prediction needs pairs of different distance; all have the same")
+    throughput, by_direction = None, {}
+    if "throughput_bps" in pairs:
+        throughput = unordered(pairs, "throughput_bps", combine="geometric mean")
+        positive = pairs[pairs.throughput_bps.between(0, np.inf, inclusive="neither")]
+        by_direction = positive.groupby(["from_region", "to_region"]).throughput_bps.median().to_dict()
+    return prediction_fits.observed_pairs(rtt, throughput, by_direction), rtt
+
+
+def _checked(pairs: pd.DataFrame) -> pd.DataFrame:
+    throughput = ["throughput_bps"] if "throughput_bps" in getattr(pairs, "columns", ()) else []
+    return check_pairs(pairs, "from_region", "to_region", "distance_km", "rtt_ms", *throughput)
+
+
+def _between(pairs: pd.DataFrame, ends: tuple[str, str]) -> pd.Series:
+    """The rows of a pair, in both directions."""
+    return pairs.from_region.isin(ends) & pairs.to_region.isin(ends)

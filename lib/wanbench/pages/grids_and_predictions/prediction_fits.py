@@ -1,0 +1,286 @@
+"""The fits of RTT and throughput behind predictions, and their scores on left-out pairs, in three situations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from wanbench.methods.distance.straight_lines import THOUSAND_KM
+from wanbench.methods.regions.unordered_pairs import Sample
+from wanbench.methods.tcp import knee
+from wanbench.regions import light_rtt_ms
+
+from . import conformal, region_effects
+
+SITUATIONS = {
+    "both": "both regions have other measured pairs",
+    "one": "one of the regions has no measured pair",
+    "none": "neither region has a measured pair",
+}
+BASES = ("window", "distance")
+MIN_REGIONS = 5
+"""With fewer regions, leaving one out says too little, as for intervals by region."""
+MIN_PAIRS = 6
+"""More than MIN_REGIONS, because both the effects of regions and the line are fitted."""
+MIN_THROUGHPUTS = 10
+"""Fewer values do not determine both a window and a capacity."""
+MIN_RTT_MS = 0.05
+"""Minimum RTT in the window model, whose logarithm is infinite at 0."""
+
+
+@dataclass(frozen=True)
+class ObservedPairs:
+    """
+    Unordered pairs as arrays; the directions of a pair are its two throughputs.
+
+    `first` and `second` index regions. `log_bps` is the mean of the natural logarithms of both directions (NaN: none
+    was measured), and `half_gap` half the difference of first to second less second to first (0 for one direction).
+    """
+
+    n_regions: int
+    first: np.ndarray
+    second: np.ndarray
+    distance_km: np.ndarray
+    rtt_ms: np.ndarray
+    log_bps: np.ndarray
+    half_gap: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, kept: np.ndarray) -> ObservedPairs:
+        """Some of the pairs; the regions keep their indices."""
+        arrays = (self.first, self.second, self.distance_km, self.rtt_ms, self.log_bps, self.half_gap)
+        return ObservedPairs(self.n_regions, *(values[kept] for values in arrays))
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Pairs per region."""
+        return np.bincount(np.concatenate([self.first, self.second]), minlength=self.n_regions)
+
+
+@dataclass(frozen=True)
+class NewPairs:
+    """Pairs to predict: indices of their regions (-1 for a region without measured pairs) and their distances."""
+
+    first: np.ndarray
+    second: np.ndarray
+    distance_km: np.ndarray
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A prediction per pair with its interval, which is infinite if there are too few units."""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    n_units: int
+
+
+@dataclass(frozen=True)
+class _LeftOut:
+    """The scores of one situation: per score the pair, the row of coefficients without it, and the unit left out."""
+
+    pair: np.ndarray
+    fit: np.ndarray
+    unit: np.ndarray
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fit of RTT, or of log throughput relative to a base computed from RTT, with effects of regions."""
+
+    observed: ObservedPairs
+    fit: region_effects.Effects
+
+    @cached_property
+    def without(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def coefficients(self, situation: str) -> np.ndarray:
+        """Coefficients without each pair ("both"), region ("one") or both regions of a pair ("none"), computed once."""
+        if situation not in self.without:
+            match situation:
+                case "both":
+                    self.without[situation] = self.fit.without_pairs()
+                case "one":
+                    self.without[situation] = self.fit.without_regions()
+                case _:
+                    self.without[situation] = self.fit.without_ends()
+        return self.without[situation]
+
+    def left_out(self, situation: str) -> _LeftOut:
+        n, first, second = len(self.observed), self.observed.first, self.observed.second
+        pair = np.arange(n)
+        if situation == "one":
+            ends = np.concatenate([first, second])
+            return _LeftOut(np.concatenate([pair, pair]), ends, ends)
+        return _LeftOut(pair, pair, pair)
+
+    def rows(self, new: NewPairs) -> np.ndarray:
+        """The design of new pairs."""
+        fixed = _fixed(new.distance_km, self.fit.n_fixed)
+        return region_effects.rows(fixed, new.first, new.second, self.observed.n_regions)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The window-limited model on natural logarithms, or no base at all (`knee` is None)."""
+
+    knee: knee.Knee | None = None
+
+    def of(self, rtt_ms: np.ndarray) -> np.ndarray:
+        """The logarithm of min(C, 8 W / RTT); 0 without a window."""
+        if self.knee is None:
+            return np.zeros_like(rtt_ms)
+        return np.minimum(self.knee.level, self.knee.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
+
+
+@dataclass(frozen=True)
+class Fits:
+    """
+    Both fits on one set of observed pairs.
+
+    `throughput` is None if fewer than 10 pairs have both values; `on_throughput` holds these pairs.
+    """
+
+    rtt: Model
+    throughput: Model | None = None
+    window: Window = field(default_factory=Window)
+    on_throughput: np.ndarray | None = None
+
+    @property
+    def base(self) -> str:
+        """The basis of throughput: "window", "distance", or "" without throughput."""
+        return "" if self.throughput is None else "distance" if self.window.knee is None else "window"
+
+    def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
+        """Value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
+        model = self.rtt if quantity == "rtt_ms" else self.throughput
+        left = model.left_out(situation)
+        deviation, centre, value = self._deviations(quantity, situation, model, left, new)
+        pairs = model.observed
+        x = pairs.distance_km[left.pair] / THOUSAND_KM
+        finite = np.isfinite(deviation)
+        scale = conformal.spread(deviation[finite], x[finite])
+        weights, units = self._weights(situation, model, left)
+        # One range predicts both directions of a pair, so both deviations count, each with half the weight.
+        gap = pairs.half_gap[left.pair] if quantity == "throughput_bps" else np.zeros(len(deviation))
+        moved = np.concatenate([deviation + gap, deviation - gap])
+        scores = scale.scores(moved, np.concatenate([x, x]))
+        here = scale.of(new.distance_km / THOUSAND_KM)[:, None]
+        both = np.concatenate([centre, centre], axis=1)
+        weights = np.concatenate([weights, weights]) / 2
+        high = conformal.upper(both + scores * scale.up * here, weights, level)
+        low = conformal.lower(both - scores * scale.down * here, weights, level)
+        return Predicted(value, low, high, units)
+
+    def deviations(self, quantity: str, situation: str) -> np.ndarray:
+        """Measured less predicted for each pair left out: in ms, or of the natural logarithm."""
+        model = self.rtt if quantity == "rtt_ms" else self.throughput
+        none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
+        return self._deviations(quantity, situation, model, model.left_out(situation), none)[0]
+
+    def _deviations(self, quantity, situation, model: Model, left: _LeftOut, new: NewPairs):
+        """The deviation of each score; the prediction of each new pair by each score's fit; that by the full fit."""
+        own = model.coefficients(situation)[left.fit]
+        rows = model.rows(new)
+        predicted = (model.fit.design[left.pair] * own).sum(axis=1)
+        centre, value = rows @ own.T, rows @ model.fit.coefficients
+        if quantity == "throughput_bps" and self.window.knee is not None:
+            kept = self.on_throughput
+            index = kept[left.fit] if situation != "one" else left.fit
+            rtt = self.rtt.coefficients(situation)[index]
+            rtt_rows = self.rtt.rows(new)
+            floor = light_rtt_ms(new.distance_km)
+            predicted = predicted + self.window.of(
+                np.maximum(
+                    (self.rtt.fit.design[kept][left.pair] * rtt).sum(axis=1),
+                    light_rtt_ms(model.observed.distance_km[left.pair]),
+                )
+            )
+            centre = centre + self.window.of(np.maximum(rtt_rows @ rtt.T, floor[:, None]))
+            value = value + self.window.of(np.maximum(rtt_rows @ self.rtt.fit.coefficients, floor))
+        measured = model.observed.rtt_ms if quantity == "rtt_ms" else model.observed.log_bps
+        deviation = measured[left.pair] - predicted
+        return deviation, np.where(np.isfinite(deviation), centre, np.nan), value
+
+    @staticmethod
+    def _weights(situation: str, model: Model, left: _LeftOut) -> tuple[np.ndarray, int]:
+        weights = conformal.unit_weights(left.unit)
+        units = len(np.unique(left.unit))
+        if situation == "none":
+            # Pairs are left out with both regions, but regions are what a new pair brings: they are the units.
+            regions = int((model.observed.measured > 0).sum())
+            weights, units = weights * ((units + 1) / units) * (regions / (regions + 1)), regions
+        return weights, units
+
+
+def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
+    """
+    Fit RTT and throughput.
+
+    Throughput is based on the window model or on distance alone: the one of `bases` with the smaller error on left-out
+    regions.
+    """
+    rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
+    kept = np.flatnonzero(np.isfinite(observed.log_bps))
+    if len(kept) < MIN_THROUGHPUTS:
+        return Fits(rtt)
+    part = observed.take(kept)
+    candidates = []
+    for name in bases:
+        base = Window(_knee(part)) if name == "window" else Window()
+        y = part.log_bps - base.of(part.rtt_ms)
+        model = Model(part, _fit(part, y, 2 if base.knee is None else 1))
+        candidates.append(Fits(rtt, model, base, kept))
+    return min(candidates, key=_error) if len(candidates) > 1 else candidates[0]
+
+
+def _error(fits: Fits) -> float:
+    deviation = np.abs(fits.deviations("throughput_bps", "one"))
+    return float(np.nanmean(deviation)) if np.isfinite(deviation).any() else inf
+
+
+def _fit(observed: ObservedPairs, y: np.ndarray, n_fixed: int) -> region_effects.Effects:
+    fixed = _fixed(observed.distance_km, n_fixed)
+    return region_effects.fit(fixed, observed.first, observed.second, observed.n_regions, y)
+
+
+def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:
+    return np.column_stack([np.ones(len(distance_km)), np.asarray(distance_km) / THOUSAND_KM])[:, :n_fixed]
+
+
+def _knee(observed: ObservedPairs) -> knee.Knee:
+    order = np.argsort(observed.rtt_ms, kind="stable")
+    return knee.fit(np.log(np.maximum(observed.rtt_ms[order], MIN_RTT_MS)), observed.log_bps[order])
+
+
+def observed_pairs(
+    rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]
+) -> ObservedPairs:
+    """Arrays of the pairs that have an RTT; `directed` maps (from, to) to a throughput in bit/s."""
+    frame = rtt.frame
+    log_bps = np.full(len(frame), np.nan)
+    if throughput is not None:
+        ends = ["region_a", "region_b"]
+        log_bps = np.log(
+            frame[ends].merge(throughput.frame[[*ends, "value"]], on=ends, how="left").value
+        ).to_numpy()
+    ratios = [
+        directed.get((a, b), np.nan) / directed.get((b, a), np.nan)
+        for a, b in zip(frame.region_a, frame.region_b, strict=True)
+    ]
+    return ObservedPairs(
+        rtt.n_regions,
+        rtt.first,
+        rtt.second,
+        frame.distance_km.to_numpy(dtype=float),
+        frame.value.to_numpy(dtype=float),
+        log_bps,
+        np.nan_to_num(np.log(np.array(ratios, dtype=float)) / 2),
+    )

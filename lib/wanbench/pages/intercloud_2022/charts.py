@@ -1,0 +1,168 @@
+"""RTT and throughput on distance for all pairs and for each ordered pair of clouds: five charts for two clouds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+
+import pandas as pd
+
+from wanbench.checks import check_columns
+from wanbench.errors import ParameterError
+from wanbench.formatting import percent
+from wanbench.methods.distance.straight_lines import (
+    RttFit,
+    ThroughputFit,
+    fit_rtt,
+    fit_throughput,
+)
+from wanbench.methods.result import Estimate, Result
+from wanbench.methods.tcp import ModelFit, fit_model
+
+ALL = "all"
+
+
+@dataclass(frozen=True, repr=False)
+class Chart(Result):
+    """
+    One chart: its pairs (table `pairs`), the two lines through them, and the TCP window.
+
+    `model` is None if there are too few regions, and for the chart of all pairs, which have several windows.
+    """
+
+    TITLE = "RTT and throughput against distance"
+    DRAWN_BY = "charts_figure.distance_chart"
+
+    name: str
+    pairs: pd.DataFrame
+    rtt: RttFit
+    throughput: ThroughputFit
+    model: ModelFit | None
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        lines = (self.rtt.pearson, self.throughput.pearson, self.rtt.slope, self.throughput.half_distance)
+        return lines + (self.model.estimates if self.model else ())
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
+
+
+@dataclass(frozen=True, repr=False)
+class Charts(Result):
+    """
+    `charts` maps "all" and each ordered pair of clouds ("aws->gcp") to its Chart; `left_out` says why others are
+    missing.
+    """
+
+    TITLE = "RTT and throughput against distance"
+
+    charts: dict[str, Chart]
+    left_out: dict[str, str]
+    level: float = 0.95
+
+    def __getitem__(self, name: str) -> Chart:
+        try:
+            return self.charts[name]
+        except KeyError:
+            why = f" ({self.left_out[name]})" if name in self.left_out else ""
+            raise ParameterError(f"no chart {name!r}{why}; there are {', '.join(self.charts)}.") from None
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return tuple(estimate for chart in self.charts.values() for estimate in chart.estimates)
+
+    @property
+    def sentence(self) -> str:
+        return f"All pairs: {self.charts[ALL].sentence}"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Each kind of caution once, with the names of its charts, and the charts that are missing."""
+        names: dict[str, list[str]] = {}
+        for name, chart in self.charts.items():
+            # What a caution says before its numbers, which differ from chart to chart.
+            for kind in dict.fromkeys(caution.partition(" (")[0] for caution in chart.cautions):
+                names.setdefault(kind, []).append(name)
+        return (
+            *(f"{kind} ({', '.join(charts)})" for kind, charts in names.items()),
+            *(f"no chart of {name}: {why}" for name, why in self.left_out.items()),
+        )
+
+    def table(self) -> pd.DataFrame:
+        """One row per chart and estimate; columns as `Estimate.row`, and `chart`."""
+        parts = [chart.table().assign(chart=name) for name, chart in self.charts.items()]
+        return pd.concat(parts, ignore_index=True)
+
+    def shown(self) -> pd.DataFrame:
+        """One row per quantity, one column per chart."""
+        columns = {}
+        for name, chart in self.charts.items():
+            slope, parameters = chart.rtt.slope, chart.model.parameters if chart.model else {}
+            columns[name] = {
+                "pairs, regions": f"{slope.n:,}, {slope.n_regions}",
+                "RTT against distance, r": _cell(chart.rtt.pearson),
+                "RTT slope": _cell(slope),
+                "log throughput against distance, r": _cell(chart.throughput.pearson),
+                "half-distance": _cell(chart.throughput.half_distance),
+                "TCP window W": _cell(parameters.get("W")),
+                "capacity C": _cell(parameters.get("C")),
+            }
+        head = f"value ({percent(self.level)} interval by place)"
+        return pd.DataFrame(columns).rename_axis(head).reset_index()
+
+
+def charts(
+    pairs: pd.DataFrame,
+    *,
+    level: float = 0.95,
+    resamples: int = 4_000,
+    seed: int = 0,
+    transfer_s: float | None = None,
+) -> Charts:
+    """
+    Fit both lines to all pairs, and to the pairs of each ordered pair of clouds, with TCP's window for the latter.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`.
+    transfer_s : float, optional
+        Duration of each transfer. If it is given, the model includes slow start (finite transfer), otherwise only the
+        window.
+    """
+    check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
+    joined = pairs.from_cloud + "->" + pairs.to_cloud
+    groups = {ALL: pairs} | {name: pairs[joined == name] for name in sorted(joined.unique())}
+    made, left_out = {}, {}
+    for name, part in groups.items():
+        try:
+            rtt = fit_rtt(part, level=level, resamples=resamples, seed=seed)
+            throughput = fit_throughput(part, level=level, resamples=resamples, seed=seed)
+        except ParameterError as error:
+            if name == ALL:
+                raise
+            left_out[name] = str(error)
+        else:
+            model = None if name == ALL else _model(part, transfer_s, level)
+            made[name] = Chart(name, part, rtt, throughput, model)
+    return Charts(made, left_out, level)
+
+
+def _model(pairs: pd.DataFrame, transfer_s: float | None, level: float) -> ModelFit | None:
+    """The window of a chart; None where its pairs are too few."""
+    model = "window-limited" if transfer_s is None else "finite transfer"
+    try:
+        return fit_model(pairs, model, transfer_s=transfer_s, ordered=True, level=level)
+    except ParameterError:
+        return None
+
+
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if isnan(estimate.estimate):
+        return "not identified"
+    interval = estimate.written_interval
+    return f"{estimate.written} ({interval})" if interval else estimate.written

@@ -1,0 +1,299 @@
+"""Source 002: latency and throughput between regions of two clouds, tested on its published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import pi
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import (
+    count,
+    number,
+    percent,
+    quantity,
+)
+from wanbench.methods.claims.ledger import Audit, above, read_claims
+from wanbench.methods.distance.clouds import CloudComparison
+from wanbench.methods.distance.inflation import ALL, Inflation
+from wanbench.methods.result import Estimate
+from wanbench.methods.tcp.window import window_limited_bps
+from wanbench.read.plausibility import known_instances
+from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS
+
+from .charts import Charts
+from .compare_models import ModelComparison
+from .correlations import Correlations
+from .matched_cities import MatchedCities
+from .nearest_region import NearestRegion
+from .repeats import Repeats
+from .row_selections import UNFLAGGED, UNFLAGGED_CATALOGUE
+from .scatter import Scatter
+from .scores import WORSE
+
+EARTH_RADIUS_KM = 6371.0088
+"""Mean radius (IUGG)."""
+EXAMPLE_WINDOW_BYTES = 65_536
+"""The window of the article's example: 64 KiB."""
+EXAMPLE_RTT_MS = 80.0
+"""The round trip of the article's example."""
+NOISY_FACTOR = 1.5
+"""Two tests of one pair are noisy if they differ by half as much again, which shows on a chart with linear axes."""
+NOISY_SHARE = 0.1
+"""Share of the repeated pairs that must differ so much: one in ten is more than outliers."""
+STRAIGHT = 1.25
+"""Inflation below which paths count as straightforward: a quarter more than light in fibre along the geodesic."""
+NEAR_CEILING = 0.95
+"""Share of an instance's limit that counts as reaching it: payload is 96.5 % of what the limit counts."""
+FAR_LESS = 10.0
+"""A rate far below another is at most a tenth of it."""
+ALIKE = 2.0
+"""Instances whose rates differ by more than a doubling are not comparable."""
+INTERNET_USD_PER_GB = {"aws": (0.09, 0.155), "gcp": (0.08, 0.12)}
+"""Lowest and highest list price of traffic to the internet (plan/prices.csv)."""
+REGIONS_USD_PER_GB = {"aws": (0.02, 0.138), "gcp": (0.01, 0.08)}
+"""The same of traffic between regions."""
+
+
+def throughput_across_clouds(
+    *,
+    tests: pd.DataFrame,
+    charts: Charts,
+    latency_r: Correlations,
+    throughput_r: Correlations,
+    inflation: Inflation,
+    latency: MatchedCities,
+    throughput: MatchedCities,
+    clouds: CloudComparison,
+    models: ModelComparison,
+    repeats: tuple[Repeats, Repeats],
+    scatters: Mapping[str, Scatter],
+    nearest: NearestRegion,
+) -> Audit:
+    """
+    Every claim of source 002 that its published rows can test.
+
+    Parameters
+    ----------
+    tests : DataFrame
+        As `ingest.per_test` gives them: one row per test.
+    charts, inflation, models, nearest
+        Results for the survey's pairs.
+    latency_r, throughput_r : Correlations
+        Correlations over the selections of rows, the plain one first and the catalogue's coordinates second.
+    latency, throughput : MatchedCities
+        Both columns over the cities with both clouds.
+    clouds : CloudComparison
+        Comparison of throughput, for the direction across the clouds.
+    repeats : tuple of Repeats
+        Repeats of RTT and of throughput.
+    scatters : mapping of Scatter
+        By chart, and of all pairs ("all").
+    """
+    audit = read_claims("002-throughput-across-clouds")
+    _facts(audit, tests)
+    for claim, result in (("latency-r", latency_r), ("throughput-r", throughput_r)):
+        audit.compare(claim, float(result.rows.r_rows.iloc[0]), result.sentence)
+    _coordinates(audit, latency_r)
+    _noisy(audit, repeats)
+    cost = f"Holds if the interval lies above 0. {latency.difference.sentence}"
+    audit.judge("within-latency", above(latency.difference, 0), cost)
+    faster = above(throughput.difference, 1)
+    audit.judge(
+        "within-throughput",
+        None if faster is None else not faster,
+        f"Holds if the interval lies below 1. {throughput.difference.sentence} Who receives matters more: "
+        f"{' '.join(direction.sentence for direction in clouds.directions)}",
+    )
+    median = inflation.medians[ALL]
+    straight = f"Holds if the median is below {STRAIGHT:g} times. {median.sentence}"
+    audit.judge("straightforward", median.high < STRAIGHT, straight)
+    most = (
+        f"Holds if the interval lies below 2 times: light takes more than half of the time. {median.sentence}"
+    )
+    audit.judge("light-most", None if median.low <= 2 <= median.high else median.high < 2, most)
+    _spiky(audit, scatters)
+    _buffers(audit, models, charts)
+    share = f"Holds if the interval lies above one half. {nearest.sentence}"
+    audit.judge("nearest", above(nearest.share, 0.5), share)
+    return audit
+
+
+def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
+    """Text of estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3)"."""
+    return "; ".join(
+        f"{name.replace('->', ' to ')} {estimate.written} ({estimate.written_interval})"
+        for name, estimate in estimates.items()
+    )
+
+
+def _coordinates(audit: Audit, latency_r: Correlations) -> None:
+    r = latency_r.rows.set_index("selection").r_rows
+    own, catalogue = r.iloc[0], r.iloc[1]
+    working = (
+        f"Holds if r over all rows is the same to half of the claimed digits: {number(own, 3)} with the survey's "
+        f"coordinates, {number(catalogue, 3)} with the catalogue's."
+    )
+    if UNFLAGGED in r and UNFLAGGED_CATALOGUE in r:
+        working += (
+            f" Without the regions that the plausibility rules flag it is {number(r[UNFLAGGED], 3)} and "
+            f"{number(r[UNFLAGGED_CATALOGUE], 3)}: the difference comes from those alone, not from cities that "
+            "stand for data centres."
+        )
+    audit.judge("coordinates", abs(own - catalogue) < audit.claims["latency-r"].half_step, working)
+
+
+def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
+    ratios = {name: scatter.ratio for name, scatter in scatters.items() if name != "all"}
+    spikier = [above(ratio, 1) for ratio in ratios.values()]
+    whole = (
+        f" All pairs: {scatters['all'].ratio.written}, as they mix receivers." if "all" in scatters else ""
+    )
+    audit.judge(
+        "spiky",
+        True if all(spikier) else False if False in spikier else None,
+        "Holds if in every ordered pair of clouds throughput scatters more about its line than RTT: "
+        f"{_by_clouds(ratios)}.{whole}",
+    )
+
+
+def _buffers(audit: Audit, models: ModelComparison, charts: Charts) -> None:
+    verdict = models.scores.set_index("model").verdict
+    limited = [name for name in ("window-limited", "finite transfer") if name in verdict]
+    windows = {name: chart.model.parameters["W"] for name, chart in charts.charts.items() if chart.model}
+    audit.judge(
+        "buffers",
+        any(verdict[name] != WORSE for name in limited),
+        "Holds if a model in which the window limits predicts left-out regions best, or as well as the best. "
+        f"{models.sentence} W by sender and receiver: {_by_clouds(windows)}.",
+    )
+
+
+def _facts(audit: Audit, tests: pd.DataFrame) -> None:
+    example_bps = float(window_limited_bps(EXAMPLE_WINDOW_BYTES, EXAMPLE_RTT_MS))
+    audit.compare("window-example", example_bps / 1e6, "8 W / RTT with W = 65,536 bytes and 80 ms.")
+    limits_bps = known_instances().set_index("instance").egress_bps[["e2-small", "t3.nano"]]
+    least_bps = float(limits_bps.min())
+    printed_bps = 1e6 * audit.number("window-example")
+    audit.judge(
+        "far-less",
+        FAR_LESS * printed_bps <= least_bps,
+        f"Holds if the printed rate is at most a tenth of {quantity(least_bps, 'bit/s')}, the least that the "
+        "instances of the published rows may send.",
+    )
+    rates = ", ".join(f"{name} {quantity(float(bps), 'bit/s')}" for name, bps in limits_bps.items())
+    audit.judge("instance-bandwidth", least_bps >= 1e9, f"Holds if each may send 1 Gbit/s or more: {rates}.")
+    audit.judge(
+        "instances-alike",
+        float(limits_bps.max()) <= ALIKE * least_bps,
+        f"Holds if one may send at most {ALIKE:g} times what the other may: {rates}.",
+    )
+    around_ms = 2 * pi * EARTH_RADIUS_KM / LIGHT_KM_PER_MS
+    audit.judge(
+        "antipodes",
+        None,
+        f"The circumference of the mean sphere takes light {number(around_ms, 0)} ms in vacuum, which rounds to the "
+        f"claimed number. In fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: that limits "
+        "latency.",
+    )
+    audit.note("n-regions", f"The published rows have {len({*tests.from_region, *tests.to_region})}.")
+    n_pairs = len(tests.drop_duplicates(["from_region", "to_region"]))
+    n = audit.number("n-regions")
+    published = f"The {count(len(tests), 'published row')} have {number(n_pairs)}; the others are repeats."
+    audit.compare("n-pairs", n * (n - 1), f"{number(n)} regions, each to all others. {published}")
+    sent = f"The mean of the bytes column; {quantity(tests['bytes'].sum(), 'bytes')} in all."
+    audit.compare("volume", float(tests["bytes"].mean() / 1e6), sent)
+    clouds = tests.groupby(["from_cloud", "to_cloud"]).ngroups
+    audit.compare("charts", clouds + 1, f"One of all pairs, and {number(clouds)} ordered pairs of clouds.")
+    _cost(audit, tests)
+    _ceilings(audit, tests)
+
+
+def _cost(audit: Audit, tests: pd.DataFrame) -> None:
+    """The cost of a full test, by list prices and both volumes: what the source says, and what was sent."""
+    n, n_pairs = audit.number("n-regions"), audit.number("n-pairs")
+    hour_usd = n * audit.number("instance-high") / 100
+    hours = audit.number("instances-cost") / hour_usd
+    audit.judge(
+        "instances-cost",
+        None,
+        f"{number(n)} instances cost {number(hour_usd, 2)} USD/h at most by the printed price, so it holds for tests "
+        f"of less than {number(hours, 1)} h; how long one takes is not said.",
+    )
+    prices = np.array(list(INTERNET_USD_PER_GB.values()))
+    volumes_mb = {"as printed": audit.number("volume"), "as sent": float(tests["bytes"].mean() / 1e6)}
+    usd = {
+        name: n_pairs * mb / 1e3 * np.array([prices.min(), prices.max()]) for name, mb in volumes_mb.items()
+    }
+    claimed = audit.number("egress-cost")
+    audit.judge(
+        "egress-cost",
+        any(low <= claimed <= high for low, high in usd.values()),
+        f"Holds if one of these contains it: {number(n_pairs)} tests at {prices.min():g} to {prices.max():g} USD/GB to "
+        "the internet cost "
+        + " and ".join(
+            f"{number(low)} to {number(high)} USD with {number(volumes_mb[name])} MB each, {name}"
+            for name, (low, high) in usd.items()
+        )
+        + ".",
+    )
+    audit.judge(
+        "egress-majority",
+        usd["as printed"][0] > hour_usd,
+        f"Holds if egress of the printed volume costs more than an hour of the instances: "
+        f"{number(usd['as printed'][0])} USD or more against {number(hour_usd, 2)} USD at most.",
+    )
+    dearer = [
+        outside > inside
+        for cloud, ends in INTERNET_USD_PER_GB.items()
+        for outside, inside in zip(ends, REGIONS_USD_PER_GB[cloud], strict=True)
+    ]
+    audit.judge(
+        "egress-dearer",
+        all(dearer),
+        "Holds if both clouds' lowest and highest list price are higher to the internet than between regions: "
+        + "; ".join(
+            f"{cloud} {ends[0]:g} to {ends[1]:g} against {REGIONS_USD_PER_GB[cloud][0]:g} to "
+            f"{REGIONS_USD_PER_GB[cloud][1]:g} USD/GB"
+            for cloud, ends in INTERNET_USD_PER_GB.items()
+        )
+        + ".",
+    )
+
+
+def _ceilings(audit: Audit, tests: pd.DataFrame) -> None:
+    limit_bps = float(known_instances().set_index("instance").egress_bps["e2-small"])
+    within = tests[(tests.from_cloud == "gcp") & (tests.to_cloud == "gcp")]
+    capped = within[within.throughput_bps >= NEAR_CEILING * limit_bps]
+    capped_km, all_km = capped.distance_catalogue_km.median(), within.distance_catalogue_km.median()
+    audit.judge(
+        "ceilings",
+        len(capped) > 0 and capped_km < all_km,
+        f"{count(len(capped), 'test')} of {len(within):,} within Google Cloud reach {percent(NEAR_CEILING)} of the "
+        f"{quantity(limit_bps, 'bit/s')} that an e2-small may send, none more than "
+        f"{quantity(within.throughput_bps.max(), 'bit/s')}; their median distance is {number(capped_km, 0)} km, that "
+        f"of all {number(all_km, 0)} km.",
+    )
+    r = [
+        float(np.corrcoef(rows.distance_catalogue_km, np.log10(rows.throughput_bps))[0, 1])
+        for rows in (tests, tests.drop(capped.index))
+    ]
+    audit.judge(
+        "ceilings-harmless",
+        abs(r[0] - r[1]) < audit.claims["throughput-r"].half_step,
+        "Holds if r of log throughput against distance is the same without these tests, to half of the claimed digit: "
+        f"{number(r[0], 3)} with them, {number(r[1], 3)} without.",
+    )
+
+
+def _noisy(audit: Audit, repeats: tuple[Repeats, Repeats]) -> None:
+    shares = [float((result.pairs.factor >= NOISY_FACTOR).mean()) for result in repeats]
+    rtt, throughput = (quantity(share, "fraction") for share in shares)
+    audit.judge(
+        "noisy",
+        True if max(shares) >= NOISY_SHARE else None,
+        f"Holds if a tenth of the pairs that were tested twice differ by a factor of {NOISY_FACTOR:g}: {rtt} of them "
+        f"do in RTT and {throughput} in throughput. Two occasions cannot rule it out for others. "
+        f"{repeats[0].factor.sentence} {repeats[1].factor.sentence}",
+    )

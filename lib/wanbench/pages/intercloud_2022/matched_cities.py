@@ -1,0 +1,152 @@
+"""AWS and Google Cloud compared in the cities where both are present: equal distance by design, not by a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_choice, check_level
+from wanbench.errors import ParameterError
+from wanbench.methods.regions import dyadic
+from wanbench.methods.regions.line import REFERENCES
+from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, unordered
+from wanbench.methods.result import (
+    PAIRS_INDEPENDENT,
+    Estimate,
+    Interval,
+    Result,
+)
+from wanbench.methods.tcp.intervals import half_width
+
+METHOD = (
+    "mean over pairs of cities of (both pairs between the clouds) less (the pair within each cloud); interval from the "
+    f"dyadic jackknife over cities ({REFERENCES})"
+)
+ASSUMPTION = (
+    "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
+)
+CITY_COLUMNS = ["one", "other", "apart_km"]
+
+
+@dataclass(frozen=True, repr=False)
+class MatchedCities(Result):
+    """
+    Pairs between two clouds compared with pairs within them, over the same pairs of cities.
+
+    Attributes
+    ----------
+    difference : Estimate
+        Between clouds less within one: ms, or for throughput a ratio (between over within).
+    cities : DataFrame
+        The pairs of regions matched as one city: one, other, apart_km.
+    pairs : DataFrame
+        Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
+    """
+
+    TITLE = "Cities with regions of both clouds"
+    DRAWN_BY = "matched_cities_figure.between_against_within"
+
+    column: str
+    difference: Estimate
+    cities: pd.DataFrame
+    pairs: pd.DataFrame
+
+
+def matched_cities(
+    pairs: pd.DataFrame, *, column: str = "rtt_ms", within_km: float = 50.0, level: float = 0.95
+) -> MatchedCities:
+    """
+    Compare pairs between two clouds with pairs within them, over the same pairs of cities.
+
+    A city is one region of each cloud at most `within_km` apart, matched nearest first, each region once. A pair of
+    cities counts if all four of its pairs have a value: within each cloud, and across in both directions.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`; the distance of two matched regions is that of their pair.
+    column : str
+        "rtt_ms", or "throughput_bps", which is compared as a ratio.
+
+    Raises
+    ------
+    ParameterError
+        No pair of cities has all four values.
+    """
+    check_level(level)
+    check_choice("column", column, ("rtt_ms", "throughput_bps"))
+    as_ratio = column == "throughput_bps"
+    sample = unordered(pairs, column, combine="geometric mean" if as_ratio else "median")
+    cities = _cities(pairs, within_km)
+    value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
+    rows = []
+    for (i, (a1, g1, _)), (j, (a2, g2, _)) in combinations(enumerate(cities), 2):
+        four = [value.get(tuple(sorted(ends)), nan) for ends in ((a1, g2), (g1, a2), (a1, a2), (g1, g2))]
+        if np.isfinite(four).all():
+            four = np.log(four) if as_ratio else np.array(four)
+            rows.append((i, j, four[:2].mean(), four[2:].mean()))
+    if not rows:
+        raise ParameterError(
+            f"no pair of cities of both aws and gcp within {within_km:g} km has all four of {column}; "
+            f"there are {len(cities)} such cities"
+        )
+    first, second, between, within = (np.array(column) for column in zip(*rows, strict=True))
+    difference = between - within
+    mean, n = float(difference.mean()), len(rows)
+    used, ends = np.unique([first, second], return_inverse=True)
+    ends = ends.reshape(2, -1)
+    naive = half_width(level, max(n - 1, 1), difference.var(ddof=1) / n) if n > 1 else nan
+    warnings, half = sample.warnings()[: len(sample.left_out) > 0], nan
+    if len(used) < FEWEST_FOR_INTERVAL:
+        warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)
+    else:
+        half = dyadic.ratio(difference, np.ones(n), *ends, len(used), level)[1]
+    back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
+    result = Estimate(
+        quantity=f"between clouds {'over' if as_ratio else 'less'} within one, same cities",
+        claim="Over the same pairs of cities, throughput between clouds is {} times that within one"
+        if as_ratio
+        else "Over the same pairs of cities, round trips between clouds take {} longer than within one",
+        estimate=float(back(mean)),
+        low=float(back(mean - half)),
+        high=float(back(mean + half)),
+        unit="" if as_ratio else "ms",
+        n=n,
+        n_regions=2 * len(used),
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+        naive=Interval(PAIRS_INDEPENDENT, back(mean - naive), back(mean + naive)),
+        warnings=warnings,
+    )
+    names = np.array([f"{one} / {other}" for one, other, _ in cities])
+    table = pd.DataFrame(
+        {
+            "city_a": names[first],
+            "city_b": names[second],
+            "between": back(between),
+            "within": back(within),
+            "difference": difference,
+        }
+    )
+    return MatchedCities(column, result, pd.DataFrame(cities, columns=CITY_COLUMNS), table)
+
+
+def _cities(pairs: pd.DataFrame, within_km: float) -> list[tuple[str, str, float]]:
+    """One-to-one matches of the regions of AWS and Google Cloud, nearest first."""
+    near = pairs[pairs.distance_km <= within_km][["from_region", "to_region", "distance_km"]]
+    there = near.set_axis(CITY_COLUMNS, axis=1)
+    back = near.set_axis(["other", "one", "apart_km"], axis=1)
+    matches = pd.concat([there, back[CITY_COLUMNS]])
+    in_clouds = matches.one.str.startswith("aws:") & matches.other.str.startswith("gcp:")
+    matches = matches[in_clouds].drop_duplicates(["one", "other"])
+    cities, taken = [], set()
+    for row in matches.sort_values(["apart_km", "one", "other"]).itertuples():
+        if not {row.one, row.other} & taken:
+            cities.append((row.one, row.other, float(row.apart_km)))
+            taken |= {row.one, row.other}
+    return cities

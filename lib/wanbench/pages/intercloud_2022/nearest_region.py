@@ -1,0 +1,146 @@
+"""Is the nearest region of another cloud the one with the best throughput?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_level
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, percent
+from wanbench.methods.regions import dyadic
+from wanbench.methods.regions.check_pairs import check_pairs
+from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL
+from wanbench.methods.result import Estimate, Result
+
+NEARLY = 0.9
+"""
+From this share of the best throughput on, a target counts as about the best: 10 % is five times the typical difference
+of repeated tests.
+"""
+MIN_TARGETS = 3
+"""
+Sources with fewer tested targets in a cloud are left out: among one or two, the nearest is often the best by chance.
+"""
+COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
+METHOD = "percentile interval of a bootstrap over source regions"
+ASSUMPTION = (
+    "The target regions are taken as given: source regions share them, so the interval "
+    "says nothing about other targets"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class NearestRegion(Result):
+    """
+    Throughput to the nearest region of another cloud compared with the best.
+
+    Attributes
+    ----------
+    share : Estimate
+        The share of sources whose throughput to the nearest target is at least 90 % of the best.
+    relative : Estimate
+        Throughput to the nearest target over throughput to the best one: the median over sources.
+    sources : DataFrame
+        Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best,
+        best_km, relative.
+    """
+
+    TITLE = "The nearest region of the other cloud"
+    DRAWN_BY = "nearest_region_figure.nearest_over_best"
+
+    share: Estimate
+    relative: Estimate
+    sources: pd.DataFrame
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.share.sentence} {self.relative.sentence}"
+
+
+def nearest_region(
+    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0
+) -> NearestRegion:
+    """
+    For each source region and each other cloud: throughput to that cloud's nearest region against throughput to its
+    best one.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, with `distance_km` and `throughput_bps`. Pairs without either, and sources with fewer than 3
+        targets in a cloud, are left out and counted.
+    """
+    check_level(level)
+    pairs = check_pairs(pairs, *COLUMNS)
+    between = pairs[pairs.from_cloud != pairs.to_cloud]
+    rows = between[(between.throughput_bps > 0) & between.distance_km.notna()]
+    groups = rows.groupby(["from_region", "to_cloud"])
+    enough = groups.to_region.transform("size") >= MIN_TARGETS
+    used = rows[enough]
+    if used.empty:
+        raise ParameterError(f"no region has throughput to {MIN_TARGETS} regions of another cloud")
+    sources = pd.DataFrame([_source(*key, group) for key, group in used.groupby(["from_region", "to_cloud"])])
+    regions, index = np.unique(sources.from_region.to_numpy(dtype=str), return_inverse=True)
+    relative = sources.relative.to_numpy()
+    good = (relative >= NEARLY).astype(float)
+    warnings = ()
+    if n_without := len(between) - len(rows):
+        warnings += (f"{count(n_without, 'pair')} between clouds without throughput or distance left out",)
+    if n_few := groups.ngroups - len(sources):
+        warnings += (f"{count(n_few, 'source')} with too few targets in a cloud left out",)
+    ends = np.full((2, 2), nan)
+    if len(regions) < FEWEST_FOR_INTERVAL:
+        warnings += (f"no interval from {len(regions)} source regions; it needs {FEWEST_FOR_INTERVAL}",)
+    else:
+        weights = dyadic.region_weights(len(regions), resamples, seed)[:, index]
+        drawn = np.column_stack([weights @ good / weights.sum(axis=1), dyadic.medians(relative, weights)])
+        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    common = {
+        "unit": "fraction",
+        "n": len({frozenset(ends) for ends in zip(used.from_region, used.to_region, strict=True)}),
+        "n_regions": len({*used.from_region, *used.to_region}),
+        "assumption": ASSUMPTION,
+        "level": level,
+        "warnings": warnings,
+    }
+    return NearestRegion(
+        share=Estimate(
+            quantity="sources whose nearest target is about the best",
+            claim=f"For {{}} of sources the nearest tested region of the other cloud has at least {percent(NEARLY)} of "
+            "the best throughput there",
+            estimate=float(good.mean()),
+            low=ends[0, 0],
+            high=ends[1, 0],
+            method=f"share of {len(sources)} sources; {METHOD}",
+            **common,
+        ),
+        relative=Estimate(
+            quantity="throughput to the nearest target over the best",
+            claim="Throughput to the nearest region is {} of the best in the median",
+            estimate=float(np.median(relative)),
+            low=ends[0, 1],
+            high=ends[1, 1],
+            method=f"median over {len(sources)} sources; {METHOD}",
+            **common,
+        ),
+        sources=sources,
+    )
+
+
+def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:
+    """A row of `NearestRegion.sources`, from one source's pairs to one cloud."""
+    near, best = group.loc[group.distance_km.idxmin()], group.loc[group.throughput_bps.idxmax()]
+    return {
+        "from_region": region,
+        "to_cloud": cloud,
+        "n_targets": len(group),
+        "nearest": near.to_region,
+        "nearest_km": near.distance_km,
+        "best": best.to_region,
+        "best_km": best.distance_km,
+        "relative": near.throughput_bps / best.throughput_bps,
+    }

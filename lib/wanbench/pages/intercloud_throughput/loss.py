@@ -1,0 +1,310 @@
+"""
+Estimate a path's loss from the throughput of loss-limited TCP and the sender's congestion control.
+
+Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. The formulas of
+`mathis` and `cubic` assume evenly spaced losses; here each packet is lost independently, which leaves longer gaps and a
+larger average window. So the constants are those of Reno and CUBIC under independent losses (for Reno Ott, Kemperman &
+Mathis 1996; for CUBIC the fixed point of Linux's rules with fast convergence, computed the same way), and the round
+trip in which a sender recovers and does not grow is subtracted. The model holds for losses below about 3 %: beyond,
+timeouts dominate. Its error on real Linux senders was measured on an emulated link; see `MODEL_SD`.
+"""
+
+from __future__ import annotations
+
+from math import exp, log, nan, sqrt
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import (
+    check_choice,
+    check_columns,
+    check_level,
+    check_number,
+)
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, percent, quantity
+from wanbench.methods.result import Estimate, Interval, exact_binomial
+from wanbench.methods.sizes import check_sizes
+from wanbench.methods.tcp.intervals import half_width
+from wanbench.methods.tcp.mathis import RANDOM
+from wanbench.methods.tcp.window import buffer_bytes
+
+FRIENDLY_RANDOM = 1.273
+"""
+CUBIC's constant of the Reno-friendly region under independent losses, as in Linux: its Reno estimate grows by 3 (1 -
+beta) / (1 + beta) of a segment per round trip throughout (RFC 8312, 4.2). RFC 9438 (4.3) lets it grow by 1 once it has
+reached the window before the loss, `cwnd_prior`; senders that do so keep windows 11 % larger there (`validity.models`
+simulates them), so their loss is underestimated.
+"""
+CONVEX_RANDOM = 1.195
+"""CUBIC's constant of the cubic region under independent losses."""
+BEND = 6.5
+"""Exponent of the power mean that joins both regions: it reproduces the window of simulated senders to 1 %."""
+RECOVERY = {"reno": 0.5, "cubic": 1.0}
+"""
+The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow.
+Fitted to 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
+"""
+MODEL_SD = 0.08
+"""
+Standard deviation of the model's own error in log loss. In the cells of `RECOVERY`, log estimates differed from the
+actual losses with a standard deviation of 0.05 (CUBIC) and 0.04 (Reno), chance included; this value leaves room for
+other senders.
+"""
+NOISE = 1.15
+"""
+Standard deviation of log loss times the root of the number of losses: 1.03 for Reno, 1.12 for CUBIC, in simulation.
+"""
+MIN_LOSSES = 5
+"""With fewer losses the logarithm of their number is far from normal, so the interval would be wrong."""
+WARM_UP_LOSSES = 10
+"""Losses after which a sender has left the window of slow start: each shrinks it by a factor of 0.5 or 0.7."""
+MAX_LOSS = 0.03
+"""From this loss on, timeouts, which the model lacks, take a large part of the time."""
+SMALLEST_LOSS = 1e-9
+"""Start of the search for a loss: at 1 ms a Reno sender would reach 480 Gbit/s."""
+BISECTIONS = 60
+"""Halvings of the range of log loss, 20.7: the last step is below the precision of a float."""
+MIN_TRANSFERS_FOR_SCATTER = 3
+"""Minimum number of transfers for their scatter to count: two give no useful variance."""
+RATE_BASED = ("bbr", "bbr2", "bbr3")
+METHOD = "average window = throughput x RTT / (8 MSS), put into the model of {} under independent losses ({})"
+MODELS = {
+    "reno": "Mathis et al. 1997 with the constant of Ott, Kemperman & Mathis 1996",
+    "cubic": "CUBIC as in Linux, with constants for independent losses; a sender that follows RFC 9438 past cwnd_prior "
+    "loses up to 23 % more than this says",
+}
+ASSUMPTION = (
+    "Loss alone limits the sender, each packet is lost independently, and start-up is over; a receiver's window, a "
+    "full queue or an application that writes too slowly makes the estimate too high, bursts of loss make it too low"
+)
+RETRANSMITS = "segments sent again per segment"
+NUMBERS = ["throughput_bps", "duration_s", "mean_rtt_ms", "mss_bytes"]
+
+
+def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
+    """
+    Average window in segments of a Linux sender whose packets are lost independently.
+
+    Parameters
+    ----------
+    loss, rtt_ms : float or array
+    congestion_control : str
+        "reno" or "cubic".
+
+    Examples
+    --------
+    >>> [round(float(loss_limited_window(1e-4, 100, name))) for name in ("reno", "cubic")]
+    [130, 212]
+    """
+    check_choice("congestion_control", congestion_control, MODELS)
+    loss = np.asarray(loss, dtype=float)
+    window = RANDOM / np.sqrt(loss)
+    if congestion_control == "cubic":
+        convex = CONVEX_RANDOM * (np.asarray(rtt_ms, dtype=float) / 1000 / loss) ** 0.75
+        window = ((FRIENDLY_RANDOM / np.sqrt(loss)) ** BEND + convex**BEND) ** (1 / BEND)
+    return window / (1 + RECOVERY[congestion_control] * np.sqrt(loss))
+
+
+def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
+    """
+    The loss at which `loss_limited_window` is this many segments, from 1e-9 to 1.
+
+    >>> float(loss_of_window(loss_limited_window(1e-3, 50), 50).round(9))
+    0.001
+    """
+    window, rtt = np.broadcast_arrays(
+        np.asarray(window_segments, dtype=float), np.asarray(rtt_ms, dtype=float)
+    )
+    low, high = np.full(window.shape, log(SMALLEST_LOSS)), np.zeros(window.shape)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        too_low = loss_limited_window(np.exp(middle), rtt, congestion_control) > window
+        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
+    return np.exp((low + high) / 2)
+
+
+def estimate_loss(
+    transfers: pd.DataFrame,
+    *,
+    rtt_ms: float | None = None,
+    mss_bytes: float | None = None,
+    congestion_control: str | None = None,
+    omitted_s: float | None = None,
+    level: float = 0.95,
+) -> Estimate:
+    """
+    The loss of one direction of a path, from its TCP transfers.
+
+    Each transfer gives a loss. Their logarithms are averaged, weighted by the expected number of losses in each. The
+    interval has two parts: chance in the number of losses (or the scatter of three or more transfers, if larger), and
+    the model's error, `MODEL_SD`. Retransmissions per segment are given as another interval: they need no model, but
+    include spurious ones, and only the sender knows them.
+
+    On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms, not the cells that `RECOVERY` was fitted
+    to), the estimate from several connections differed from the loss that was set by 7 % (root mean square) and by 16 %
+    at most, and the interval contained it in all cells and for each of the 68 connections alone.
+
+    Parameters
+    ----------
+    transfers : DataFrame
+        Rows of table `transfers` in one direction with one congestion control. `mean_rtt_ms` is the RTT under load.
+        Transfers that are not TCP, ended in an error or lack a value are left out and counted. The measured time should
+        begin after some ten losses (iperf3 -O): until then slow start's large window makes throughput too high.
+    rtt_ms, mss_bytes, congestion_control : optional
+        Replace the columns mean_rtt_ms, mss_bytes and congestion_control, which few tools but iperf3 report.
+    omitted_s : float, optional
+        Seconds of start-up that the transfers leave out; a caution says if they are too few.
+
+    Returns
+    -------
+    Estimate
+        A fraction. NaN for BBR, whose throughput does not follow from loss.
+
+    Raises
+    ------
+    ParameterError
+        If the rows are of several directions or congestion controls, if there is no model of the congestion control, or
+        if no row is left.
+    """
+    level = check_level(level)
+    given = {
+        "mean_rtt_ms": check_number("rtt_ms", rtt_ms, 0, above=True, optional=True),
+        "mss_bytes": check_number("mss_bytes", mss_bytes, 0, above=True, optional=True),
+        "congestion_control": check_choice(
+            "congestion_control", congestion_control, (*MODELS, *RATE_BASED), optional=True
+        ),
+    }
+    check_number("omitted_s", omitted_s, 0, optional=True)
+    rows = _usable(transfers, {name: value for name, value in given.items() if value is not None})
+    names = sorted(rows.congestion_control.dropna().unique())
+    if len(names) != 1:
+        raise ParameterError(
+            f"the transfers must have one congestion control; they have {', '.join(names) or 'none'}"
+        )
+    [name] = names
+    n_left_out = len(transfers) - len(rows)
+    warnings = (f"{count(n_left_out, 'transfer')} left out",) if n_left_out else ()
+    if name in RATE_BASED:
+        why = f"{name} sends at the rate that it measures, so its throughput does not determine the loss"
+        return _estimate(nan, (nan, nan), rows, f"none for {name}", level, (), (*warnings, why))
+    rtt_ms, mss_bytes = rows.mean_rtt_ms.to_numpy(), rows.mss_bytes.to_numpy()
+    streams = rows.streams.astype(float).fillna(1.0).clip(lower=1.0).to_numpy()
+    window = buffer_bytes(rows.throughput_bps.to_numpy() / streams, rtt_ms) / mss_bytes
+    losses = loss_of_window(window, rtt_ms, name)
+    segments = rows.throughput_bps.to_numpy() * rows.duration_s.to_numpy() / 8 / mss_bytes
+    seen = losses * segments
+    logs, weight, n_seen = np.log(losses), seen / seen.sum(), float(seen.sum())
+    half = _half_width(logs, weight, n_seen, level)
+    loss = exp(weight @ logs)
+    low, high = loss * exp(-half), loss * exp(half)
+    retransmits = _retransmits(rows, segments, level)
+    warnings += _cautions(loss, low, high, n_seen, retransmits)
+    if omitted_s is not None:
+        warnings += _start_up(omitted_s, float(np.median(seen / rows.duration_s.to_numpy() / streams)))
+    method = f"{METHOD.format(name, MODELS[name])}; {count(len(rows), 'transfer')}, about "
+    method += count(round(n_seen), "loss", "losses")
+    ends = min(low, 1.0), min(high, 1.0)
+    return _estimate(min(loss, 1.0), ends, rows, method, level, retransmits, warnings)
+
+
+def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
+    """The TCP transfers with every number; given values replace columns that the table lacks."""
+    check_columns("transfers", transfers, [name for name in NUMBERS if name not in given])
+    transfers = transfers.assign(**given)
+    ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
+    directions = len(transfers[ends].drop_duplicates()) if ends and len(transfers) > 1 else 1
+    if directions > 1:
+        raise ParameterError(f"the transfers are of {directions} directions; allowed: one direction")
+    optional = {
+        "streams": 1,
+        "congestion_control": None,
+        "retransmits": np.nan,
+        "protocol": "TCP",
+        "error": None,
+    }
+    rows = transfers.assign(**{name: value for name, value in optional.items() if name not in transfers})
+    if (rows.dtypes[NUMBERS] != "float64").any():
+        rows[NUMBERS] = rows[NUMBERS].apply(pd.to_numeric, errors="coerce").astype("float64")
+    numbers = rows[NUMBERS].to_numpy()
+    for name, values in zip(NUMBERS, numbers.T, strict=True):
+        check_sizes(name, values)
+    good = ((numbers > 0) & np.isfinite(numbers)).all(axis=1)
+    good &= ((rows.protocol == "TCP").fillna(False) & rows.error.isna()).to_numpy(dtype=bool)
+    if not good.any():
+        raise ParameterError("no TCP transfer has a throughput, a duration, an RTT and a segment size")
+    return rows[good]
+
+
+def _half_width(logs, weight, n_seen: float, level: float) -> float:
+    """Half the width of the interval of log loss, from the chance in so many losses and the model's own error."""
+    z = stats.norm.ppf((1 + level) / 2)
+    chance = z * NOISE / sqrt(max(n_seen, 1.0))
+    if len(logs) >= MIN_TRANSFERS_FOR_SCATTER:
+        # Variance of a weighted mean; with equal weights it is s^2 / n.
+        squares = weight @ weight
+        variance = weight @ (logs - weight @ logs) ** 2 / max(1 - squares, 1e-9) * squares
+        chance = max(chance, half_width(level, len(logs) - 1, variance))
+    return float(np.hypot(chance, z * MODEL_SD))
+
+
+def _retransmits(rows: pd.DataFrame, segments, level) -> tuple[Interval, ...]:
+    """Share of retransmitted segments, over the transfers that report it."""
+    stated = rows.retransmits.notna().to_numpy()
+    if not stated.any():
+        return ()
+    again = int(rows.retransmits[stated].sum())
+    return (Interval(RETRANSMITS, *exact_binomial(again, round(segments[stated].sum()) + again, level)),)
+
+
+def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
+    cautions = []
+    if n_seen < MIN_LOSSES:
+        cautions.append(f"the transfers can have had only about {count(round(n_seen), 'loss', 'losses')}")
+    if loss > MAX_LOSS:
+        cautions.append(f"beyond {percent(MAX_LOSS)} timeouts dominate, which the model lacks")
+    if retransmits and retransmits[0].high < low:
+        cautions.append(
+            f"the sender sent at most {quantity(retransmits[0].high, 'fraction')} of its segments again: something "
+            "else limits it as well, and the estimate is an upper bound of the loss"
+        )
+    if retransmits and retransmits[0].low > high:
+        cautions.append(
+            f"the sender sent at least {quantity(retransmits[0].low, 'fraction')} of its segments again: losses come "
+            "in bursts, start-up is in the measured time, or many were sent again needlessly"
+        )
+    return tuple(cautions)
+
+
+def _start_up(omitted_s: float, losses_per_s: float) -> tuple[str, ...]:
+    """A caution if slow start may have lasted beyond the omitted seconds."""
+    if omitted_s * losses_per_s >= WARM_UP_LOSSES:
+        return ()
+    needed_s = WARM_UP_LOSSES / losses_per_s
+    return (
+        f"only {omitted_s:g} s of start-up were left out; a sender takes {quantity(needed_s, 's')} to lose "
+        f"{WARM_UP_LOSSES} segments and leave the window of slow start, and until then the estimate is too low",
+    )
+
+
+def _estimate(loss, ends: tuple[float, float], rows, method, level, retransmits, warnings) -> Estimate:
+    where = ""
+    if {"from_region", "to_region"} <= set(rows.columns):
+        where = f" from {rows.from_region.iloc[0]} to {rows.to_region.iloc[0]}"
+    return Estimate(
+        quantity="loss from throughput",
+        claim=f"The loss that explains the throughput{where} is {{}}",
+        estimate=loss,
+        low=ends[0],
+        high=ends[1],
+        unit="fraction",
+        n=1,
+        n_regions=2,
+        method=method,
+        assumption=ASSUMPTION,
+        level=level,
+        others=retransmits,
+        warnings=warnings,
+    )

@@ -1,0 +1,185 @@
+"""All pairwise ratios of settings, with simultaneous intervals, from few trials in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import floor, isfinite, nan, sqrt
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import check_columns, check_level
+from wanbench.errors import ParameterError
+from wanbench.formatting import count
+from wanbench.methods.factorial.robust_variance import robust_variance
+from wanbench.methods.factorial.terms import with_blocks
+from wanbench.methods.result import Estimate
+from wanbench.methods.trials.means import half_width, ratio_estimate
+
+NAMES = {
+    "messages_per_s": "rate of messages",
+    "usd_per_billion": "cost per billion messages",
+    "p99_ms": "p99",
+}
+"""Readable names of columns; others keep their own."""
+ASSUMPTION = (
+    "The relative scatter of a setting is log-normal; trials are independent, apart from what those of a block have in "
+    "common. Trials of one setting after the same restart, counted as different blocks, would break it"
+)
+METHOD = (
+    "least squares of the logarithm on setting and block; studentized range over all pairs, with the wider of the "
+    "intervals from each setting's own scatter (Games & Howell 1976) and from the pooled one (Tukey), as three trials "
+    "can look alike by chance"
+)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """
+    Ratios of a positive response between settings.
+
+    Attributes
+    ----------
+    settings : tuple of str
+        In order of the response, the smallest first.
+    means : dict
+        Setting to Estimate of its geometric mean, with a t interval from its own trials. Their scatter includes
+        differences between blocks, so the interval is that of a mean in other blocks.
+    ratios : dict
+        (setting, other) to Estimate of setting over other, for both orders. Differences between blocks are removed, and
+        the intervals are simultaneous over all pairs.
+    """
+
+    response: str
+    settings: tuple[str, ...]
+    means: dict[str, Estimate]
+    ratios: dict[tuple[str, str], Estimate]
+    level: float
+
+    def shown_lower(self, setting: str, other: str) -> bool:
+        """Whether the setting's response is significantly lower than the other's."""
+        return self.ratios[setting, other].high < 1
+
+    def ties(self, setting: str) -> tuple[str, ...]:
+        """The settings that are neither significantly lower nor higher."""
+        return tuple(
+            other
+            for other in self.settings
+            if other != setting
+            and not self.shown_lower(setting, other)
+            and not self.shown_lower(other, setting)
+        )
+
+    def rank(self, setting: str) -> tuple[int, int]:
+        """The best and the worst possible rank of a setting, 1 for the lowest response."""
+        others = [other for other in self.settings if other != setting]
+        better = sum(self.shown_lower(other, setting) for other in others)
+        worse = sum(self.shown_lower(setting, other) for other in others)
+        return 1 + better, len(self.settings) - worse
+
+
+def compare_all(
+    frame: pd.DataFrame, response: str, unit: str, *, level: float = 0.95, claim: str = "{name} has {{}}"
+) -> Comparisons:
+    """
+    Compare all settings two by two.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Trials with setting, block and the response; rows without a response do not count.
+    unit : str
+        Unit of the response.
+    claim : str
+        The sentence about a mean, with {name} for the setting.
+
+    Raises
+    ------
+    ParameterError
+        If fewer than two settings have a trial.
+    """
+    level = check_level(level)
+    check_columns("frame", frame, ["setting", "block", response])
+    trials = frame[np.isfinite(frame[response].astype(float)) & (frame[response] > 0)].reset_index(drop=True)
+    trials = trials.assign(log=np.log(trials[response].to_numpy(dtype=float)))
+    unit_name = "trial"
+    if trials.block.notna().all() and trials.duplicated(["setting", "block"]).any():
+        # Trials of one setting within a block share its restart: they count as one.
+        unit_name = "block"
+        trials = trials.groupby(["setting", "block"], as_index=False).log.mean()
+    names = tuple(trials.groupby("setting").log.mean().sort_values(kind="stable").index)
+    if len(names) < 2:
+        raise ParameterError(
+            f"{response} is known for {', '.join(names) or 'no setting'}; allowed: two settings or more."
+        )
+    means = {}
+    for name in names:
+        logs = trials.log[trials.setting == name]
+        half = float(half_width(logs.to_numpy(), level))
+        means[name] = ratio_estimate(
+            float(logs.mean()),
+            half,
+            unit=unit,
+            quantity=f"{NAMES.get(response, response)}, {name}",
+            claim=claim.format(name=name),
+            n=len(logs),
+            basis=count(len(logs), unit_name),
+            method="geometric mean; t on the logarithms of its own trials, differences between blocks included",
+            assumption=ASSUMPTION,
+            level=level,
+            warnings=() if isfinite(half) else (f"no interval: a single {unit_name}",),
+        )
+    return Comparisons(response, names, means, _ratios(trials, names, unit_name, response, level), level)
+
+
+@cache
+def _critical(level: float, k: int, freedom: float) -> float:
+    """Critical value, in standard errors, for all pairs of k means."""
+    return float(stats.studentized_range.ppf(level, k, freedom)) / sqrt(2)
+
+
+def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str, level: float) -> dict:
+    logs, sizes = trials.log.to_numpy(), trials.setting.value_counts()
+    indicators = (trials.setting.to_numpy()[:, None] == np.array(names)).astype(float)
+    design = with_blocks(indicators, trials.block if trials.block.notna().all() else None)
+    apart = np.linalg.matrix_rank(design) == design.shape[1]
+    design = design if apart else indicators
+    freedom = len(logs) - design.shape[1]
+    params = np.linalg.lstsq(design, logs, rcond=None)[0]
+    rest = logs - design @ params
+    robust = robust_variance(design, rest, trials.setting) if freedom > 0 else None
+    found, what = {}, NAMES.get(response, response)
+    for a, b in combinations(range(len(names)), 2):
+        notes, half = (), nan
+        if min(sizes[names[a]], sizes[names[b]]) < 2:
+            notes = (f"no interval: a single {unit_name}",)
+        elif not apart or freedom < 1:
+            notes = (
+                "no interval: some settings share no block with the others, so blocks may differ instead",
+            )
+        else:
+            contrast = np.zeros(design.shape[1])
+            contrast[[a, b]] = 1.0, -1.0
+            own, pooled = robust.cover, rest @ rest / freedom * robust.inverse
+            half = max(
+                _critical(level, len(names), floor(10 * degrees) / 10)
+                * sqrt(max(contrast @ cover @ contrast, 0.0))
+                for degrees, cover in ((robust.freedom(contrast), own), (freedom, pooled))
+            )
+        for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
+            found[of, over] = ratio_estimate(
+                sign * float(params[a] - params[b]),
+                half,
+                quantity=f"{what}, {of} over {over}",
+                claim=f"With {of}, the {what} is {{}} that with {over}",
+                n=int(sizes[of] + sizes[over]),
+                basis=f"{count(sizes[of], unit_name)} against {sizes[over]}",
+                method=METHOD,
+                assumption=ASSUMPTION,
+                level=level,
+                warnings=notes,
+            )
+    return found

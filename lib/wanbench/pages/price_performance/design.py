@@ -1,0 +1,101 @@
+"""Trials of one load on brokers of several sizes: the same brokers with different quotas and rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from wanbench.checks import check_number, refusal
+from wanbench.measure.experiments import KafkaLoad, KafkaTrial
+from wanbench.measure.kafka import BrokerSize
+
+ONE_LARGE = "one large"
+
+
+def sizes_of_brokers(
+    sizes: Mapping[str, Sequence[float]],
+    load: KafkaLoad,
+    *,
+    brokers: int,
+    usd_per_processor_hour: float,
+    duration_s: float,
+    warmup_s: float,
+    clients_in: Sequence[str],
+    beside: tuple = (),
+    one_large: float = 0,
+    usd_per_hour: Mapping[str, float] | None = None,
+) -> dict[str, KafkaTrial]:
+    """
+    A trial of each size, applied to all brokers.
+
+    Unthrottled producers send as many records as the size's links carry in `duration_s`, after a warm-up of `warmup_s`:
+    trials of all sizes then take about equally long, and end by themselves, so that the tools print quantiles.
+
+    Parameters
+    ----------
+    sizes : mapping of str to (processors, Mbit/s)
+        Processors and link rate of one broker, by the name of the size.
+    load : KafkaLoad
+        Must have `records`, which are replaced.
+    brokers : int
+        Number of brokers of the cluster, each in a separate region.
+    usd_per_processor_hour : float
+        Gives the price of a size, network included.
+    clients_in : sequence of str
+        Regions of the clients.
+    one_large : float
+        If not 0, a further trial, "one large": a single broker with that many times the processors, rate and price of
+        the first size leads all partitions; the others have no size, carry nothing, and have no price.
+    usd_per_hour : mapping of str to float, optional
+        Prices, if sizes are instance types of rented hosts: the cluster has `brokers` of each, in this order, and the
+        topics of a trial are only on those of its size. Nothing is limited; the Mbit/s of a size are the expected rate
+        of its brokers. None: all brokers are on equal hosts, which are given each size in turn.
+
+    Examples
+    --------
+    >>> load = KafkaLoad(records=1, duration_s=None, record_bytes=500)
+    >>> about = {"brokers": 3, "usd_per_processor_hour": 0.05, "duration_s": 10, "warmup_s": 0, "clients_in": ["a"]}
+    >>> trials = sizes_of_brokers({"small": (0.3, 20)}, load, one_large=3, **about)
+    >>> [(name, trial.load.records) for name, trial in trials.items()]
+    [('small', 150000), ('one large', 150000)]
+    >>> trials["one large"].broker_sizes[0].price_usd_per_hour
+    0.045
+    """
+    check_number("brokers", brokers, 1, whole=True)
+    for name, values in sizes.items():
+        if isinstance(values, str) or len(values) != 2:
+            raise refusal(f"size {name}", values, "its processors and its Mbit/s")
+
+    def trial(each: tuple, placement=None, rate_bps: float | None = None):
+        rate_bps = rate_bps or sum(size.link_bps for size in each if size)
+        records_per_s = rate_bps / 8 / load.record_bytes / load.producers
+        records = {
+            "records": int(records_per_s * duration_s),
+            "warmup_records": int(records_per_s * warmup_s),
+        }
+        return KafkaTrial(
+            replace(load, placement=placement, **records),
+            client_regions=tuple(clients_in),
+            beside=beside,
+            broker_sizes=each,
+        )
+
+    def size(name: str, processors: float, mbps: float):
+        usd = round(processors * usd_per_processor_hour, 6)
+        return BrokerSize(name, round(processors, 6), mbps * 1e6, price_usd_per_hour=usd)
+
+    def of_type(number: int, name: str, processors: float, mbps: float):
+        own = range(number * brokers, (number + 1) * brokers)
+        size = BrokerSize(name, price_usd_per_hour=usd_per_hour[name])
+        each = tuple(size if broker in own else None for broker in range(brokers * len(sizes)))
+        placement = tuple((own[partition % brokers] + 1,) for partition in range(load.partitions))
+        return trial(each, placement, brokers * mbps * 1e6)
+
+    if usd_per_hour is not None:
+        return {name: of_type(number, name, *values) for number, (name, values) in enumerate(sizes.items())}
+    trials = {name: trial((size(name, *values),) * brokers) for name, values in sizes.items()}
+    if one_large:
+        first = (one_large * value for value in next(iter(sizes.values())))
+        alone = (size(ONE_LARGE, *first), *[None] * (brokers - 1))
+        trials[ONE_LARGE] = trial(alone, placement=((1,),) * load.partitions)
+    return trials

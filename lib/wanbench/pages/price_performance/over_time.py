@@ -1,0 +1,144 @@
+"""Metrics of the trials over time, in the source's steps: load, latency, processors, disk, network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from wanbench.formatting import count
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Result
+from wanbench.methods.trials.rates import TrialRates
+
+from .rates import rates as counter_rates
+
+STEP_S = 5.0
+"""The source's sampling interval."""
+CPU = {
+    "usr": "CPU user",
+    "user": "CPU user",
+    "sys": "CPU system",
+    "system": "CPU system",
+    "iowait": "CPU IOWait",
+    "steal": "CPU steal",
+}
+TOTAL = "CPU total"
+PANELS = {
+    "messages in": "1/s",
+    "requests": "1/s",
+    "latency, mean": "ms",
+    "latency, largest": "ms",
+    "CPU user": "%",
+    "CPU system": "%",
+    "CPU IOWait": "%",
+    "CPU steal": "%",
+    TOTAL: "%",
+    "disk written": "MB/s",
+    "brokers sent": "MB/s",
+    "brokers received": "MB/s",
+}
+KIB = 1024
+
+
+@dataclass(frozen=True, repr=False)
+class OverTime(Result):
+    """
+    Metrics over time.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        Per trial, quantity and step: run_id, test_id, attempt, setting, quantity, `at_s` (middle of the step, in s
+        after the warm-up), value (mean over the step; metrics of brokers are first summed over brokers), unit.
+    """
+
+    rows: pd.DataFrame
+    step_s: float
+
+    DRAWN_BY = "over_time_figure.over_time"
+
+    @property
+    def sentence(self) -> str:
+        """The metrics that were measured."""
+        tests = self.rows[KEY].drop_duplicates()
+        names = ", ".join(dict.fromkeys(self.rows.quantity))
+        return f"Every {self.step_s:g} s in {count(len(tests), 'trial')}: {names or 'nothing'}."
+
+    def shown(self) -> None:
+        """None: the figure has the values."""
+
+
+def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: float = STEP_S) -> OverTime:
+    """
+    The metrics of every trial, in steps.
+
+    Latencies are the mean and the maximum that producers print per interval; they print quantiles only at the end.
+    """
+    metrics = tables["metrics"].merge(rates.rates[KEY], on=KEY)
+    parts = [_broker_counters(metrics), _machine(metrics), _producers(tables["producer_windows"])]
+    rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    own = rates.rates[[*KEY, "setting", "start_s", "end_s"]]
+    rows = rows.merge(own, on=KEY)
+    rows["step"] = ((rows.unix_s - rows.start_s) // step_s).astype(int)
+    rows = rows[(rows.unix_s >= rows.start_s - step_s) & (rows.unix_s <= rows.end_s)]
+    steps = rows.groupby(
+        [*KEY, "setting", "quantity", "series", "step"], sort=False, dropna=False
+    ).value.mean()
+    summed = steps.groupby(level=[*KEY, "setting", "quantity", "step"], sort=False).sum().reset_index()
+    largest = (
+        rows[rows.quantity == "latency, largest"].groupby([*KEY, "setting", "quantity", "step"]).value.max()
+    )
+    summed = pd.concat(
+        [summed[summed.quantity != "latency, largest"], largest.reset_index()], ignore_index=True
+    )
+    summed["at_s"], summed["unit"] = (summed.step + 0.5) * step_s, summed.quantity.map(PANELS)
+    return OverTime(summed.drop(columns="step"), step_s)
+
+
+def _unix_s(times: pd.Series) -> pd.Series:
+    return (times - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+
+
+def _broker_counters(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Incoming messages, and requests of all kinds, per broker."""
+    names = {"kafka_records_in_total": "messages in", "kafka_requests_total": "requests"}
+    each = counter_rates(metrics[metrics.metric.isin(names)])
+    if each.empty:
+        return each
+    sums = (
+        each.groupby([*KEY, "node_id", "metric", "at_utc", "interval_s"], sort=False).rate.sum().reset_index()
+    )
+    middle = _unix_s(sums.at_utc) - sums.interval_s / 2
+    about = {"quantity": sums.metric.map(names), "series": sums.node_id.astype(str), "unix_s": middle}
+    return sums[KEY].assign(**about, value=sums.rate)
+
+
+def _machine(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Processors and disks of the machine, and the networks of all hosts except the clients'."""
+    rows = metrics[metrics.source == "sysstat"]
+    middle = _unix_s(rows.at_utc) - rows.interval_s.fillna(0) / 2
+    rows = rows.assign(unix_s=middle, series=rows.host.astype(str) + " " + rows.subject)
+    cpu = rows[(rows.subject == "cpu all") & rows.metric.isin([*CPU, "idle"])]
+    total = cpu[cpu.metric == "idle"].assign(quantity=TOTAL, value=lambda part: 100 - part.value)
+    cpu = cpu[cpu.metric.isin(CPU)].assign(quantity=lambda part: part.metric.map(CPU))
+    disk = rows[rows.subject.str.fullmatch(r"disk [a-z]+") & rows.metric.isin(["wkB", "wr_sec"])]
+    per = disk.metric.map({"wkB": KIB / 1e6, "wr_sec": 512 / 1e6})
+    disk = disk.assign(quantity="disk written", value=disk.value * per)
+    net = rows[(rows.subject == "net wan0") & rows.metric.isin(["txkB", "rxkB"])]
+    net = net[net.host.str.split("/").str[0] != net.from_region]
+    ways = {"txkB": "brokers sent", "rxkB": "brokers received"}
+    net = net.assign(quantity=net.metric.map(ways), value=net.value * KIB / 1e6)
+    return pd.concat([total, cpu, disk, net])[[*KEY, "quantity", "series", "unix_s", "value"]]
+
+
+def _producers(windows: pd.DataFrame) -> pd.DataFrame:
+    """Latency as producers print it; the mean is over windows of equal length."""
+    rows = windows[windows.printed_at_s.notna()]
+    about = {"series": "producers", "unix_s": rows.printed_at_s.astype(float) - rows.length_s.fillna(0) / 2}
+    parts = [
+        rows[KEY].assign(**about, quantity=name, value=rows[column].astype(float))
+        for name, column in (("latency, mean", "mean_latency_ms"), ("latency, largest", "max_latency_ms"))
+    ]
+    return pd.concat(parts)

@@ -1,0 +1,303 @@
+"""
+Source 000: Kafka between two clouds over a VPN and over a private link.
+
+The settings of the re-run (the RTTs of its paths, the background, the batches that make Kafka's traffic) do not decide
+on the source: such claims are tested on the source's own numbers only. These are read from its claims, so correcting a
+digit there corrects the verdict here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, sqrt
+
+from wanbench.checks import check_choice
+from wanbench.formatting import number, quantity
+from wanbench.methods.claims.ledger import (
+    NOT_REPRODUCED,
+    REPRODUCED,
+    UNDECIDED,
+    Audit,
+    read_claims,
+)
+from wanbench.methods.claims.rules import (
+    NEVER,
+    NO_VERDICT,
+    Rule,
+    main_estimate,
+    over,
+    try_rules,
+    under,
+)
+from wanbench.methods.lab.utilisation import Capacity
+from wanbench.methods.outages.bounds import share_of
+from wanbench.methods.result import Estimate
+from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.time.compare import more_or_less, times
+from wanbench.methods.trials.processors import ProcessorEffect
+
+from .result import Factorial
+
+SOURCE = "000-private-vs-internet"
+PATHS = {"vpn": "the VPN", "private": "the private link"}
+TABLE_1 = ("min-rtt", "mean-rtt", "max-rtt", "deviation")
+TRAFFIC = ("background", "kafka-traffic", "total")
+PACKET_BYTES = 1500
+"""A full IP packet: 1,448 bytes of TCP payload (`MSS_BYTES`) and 52 of headers."""
+FRAME_BYTES = 1538
+"""A full packet on an Ethernet: 38 bytes more, with preamble and gap (IEEE 802.3)."""
+NOT_RERUN = "No re-run: the lab's paths were set to this value."
+NOT_SET = "No re-run: the lab sets only mean and deviation, so its own extremes say nothing of the source's."
+ROUNDING_MS = 0.15
+"""Largest rounding error of three times with one decimal each, added or subtracted."""
+JITTER = "jitter_ms"
+"""The factor that varies the latency."""
+RATIOS = (Rule("batches", "times"), Rule("percent_more", "more"), Rule("packets", "packets"))
+RULES = (
+    *RATIOS,
+    Rule("jitter", "variations", under(1)),  # batches per second with more variation over that with less
+    Rule("queued", "no-queue", NEVER),
+)
+IN_FLIGHT = 5
+"""Unanswered requests that a Kafka producer may have (max.in.flight.requests.per.connection)."""
+
+
+def private_vs_internet(
+    *,
+    batches: Estimate | None = None,
+    packets: Estimate | None = None,
+    machine: ProcessorEffect | None = None,
+    traffic: Mapping[str, Estimate | float] | None = None,
+    capacity: Capacity | None = None,
+    factorial: Factorial | None = None,
+) -> Audit:
+    """
+    Every claim of source 000.
+
+    Omit what was not measured, or pass None: its claims are then tested on the source's own numbers only.
+
+    Parameters
+    ----------
+    batches : Estimate
+        Batches per second over the private link over those over the VPN: "times".
+    packets : Estimate
+        The same of packets per second that the brokers receive.
+    machine : ProcessorEffect
+        How busy the processors were (`stats.trials.processors.processor_effect`). If they were full, they may have
+        changed both ratios, which then decide nothing.
+    traffic : mapping
+        Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
+        (`studies.private_vs_internet.traffic`).
+        Shown without a verdict: background and batches were set.
+    capacity : Capacity
+        Capacity of the links of this comparison (`stats.lab.utilisation.capacity`); that its load was set near their
+        rate is no verdict on whether the source's were full.
+    factorial : Factorial
+        Batches per second on delay, jitter, loss and rate.
+
+    Raises
+    ------
+    ParameterError
+        For another claim in `traffic`.
+
+    Examples
+    --------
+    >>> rows = private_vs_internet().table().set_index("claim")
+    >>> rows.own[["total", "more", "thesis"]].tolist()
+    ['reproduced', 'not reproduced', 'undecided']
+    """
+    audit = read_claims(SOURCE)
+    traffic = dict(traffic or {})
+    for claim in traffic:
+        check_choice("claim of traffic", claim, TRAFFIC)
+    _table_1(audit)
+    _jitter(audit)
+    _ratio(audit)
+    _traffic(audit, traffic)
+    _thesis(audit, factorial)
+    jitter = None if factorial is None else (factorial.doublings | factorial.effects).get(JITTER)
+    measured = {"batches": batches, "packets": packets, "jitter": jitter}
+    if batches is not None:
+        measured["percent_more"] = main_estimate("batches", batches).transformed(
+            lambda ratio: 100 * (ratio - 1),
+            quantity=batches.quantity,
+            claim="Batches per second over the private link are {} more",
+            unit="%",
+        )
+    if capacity is not None:
+        rows = capacity.links[(capacity.links.share_at_capacity == 0) & capacity.links.max_backlog_ms.notna()]
+        queued = (rows.max_backlog_ms > 0) | (rows.packets_queue_dropped > 0)
+        measured["queued"] = share_of(
+            int(queued.sum()), len(rows), unit_name="link", quantity="links that queued or dropped packets",
+            claim="Of the links that were never at capacity, counted once per test, {} had packets waiting or dropped",
+        )  # fmt: skip
+        audit.note("never-full", f"{NO_VERDICT} {capacity.sentence}")
+    if machine is not None and machine.full:
+        full = f"processors were full with {' and '.join(machine.full)}, which changes it."
+        for rule in RATIOS:
+            if (ratio := measured.pop(rule.measured, None)) is not None:
+                audit.rerun(rule.claim, UNDECIDED, f"{full} {ratio.sentence}", ratio)
+    try_rules(audit, RULES, {}, measured)
+    return audit
+
+
+def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
+    """Minimum, mean, maximum and deviation of a path's RTTs in ms, as claimed."""
+    return tuple(audit.number(f"{path}-{statistic}") for statistic in TABLE_1)
+
+
+def _harmonic(audit: Audit, path: str) -> float:
+    """
+    The harmonic mean of a path's RTTs, in ms: 1 over the mean of 1/RTT, to second order in the deviation.
+
+    The source's deviation is taken as a standard deviation; that of the VPN can be one, and that of the private link
+    changes its mean by a ten-thousandth.
+    """
+    _, mean, _, deviation = _path(audit, path)
+    return mean / (1 + (deviation / mean) ** 2)
+
+
+def _table_1(audit: Audit) -> None:
+    for path in PATHS:
+        minimum, mean, maximum, deviation = _path(audit, path)
+        is_ordered = minimum <= mean <= maximum
+        ordered = " <= ".join(audit.claims[f"{path}-{statistic}"].written for statistic in TABLE_1[:3])
+        own = f"Own numbers: that {ordered} {'holds' if is_ordered else 'does not hold'}."
+        for statistic in TABLE_1[:3]:
+            why = NOT_RERUN if statistic == "mean-rtt" else NOT_SET
+            audit.judge(f"{path}-{statistic}", None if is_ordered else False, f"{own} {why}")
+        own, consistent = _deviation(minimum, mean, maximum, deviation)
+        audit.judge(f"{path}-{TABLE_1[3]}", None if consistent else False, f"{own} {NOT_RERUN}")
+
+
+def _deviation(minimum: float, mean: float, maximum: float, deviation: float) -> tuple[str, bool]:
+    """What the claimed deviation can be, and whether it is the largest deviation from the mean, as the source says."""
+    farthest = max(maximum - mean, mean - minimum)
+    bound = sqrt(max((maximum - mean) * (mean - minimum), 0.0))
+    return (
+        f"Own numbers: the RTT farthest from the mean is {number(farthest, 1)} ms off, which is the largest deviation. "
+        f"The claimed one can{'' if deviation <= bound else 'not'} be a standard deviation, as ping's mdev is: with "
+        f"this minimum, mean and maximum none exceeds {number(bound, 1)} ms (Bhatia & Davis 2000).",
+        abs(farthest - deviation) <= ROUNDING_MS,
+    )
+
+
+def _jitter(audit: Audit) -> None:
+    deviations = {path: _path(audit, path)[3] for path in PATHS}
+    units = {audit.claims[f"{path}-deviation"].unit for path in PATHS}
+    squares = " and ".join(f"{number(value**2)} ms² over {PATHS[path]}" for path, value in deviations.items())
+    ratio = deviations["vpn"] / deviations["private"]
+    audit.judge(
+        "jitter",
+        units <= {"ms²"},
+        "Holds if the jitter that is then given is a variance, in ms². Table 1 gives it in "
+        f"{', '.join(sorted(units))}, and ping prints mdev, a standard deviation: the variances would be {squares}, "
+        f"{number(ratio**2, 0)} times apart where the table shows {number(ratio, 0)} times.",
+    )
+
+
+def _ratio(audit: Audit) -> None:
+    """ "225 % more" and "2.25 times" are two numbers: which one do Table 1 and the packets agree with?"""
+    more, as_times, of_packets = (audit.number(name) for name in ("more", "times", "packets"))
+    literally = 1 + more / 100
+    predicted = _harmonic(audit, "vpn") / _harmonic(audit, "private")
+    step = audit.claims["packets"].half_step
+    agreeing = [ratio for ratio in (literally, as_times) if abs(ratio - of_packets) <= step]
+    nearer = min((literally, as_times), key=lambda ratio: abs(ratio - predicted))
+    own = (
+        f"Own numbers: {more:g} % more is {times(literally)} as much, and {times(as_times)} as much is "
+        f"{more_or_less(as_times)}. About {times(of_packets)} the packets agrees with "
+        f"{' and '.join(map(times, agreeing)) or 'neither'}. Throughput that the window limits ({IN_FLIGHT} requests "
+        f"in flight times batch, over RTT) goes with the mean of 1 / RTT: Table 1 alone predicts {times(predicted)}, "
+        f"nearer to {times(nearer)}."
+    )
+    audit.judge("more", nearer == literally, f"Holds if this reading is the nearer one. {own}")
+    audit.judge("times", nearer == as_times, f"Holds if this reading is the nearer one. {own}")
+    audit.compare(
+        "packets",
+        as_times,
+        f"Own numbers: if packets go with batches, {times(as_times)} the batches "
+        f"{'rounds' if as_times in agreeing else 'does not round'} to it, {times(literally)} "
+        f"{'rounds' if literally in agreeing else 'does not'}.",
+    )
+
+
+def _traffic(audit: Audit, traffic: Mapping) -> None:
+    background, kafka, total = (audit.number(name) for name in TRAFFIC)
+    private_mbps, vpn_mbps = (1000 * audit.number(claim) for claim in ("same-rate", "vpn-rate"))
+    private_ms, vpn_ms = (_harmonic(audit, path) for path in ("private", "vpn"))
+    own = {
+        "background": f"{number(background / private_mbps * 100)} % of the private link's rate.",
+        "kafka-traffic": f"{number(kafka * private_ms / 8000)} MB in flight over the private link; as much in flight "
+        f"over the VPN is {number(kafka * private_ms / vpn_ms, 0)} Mbit/s.",
+        "total": f"{number(background)} + {number(kafka)} = {number(background + kafka)}.",
+    }
+    for claim in TRAFFIC:
+        working = f"Own numbers: {own[claim]}"
+        if claim in traffic:
+            working += f" Re-run, with background and batches that were set: {traffic[claim]}"
+        if claim == "total":
+            audit.compare(claim, background + kafka, working)
+        elif claim == "background":
+            audit.note(claim, working)
+        else:
+            audit.judge(claim, None, working)
+    audit.judge(
+        "background-below",
+        background < min(private_mbps, vpn_mbps),
+        f"Holds if {number(background)} Mbit/s is below both rates, {number(private_mbps)} and {number(vpn_mbps)}.",
+    )
+    lower_mbps = min(private_mbps, vpn_mbps)
+    in_packets, on_wire = (total * size / MSS_BYTES for size in (PACKET_BYTES, FRAME_BYTES))
+    ratio = audit.number("times")
+    below = (
+        "Holds if the total, taken as payload of full packets, is in IP packets below the lower rate: own numbers: "
+        f"{number(in_packets, 0)} Mbit/s, and {number(on_wire, 0)} Mbit/s on an Ethernet, of {number(lower_mbps)}. "
+        f"Over the VPN the total was less: with {times(ratio)} the batches over the private link, "
+        f"{number(background + kafka / ratio, 0)} Mbit/s."
+    )
+    audit.judge("below-rate", in_packets < lower_mbps, below)
+    audit.judge("circuit-below", in_packets < private_mbps, below)
+    _queues(audit, total / lower_mbps)
+
+
+def _queues(audit: Audit, share: float) -> None:
+    waiting = share**2 / (2 * (1 - share)) if share < 1 else inf
+    mean = f"{quantity(share, 'fraction')} of the rate"
+    audit.judge("never-full", None, f"Own numbers: a mean of {mean}; a mean says nothing of moments.")
+    audit.judge(
+        "no-queue",
+        waiting < 1,
+        f"Holds if fewer than 1 packet would wait. Own numbers: at {mean}, packets of one size that arrive at random "
+        f"find {number(waiting)} others waiting on average (the queue M/D/1, by the Pollaczek-Khinchine formula).",
+    )
+
+
+def _thesis(audit: Audit, factorial: Factorial | None) -> None:
+    rates = " and ".join(f"{audit.claims[name].written} Gbit/s" for name in ("same-rate", "vpn-rate"))
+    ratio = _path(audit, "vpn")[1] / _path(audit, "private")[1]
+    own = (
+        f"Own numbers: the mean RTTs differ by a factor of {number(ratio)}, and so do other properties of both paths, "
+        f"while rates ({rates}) were never varied: one comparison of two paths cannot tell latency from bandwidth."
+    )
+    by_rtt = _harmonic(audit, "vpn") / _harmonic(audit, "private")
+    left = audit.number("times") / by_rtt
+    mean_alone = (
+        f"Own numbers: the RTTs of Table 1, by the mean of 1 / RTT, explain {times(by_rtt)}, which leaves a factor of "
+        f"{number(left)}."
+    )
+    audit.judge("thesis", None, own)
+    audit.judge("variations", None, mean_alone)
+    if factorial is None or factorial.thesis is None:
+        return
+    verdict = over(1).verdict(factorial.thesis)
+    if "fails" in set(factorial.combinations.verdict):
+        verdict = NOT_REPRODUCED
+    elif verdict == REPRODUCED and "holds" not in set(factorial.combinations.verdict):
+        verdict = UNDECIDED
+    audit.rerun(
+        "thesis",
+        verdict,
+        "Holds if halving the delay gains more than doubling the rate on average and at some levels, and less at none. "
+        f"{factorial.verdict()} {factorial.shares_sentence()} {factorial.thesis.sentence}",
+    )

@@ -1,0 +1,228 @@
+"""Plans of Kafka trials: their settings, repeats and order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import ceil, sqrt
+
+from wanbench import designs
+from wanbench.checks import check_number
+from wanbench.errors import ParameterError
+from wanbench.measure.experiments import (
+    Iperf3,
+    KafkaLoad,
+    KafkaTrial,
+    Ping,
+)
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.plan import Trial
+
+PING_INTERVAL_S = 0.1
+OVERLAP_S = 2.0
+"""Extra time of pings and background beyond the counted period."""
+BACKGROUND_WINDOW_BYTES = 1 << 20
+"""Socket buffer of the background's receiver: large enough not to drop what the link delivers."""
+
+BATCH_HEADER_BYTES = 61
+RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
+"""
+Bytes that Kafka's record batch, version 2, adds to a payload without key: usually, and at most, if a batch waits for
+seconds.
+"""
+
+LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
+
+
+@dataclass(frozen=True)
+class Path:
+    """
+    A path between two regions, in ping's terms.
+
+    Parameters
+    ----------
+    setting : str
+        Its name.
+    rtt_ms, rtt_sd_ms : float
+        Mean and standard deviation of its round-trip time. Each direction has half of the mean and, because both vary
+        independently, the deviation over the root of 2.
+    correlation_s : float
+        Time in which the autocorrelation of the delay falls to 1/e.
+    """
+
+    setting: str
+    rtt_ms: float
+    rtt_sd_ms: float
+    correlation_s: float = 0.5
+
+    def link(self, rate_bps: float | None, loss: float = 0.0) -> LinkSettings:
+        """
+        The link settings of one direction.
+
+        >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
+        0.49
+        """
+        return LinkSettings(
+            self.rtt_ms / 2,
+            jitter_ms=self.rtt_sd_ms / sqrt(2),
+            loss=loss,
+            rate_bps=rate_bps,
+            jitter_correlation_s=self.correlation_s,
+        )
+
+
+def two_paths(
+    paths: Sequence[Path],
+    load: KafkaLoad,
+    *,
+    rate_bps: float,
+    scales: Mapping[float, int],
+    background_share: float,
+    fit_records: bool = True,
+    are_real: bool = False,
+    beside: tuple = (),
+    seed: int = 0,
+) -> list[Trial]:
+    """
+    The same load over two paths, interleaved (A B B A ...), with background traffic and pings, at one or more scales.
+
+    At scale 5, the link's rate, the background and the producers' batches are all a fifth. As the batch size
+    determines the rate of a producer that waits for acknowledgements, all shares of the link stay the same, if batches
+    are equally full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920
+    hold 81 (99.8 %). So records are fitted to the batch.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    load : KafkaLoad
+        The load with the batch size at the full rate, and a `duration_s`.
+    rate_bps : float
+        The full rate.
+    scales : mapping of float to int
+        Divisor of the rate, and number of blocks to measure at it: {5: 2, 10: 1}.
+    background_share : float
+        Share of the link's rate, sent as UDP from producers to brokers: TCP would back off when the delay varies.
+    fit_records : bool
+        Whether to change the size of records slightly, so that a whole number of them fills a batch.
+
+    are_real : bool
+        Whether the lab has these paths between the same hosts (`KafkaTrial.path`): then nothing is set, and RTTs and
+        rate are only expectations.
+
+    Returns
+    -------
+    list of Trial
+        Scales take turns, block by block. A block's number is unique.
+    """
+    _check(scales, rate_bps, background_share)
+    if load.duration_s is None:
+        raise ParameterError(
+            "load counts records; allowed: one with duration_s, as pings and background have."
+        )
+    of = {path.setting: path for path in paths}
+    waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
+    trials, number = [], 0
+    for turn in range(1, max(scales.values()) + 1):
+        for scale, plan in waiting.items():
+            block = plan[plan.block == turn]
+            number += len(block) > 0
+            for setting in block.setting:
+                batch_bytes = max(round(load.batch_bytes / scale), 1)
+                size = (
+                    filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
+                )
+                at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
+                one = _trial(at, of[setting].link(rate_bps / scale), background_share, beside)
+                one = replace(one, path=setting) if are_real else one
+                trials.append(Trial(setting, (one,), number))
+    return trials
+
+
+def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
+    """
+    A record payload near `record_bytes` of which a whole number nearly fills a batch.
+
+    >>> [filling_record_bytes(batch, 1000) for batch in (81_920, 8_192, 4_096, 2_048)]
+    [998, 1004, 996, 981]
+    """
+    room = batch_bytes - BATCH_HEADER_BYTES
+    records = max(round(room / (record_bytes + RECORD_HEADER_BYTES)), 1)
+    size = room // records - MOST_RECORD_HEADER_BYTES
+    if size < 1:
+        raise ParameterError(
+            f"batch_bytes is {batch_bytes} at this scale; allowed: enough for one record, so scale down less."
+        )
+    return size
+
+
+def thesis(
+    factors: Mapping[str, Sequence[float | str]],
+    load: KafkaLoad,
+    *,
+    replicates: int,
+    fraction: Mapping[str, Sequence[str]] | None = None,
+    correlation_s: float = 0.5,
+    beside: tuple = (),
+    seed: int = 0,
+) -> list[Trial]:
+    """
+    A factorial experiment on link and producer, without background traffic.
+
+    Parameters
+    ----------
+    factors : mapping
+        Levels of any of delay_ms, jitter_ms, loss and rate_bps of the link, and of the fields of KafkaLoad, such as
+        acks and batch_bytes.
+    load : KafkaLoad
+        The load, apart from changes by factors.
+    replicates, fraction, seed
+        As in `designs.factorial`. A replicate is a block; 0: no trials.
+    """
+    known = {*LINK_FACTORS, *(field.name for field in fields(load))}
+    unknown = [name for name in factors if name not in known]
+    if unknown:
+        raise ParameterError(
+            f"factors has {', '.join(unknown)}; allowed: {', '.join(LINK_FACTORS)} and the fields of KafkaLoad."
+        )
+    if replicates == 0:
+        return []
+    plan = designs.factorial(factors, replicates=replicates, fraction=fraction, seed=seed)
+    trials = []
+    for row in plan.to_dict("records"):
+        levels = {name: _plain(row[name]) for name in factors}
+        link = {name: levels[name] for name in LINK_FACTORS if name in levels}
+        link = LinkSettings(**{"delay_ms": 0.5, "jitter_correlation_s": correlation_s, **link})
+        at = replace(load, **{name: value for name, value in levels.items() if name not in LINK_FACTORS})
+        name = ", ".join(f"{name} {value}" for name, value in levels.items())
+        trials.append(Trial(name, (KafkaTrial(at, link=link, beside=beside),), int(row["replicate"])))
+    return trials
+
+
+def _trial(load, link, background_share, beside):
+    lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
+    background = None
+    if background_share:
+        background = Iperf3(
+            duration_s=lasts_s,
+            udp=True,
+            rate_bps=background_share * link.rate_bps,
+            omit_s=0,
+            block_bytes=1400,
+            window_bytes=BACKGROUND_WINDOW_BYTES,
+        )
+    ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
+    return KafkaTrial(load, link=link, background=background, ping=ping, beside=beside)
+
+
+def _plain(value):
+    """A design's level in the type that settings use: whole numbers as int."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check(scales, rate_bps, background_share):
+    if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
+        raise ParameterError(
+            f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more."
+        )
+    check_number("background_share", background_share, 0, 0.99)  # a full link leaves nothing to compare
+    check_number("rate_bps", rate_bps, 0, above=True)

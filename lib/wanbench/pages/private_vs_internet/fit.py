@@ -1,0 +1,317 @@
+"""
+Fit log(throughput) on the logarithms of delay, jitter, loss and rate, to see which matters most.
+
+A coefficient is an elasticity: the per cent change of throughput per per cent of the factor. A factor without a
+logarithm (acks; jitter or loss with a level of 0) is a contrast: the ratio of throughput at its high level to that at
+its low one. With interactions both vary over the factor space. The thesis "latency matters more than bandwidth" then
+holds in the part of the space where halving the delay gains more than doubling the rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, isfinite, nan, sqrt
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
+
+from wanbench.checks import check_kind, check_level
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, number
+from wanbench.methods.factorial import robust_variance
+from wanbench.methods.factorial.gain_map import DOUBLING, GainMap
+from wanbench.methods.factorial.lack_of_fit import REPLICATES, lack_of_fit
+from wanbench.methods.factorial.runs import reasons, usable_runs
+from wanbench.methods.factorial.terms import (
+    Factor,
+    chosen_terms,
+    coded,
+    columns,
+    effect_words,
+    estimable,
+    factors_of,
+    with_blocks,
+    word,
+)
+from wanbench.methods.result import Estimate
+
+from .aliases import alias_table
+from .result import Factorial
+
+METHOD = (
+    "least squares of log throughput on centred log factors and contrasts, one value per run; the wider of two "
+    f"intervals: from pooled scatter, and from the {robust_variance.NAME}, here {{}}"
+)
+ASSUMPTION = (
+    "Runs are independent and in random order, the link delivered what was requested, and the response "
+    "is log-linear between the levels"
+)
+LACK_P = 0.01
+"""Stricter than the intervals' level, because every experiment is tested."""
+FEW_DEGREES = 5
+"""With fewer degrees of freedom an interval is more than 30 % wider than with many."""
+
+
+def fit_factorial(
+    observations: pd.DataFrame,
+    response: str,
+    factors: Sequence[str],
+    *,
+    interactions: Sequence[tuple[str, ...]] | str = "all",
+    contrasts: Sequence[str] = (),
+    block: str | None = None,
+    delay: str = "delay_ms",
+    rate: str = "rate_bps",
+    level: float = 0.95,
+) -> Factorial:
+    """
+    Fit a factorial experiment.
+
+    Parameters
+    ----------
+    observations : DataFrame
+        One row per run, with the response (such as throughput_bps or batches_per_s) and the factors. Rows that lack one
+        of these or have no positive response are left out and counted.
+    factors : sequence of str
+        Columns: positive numbers, whose logarithm is taken, or two levels (see `contrasts`).
+    interactions : "all", "estimable", or sequence of tuples of str
+        Which products of factors to fit: all pairs; the pairs that the runs of a fraction can separate (of each set of
+        aliases the first is fitted, with a caution); or those named.
+    contrasts : sequence of str
+        Factors whose two levels are compared, high over low, instead of taking their logarithm. Columns of text always
+        are contrasts.
+    block : str
+        Column of blocks, such as the replicate, which get separate levels.
+    delay, rate : str
+        The factors that the thesis compares; without either in `factors` there is no thesis.
+
+    Raises
+    ------
+    ParameterError
+        For missing columns, a factor that does not vary or is not positive, fewer runs than coefficients + 2, or
+        effects that the runs cannot separate.
+    """
+    level = check_level(level)
+    names = list(check_kind("factors", factors, Iterable))
+    terms = chosen_terms(names, interactions)
+    runs, left_out, levels = usable_runs(observations, response, names, contrasts, block)
+    factors = factors_of(runs, names, levels)
+    codes = coded(factors, runs)
+    blocks = runs["_block"] if block else None
+    dropped = []
+    if interactions == "estimable":
+        terms, dropped = estimable(codes, terms, blocks)
+    aliases = alias_table(runs, names)
+    design = with_blocks(columns(codes, terms), blocks)
+    _check_design(design, terms, aliases)
+    log_response = np.log(runs["_response"].to_numpy())
+    fit = OLS(log_response, design).fit()
+    combination = runs.groupby(names).ngroup().to_numpy()
+    robust = robust_variance.robust_variance(design, fit.resid, combination)
+    freedom = int(fit.df_resid)
+    cells = with_blocks(pd.get_dummies(combination, dtype=float).to_numpy(), blocks)
+    lack_p, against = lack_of_fit(design, log_response, cells, _squares(codes))
+    basis = f"{count(len(runs), 'run')} at {count(len(set(combination)), 'combination')}"
+    if against != REPLICATES:
+        basis += ", each measured once"
+    cautions = _cautions(left_out, lack_p, against, freedom, dropped, aliases)
+    pooled = np.asarray(fit.cov_params())
+    sums = _Combinations(fit.params, robust, pooled, freedom, level, basis, len(runs), cautions)
+    elasticities, doublings, effects = _main_effects(sums, factors, response)
+    thesis = measured = grid = None
+    if {delay, rate} <= {*elasticities}:
+        thesis = sums.estimate(
+            -sums.unit(1 + names.index(delay)) - sums.unit(1 + names.index(rate)),
+            "halved delay over doubled rate",
+            f"On average between the levels halving {word(delay)} multiplies {word(response)} by {{}} what doubling "
+            f"{word(rate)} does",
+            _doubled,
+            "times",
+        )
+        covers = (robust.cover, pooled)
+        gain_map = GainMap(factors, terms, delay, rate, fit.params, covers, freedom, level)
+        measured, grid = runs[names].drop_duplicates().sort_values(names), gain_map.grid(runs)
+        gain_map.hold_together_at(pd.concat([measured, grid], ignore_index=True))
+        measured, grid = gain_map.gains(measured), gain_map.gains(grid)
+    empty = pd.DataFrame(columns=[*names, "gain", "low", "high", "verdict"])
+    return Factorial(
+        elasticities=elasticities,
+        interactions=_interactions(sums, terms, factors, response),
+        doublings=doublings,
+        effects=effects,
+        thesis=thesis,
+        combinations=empty if measured is None else measured,
+        grid=empty if grid is None else grid,
+        aliases=aliases,
+        response=response,
+        delay=delay,
+        rate=rate,
+        lack_of_fit_p=lack_p,
+        r_squared=float(fit.rsquared) if fit.centered_tss > 0 else nan,
+        runs=runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid).rename(
+            columns={"_response": "response", "_block": "block"}
+        ),
+        left_out=left_out,
+    )
+
+
+@dataclass(frozen=True)
+class _Combinations:
+    """
+    Linear combinations of the coefficients, and what their estimates share.
+
+    From few runs, each measured once, the robust variance may be small by chance, so no interval is narrower than that
+    of the scatter pooled over all runs.
+    """
+
+    params: np.ndarray
+    robust: robust_variance.RobustVariance
+    pooled: np.ndarray
+    pooled_freedom: int
+    level: float
+    basis: str
+    n: int
+    cautions: tuple[str, ...]
+
+    def unit(self, at: int) -> np.ndarray:
+        """The combination that is one coefficient."""
+        return (np.arange(len(self.params)) == at).astype(float)
+
+    def estimate(
+        self,
+        combination: np.ndarray,
+        quantity: str,
+        claim: str,
+        change: Callable[[float], float] = float,
+        unit: str = "",
+    ) -> Estimate:
+        """The estimate of a combination, with `change` applied to it and to both ends of its interval."""
+        freedom = self.robust.freedom(combination)
+        value = float(combination @ self.params)
+        half = max(
+            sqrt(max(float(combination @ cover @ combination), 0.0))
+            * stats.t.ppf((1 + self.level) / 2, degrees)
+            for cover, degrees in ((self.robust.cover, freedom), (self.pooled, self.pooled_freedom))
+        )
+        return Estimate(
+            quantity=quantity,
+            claim=claim,
+            estimate=change(value),
+            low=change(value - half),
+            high=change(value + half),
+            unit=unit,
+            n=self.n,
+            basis=self.basis,
+            method=METHOD.format(number(freedom, 1)),
+            assumption=ASSUMPTION,
+            level=self.level,
+            warnings=self.cautions,
+        )
+
+
+def _doubled(value: float) -> float:
+    return DOUBLING**value
+
+
+def _main_effects(sums: _Combinations, factors: Sequence[Factor], response: str) -> tuple[dict, dict, dict]:
+    elasticities, doublings, effects = {}, {}, {}
+    for j, factor in enumerate(factors):
+        name, unit = factor.name, sums.unit(1 + j)
+        factor_word, response_word = word(name), word(response)
+        if factor.is_contrast:
+            low, high = factor.labels
+            claim = f"With {factor_word} {high}, {response_word} is {{}} that with {factor_word} {low}"
+            effects[name] = sums.estimate(unit, factor.step, claim, exp, "times")
+            continue
+        between = f"On average between its levels, {factor.span},"
+        claim = f"{between} the elasticity of {response_word} to {factor_word} is {{}}"
+        elasticities[name] = sums.estimate(unit, f"elasticity to {factor_word}", claim)
+        claim = f"{between} doubling {factor_word} multiplies {response_word} by {{}}"
+        doublings[name] = sums.estimate(unit, f"doubling {factor_word}", claim, _doubled)
+    return elasticities, doublings, effects
+
+
+def _interactions(
+    sums: _Combinations, terms: Sequence[tuple[str, ...]], factors: Sequence[Factor], response: str
+) -> dict[tuple[str, ...], Estimate]:
+    by_name, response = {factor.name: factor for factor in factors}, word(response)
+    estimates = {}
+    for at, term in enumerate(terms, start=1 + len(factors)):
+        logs = [by_name[name] for name in term if not by_name[name].is_contrast]
+        steps = [by_name[name] for name in term if by_name[name].is_contrast]
+        quantity, change, unit = f"interaction of {' and '.join(map(word, term))}", float, ""
+        match len(logs), len(steps):
+            case 2, 0:
+                claim = f"The elasticity of {response} to {word(term[0])} changes by {{}} per e-fold of {word(term[1])}"
+            case 1, 1:
+                levels = f"{word(steps[0].name)} {' to '.join(steps[0].labels)}"
+                claim = f"The elasticity of {response} to {word(logs[0].name)} changes by {{}} from {levels}"
+            case 0, 2:
+                claim = f"The ratio of {response} at {steps[0].step} is, at {steps[1].step}, {{}} as great"
+                change, unit = exp, "times"
+            case _:
+                claim = f"The {quantity} (log {response} per e-fold or step of each) is {{}}"
+        estimates[term] = sums.estimate(sums.unit(at), quantity, claim, change, unit)
+    return estimates
+
+
+def _check_design(design: np.ndarray, terms: Sequence[tuple[str, ...]], aliases: pd.DataFrame) -> None:
+    n_runs, n_coefficients = design.shape
+    if n_runs < n_coefficients + 2:
+        raise ParameterError(
+            f"{count(n_runs, 'run')} for {n_coefficients} coefficients; it takes 2 more runs than coefficients"
+        )
+    if np.linalg.matrix_rank(design) == n_coefficients:
+        return
+    fitted = {":".join(term) for term in terms}
+    alike = aliases[(aliases.aliased_with != "") & aliases.effect.isin(fitted)].head(3)
+    listed = "; ".join(f"{row.effect} = {row.aliased_with}" for row in alike.itertuples())
+    raise ParameterError(
+        f"the runs cannot separate these effects{': ' if listed else ''}{listed}; drop an interaction "
+        '(interactions="estimable" does), or add combinations'
+    )
+
+
+def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Squares of the codes of factors with three levels or more."""
+    squares = [code**2 for code in codes.values() if len(np.unique(code)) > 2]
+    return np.column_stack(squares) if squares else np.empty((len(next(iter(codes.values()))), 0))
+
+
+def _cautions(
+    left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, dropped, aliases: pd.DataFrame
+) -> tuple[str, ...]:
+    cautions = []
+    if len(left_out):
+        cautions.append(f"{count(len(left_out), 'row')} left out ({reasons(left_out)})")
+    if isfinite(lack_p) and lack_p < LACK_P:
+        p = number(lack_p) if lack_p >= 0.001 else "below 0.001"
+        cautions.append(
+            f"the model does not fit (lack of fit, tested against {against}, p = {p}): the "
+            "response is not log-linear between the levels, or interactions are missing, so an "
+            "elasticity is an average over a curve"
+        )
+    elif against != REPLICATES:
+        result = f"none was (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs for that"
+        cautions.append(
+            f"without replicates the fit is hardly tested: only joint curvature can be found, and {result}"
+        )
+    elif not isfinite(lack_p):
+        cautions.append("whether the model fits is not tested: it is saturated, or fits without residuals")
+    mixed = aliases[(aliases.aliased_with != "") & ~aliases.effect.str.contains(":")]
+    if len(mixed):
+        listed = "; ".join(
+            f"{effect_words(row.effect)} with {effect_words(row.aliased_with)}"
+            for row in mixed.head(3).itertuples()
+        )
+        more = f" and {len(mixed) - 3} more" if len(mixed) > 3 else ""
+        cautions.append(f"in this fraction main effects are confounded with interactions ({listed}{more})")
+    if dropped:
+        listed = ", ".join(effect_words(":".join(term)) for term in dropped)
+        cautions.append(f"the fraction cannot separate {listed} from fitted interactions (see aliases)")
+    if freedom < FEW_DEGREES:
+        cautions.append(f"only {count(freedom, 'degree')} of freedom")
+    return tuple(cautions)

@@ -1,0 +1,197 @@
+"""
+Round-trip times per setting as in ping's summary, min / mean / max / mdev, with intervals from repeated runs.
+
+mdev, as in Linux ping, is the standard deviation over the echoes of one run (divisor n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import nan, sqrt
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import check_level, refusal
+from wanbench.formatting import count, percent
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.trials.concurrent import round_trips
+from wanbench.methods.trials.means import half_width
+
+STATISTICS = {
+    "min": ("min_rtt_ms", "minimum RTT of a ping run"),
+    "mean": ("mean_rtt_ms", "mean RTT of a ping run"),
+    "max": ("max_rtt_ms", "maximum RTT of a ping run"),
+    "mdev": ("mdev_rtt_ms", "mdev of a ping run"),
+}
+PUBLISHED = {
+    "internet": {"min": 70.8, "mean": 132.9, "max": 193.2, "mdev": 25.1},
+    "private": {"min": 62.1, "mean": 62.5, "max": 68.1, "mdev": 0.7},
+}
+"""
+Table 1 of "Measuring the Impact of Latency in Multi-Cloud Transactional Systems" (PacketFabric): site-to-site VPN over
+the internet, and a private circuit; one long ping each.
+"""
+METHOD = "t over ping runs, with the run as the unit"
+ASSUMPTION = (
+    "Runs are independent and equally long; pings, sent at even intervals, see the same RTTs as the traffic"
+)
+EXTREME = "min and max are extreme values: they are more extreme the more echoes a run has ({} here)"
+NAIVE = "echoes as independent"
+
+
+@dataclass(frozen=True, repr=False)
+class RttTable(Result):
+    """
+    RTTs of pings per setting.
+
+    Attributes
+    ----------
+    numbers : dict
+        (setting, statistic) to Estimate, of "min", "mean", "max", "mdev": the mean over ping runs.
+    runs : DataFrame
+        One row per ping run: `setting`, `n_echoes`, `n_lost_echoes`, and the four in ms.
+    """
+
+    numbers: dict[tuple[str, str], Estimate]
+    runs: pd.DataFrame
+
+    TITLE = "RTT (ms) as measured and as the source printed it"
+    DRAWN_BY = "rtt_table_figure.rtt_table"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The four numbers of each setting."""
+        return tuple(self.numbers.values())
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings, in order."""
+        return list(dict.fromkeys(setting for setting, _ in self.numbers))
+
+    @property
+    def sentence(self) -> str:
+        """The four numbers of each setting, measured and as published."""
+        listed = []
+        for setting in self.settings:
+            four = " / ".join(self.numbers[setting, name].written.removesuffix(" ms") for name in STATISTICS)
+            source = " / ".join(f"{value:g}" for value in PUBLISHED.get(setting, {}).values())
+            printed = f"; the source printed {source}" if source else ""
+            basis = self.numbers[setting, "mean"].basis
+            listed.append(f"{setting}: min / mean / max / mdev of {four} ms ({basis}{printed}).")
+        return " ".join(listed)
+
+    def table(self) -> pd.DataFrame:
+        """
+        One row per setting and statistic: measured, low, high, published, and whether the interval contains the
+        published value.
+        """
+        rows = []
+        for (setting, name), number in self.numbers.items():
+            published = PUBLISHED.get(setting, {}).get(name, nan)
+            known = np.isfinite(published * number.low)
+            rows.append(
+                {
+                    "setting": setting,
+                    "statistic": name,
+                    "measured_ms": number.estimate,
+                    "low_ms": number.low,
+                    "high_ms": number.high,
+                    "published_ms": published,
+                    "published_in_interval": bool(number.low <= published <= number.high) if known else None,
+                    "n_runs": number.n,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def shown(self) -> pd.DataFrame:
+        """One row per statistic, as the source prints it, with intervals."""
+        level = percent(self.estimates[0].level)
+        rows = {"RTT": list(STATISTICS)}
+        for setting in self.settings:
+            own = [self.numbers[setting, name] for name in STATISTICS]
+            printed = PUBLISHED.get(setting, {})
+            rows[f"{setting}: measured"] = [number.written.removesuffix(" ms") for number in own]
+            rows[f"{setting}: {level} interval"] = [number.written_interval for number in own]
+            rows[f"{setting}: source"] = [f"{printed.get(name, '')}" for name in STATISTICS]
+        return pd.DataFrame(rows)
+
+
+def rtt_table(
+    tables: Mapping[str, pd.DataFrame],
+    settings: Sequence[str] = ("internet", "private"),
+    *,
+    level: float = 0.95,
+) -> RttTable:
+    """
+    Min, mean, max and mdev of RTT per setting, from the echoes of tests that were done.
+
+    Parameters
+    ----------
+    tables : mapping
+        Tables tests (with the column `setting`) and echoes.
+    settings : sequence of str
+        Settings or patterns, such as "internet*"; the table shows them without asterisks.
+
+    Raises
+    ------
+    ParameterError
+        For a setting without echoes.
+    """
+    level = check_level(level)
+    done = tables["tests"]
+    done = done[done.outcome == "done"]
+    runs = round_trips(tables["echoes"]).merge(done[[*KEY, "setting"]], on=KEY)
+    silent = int(runs.mean_rtt_ms.isna().sum())
+    runs = runs[runs.mean_rtt_ms.notna()]
+    parts, numbers = [], {}
+    for pattern in settings:
+        name = pattern.strip("*").strip() or pattern
+        own = runs[[fnmatchcase(str(setting), pattern) for setting in runs.setting]]
+        if own.empty:
+            measured = ", ".join(dict.fromkeys(map(str, runs.setting))) or "none"
+            raise refusal("setting", pattern, f"settings of tests with answered echoes ({measured})")
+        notes = [f"{count(silent, 'test')} without an answered echo left out"] if silent else []
+        for statistic in STATISTICS:
+            extreme = [EXTREME.format(_range(own.n_echoes))] if statistic in ("min", "max") else []
+            numbers[name, statistic] = _number(own, statistic, name, level, (*extreme, *notes))
+        parts.append(own.assign(setting=name))
+    return RttTable(numbers, pd.concat(parts, ignore_index=True))
+
+
+def _number(own, statistic: str, name: str, level: float, notes: tuple[str, ...]) -> Estimate:
+    column, label = STATISTICS[statistic]
+    values = own[column].to_numpy(dtype=float)
+    n, mean, half = len(values), float(values.mean()), half_width(values, level)
+    if n < 2:
+        notes = (*notes, f"no interval for {name}: a single ping run")
+    naive = Interval(NAIVE)
+    if statistic == "mean":
+        answered = own.n_echoes - own.n_lost_echoes
+        variance = float((own.mdev_rtt_ms**2 / answered).mean()) / n
+        naive_half = stats.norm.ppf((1 + level) / 2) * sqrt(variance)
+        naive = Interval(NAIVE, mean - naive_half, mean + naive_half)
+    return Estimate(
+        quantity=f"{statistic} of RTT, {name}",
+        claim=f"Over {name} the {label} is {{}}",
+        estimate=mean,
+        low=mean - half,
+        high=mean + half,
+        unit="ms",
+        n=n,
+        basis=f"{count(n, 'run')} of {_range(own.n_echoes)} echoes",
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+        naive=naive,
+        warnings=notes,
+    )
+
+
+def _range(counts: pd.Series) -> str:
+    low, high = int(counts.min()), int(counts.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

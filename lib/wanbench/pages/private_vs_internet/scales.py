@@ -1,0 +1,225 @@
+"""
+Compare two links at several link rates: does scaling the link down change the result?
+
+Ratios that agree at all measured scales suggest, but do not prove, the same at others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, nan, sqrt
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import check_level
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, percent, quantity
+from wanbench.methods.lab.utilisation import AT_CAPACITY
+from wanbench.methods.result import Estimate, Result
+from wanbench.methods.trials.means import ratio_estimate, welch_half_width
+from wanbench.methods.trials.rates import MEASURED, TrialRates
+from wanbench.methods.trials.two_links import SETTINGS, TwoLinks, compare_links
+
+METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
+WELCH = "t by Welch (1947)"
+POOLED = "t with the pooled variance of both scales"
+MIN_PAIRS = 4
+"""
+With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
+"""
+ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
+ALIKE = "; they scatter alike at both scales"
+FILL_TOLERANCE = 0.05
+"""Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal."""
+
+
+@dataclass(frozen=True, repr=False)
+class Scales(Result):
+    """
+    Two links at several scales.
+
+    Attributes
+    ----------
+    comparisons : dict
+        Rate of the link in bit/s to the comparison at that rate, the highest rate first.
+    changes : dict
+        Rate to Estimate: the ratio at that rate over the ratio at the highest rate; empty if there is only one rate.
+    utilisation : DataFrame
+        Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the brokers,
+        headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the
+        rate, or a queue dropped a packet.
+    """
+
+    comparisons: dict[float, TwoLinks]
+    changes: dict[float, Estimate]
+    utilisation: pd.DataFrame
+
+    TITLE = "By the link's rate"
+    DRAWN_BY = "scales_figure.scales"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The ratio at each scale, and its changes."""
+        ratios = [
+            replace(
+                links.ratio,
+                quantity=f"{links.ratio.quantity}, at {label(rate)}",
+                claim=f"At {label(rate)}: {links.ratio.claim}",
+            )
+            for rate, links in self.comparisons.items()
+        ]
+        return (*ratios, *self.changes.values())
+
+    @property
+    def sentence(self) -> str:
+        """The ratio at each scale, whether they differ, and how full links were."""
+        ratios = [
+            f"At {label(rate)} {links.names[1]} has {links.ratio.written} the {MEASURED[links.value][0]} of "
+            f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.written_interval or 'none'}; "
+            f"{links.ratio.basis})."
+            for rate, links in self.comparisons.items()
+        ]
+        return " ".join([*ratios, self.verdict, self.capacity_sentence])
+
+    @property
+    def verdict(self) -> str:
+        """Whether the ratio depends on the scale, in a sentence."""
+        first = label(next(iter(self.comparisons)))
+        if not self.changes:
+            return f"Both links were measured at {first} only: the effect of scaling is unknown."
+        listed = []
+        for rate, change in self.changes.items():
+            if not isfinite(change.low):
+                verdict = "too few pairs to tell whether that is chance"
+            elif change.low <= 1 <= change.high:
+                verdict = "no significant difference, but any within the interval is possible"
+            else:
+                verdict = "scaling changes the ratio"
+            ends = f"{percent(change.level)} interval {change.written_interval or 'none'}"
+            listed.append(
+                f"at {label(rate)} the ratio is {change.written} that at {first} ({ends}): {verdict}"
+            )
+        text = "; ".join(listed)
+        return f"{text[0].upper()}{text[1:]}."
+
+    @property
+    def capacity_sentence(self) -> str:
+        """At which scales links were at capacity."""
+        known = self.utilisation[self.utilisation.max_utilisation.notna()]
+        if known.empty:
+            return "Link utilisation was not measured."
+        full = known[known.at_capacity]
+        if full.empty:
+            most = quantity(known.max_utilisation.max(), "fraction")
+            return (
+                f"Links were never at capacity over a trial (at most {most} of the rate in any trial, and queues "
+                "dropped nothing)."
+            )
+        listed = "; ".join(
+            f"{row.link} at {label(row.rate_bps)} ({quantity(row.max_utilisation, 'fraction')}, "
+            f"{count(int(row.queue_dropped_packets), 'packet')} dropped)"
+            for row in full.itertuples()
+        )
+        return f"These links were at capacity, or dropped packets: {listed}."
+
+
+def label(rate_bps: float) -> str:
+    """The label of a scale."""
+    return quantity(rate_bps, "bit/s")
+
+
+def compare_scales(
+    rates: TrialRates, settings: Sequence[str] = SETTINGS, *, level: float = 0.95, seed: int = 0
+) -> Scales:
+    """
+    Compare two links at each link rate, and the ratios with each other.
+
+    Parameters
+    ----------
+    rates, settings
+        As in `compare_links`.
+
+    Raises
+    ------
+    ParameterError
+        If both links were measured at no common rate.
+    """
+    level = check_level(level)
+    links = {}
+    for rate in sorted(rates.rates.rate_bps.dropna().unique(), reverse=True):
+        own = rates.at(rate_bps=rate)
+        try:
+            links[float(rate)] = compare_links(own, settings, level=level, seed=seed)
+        except ParameterError:
+            # One link alone at this rate cannot be compared; with both, the error has another cause.
+            if own.of(*settings).rates.setting.nunique() > 1:
+                raise
+    if not links:
+        raise ParameterError("both links were measured at no rate_bps in common")
+    first, *rest = links
+    changes = {rate: _change(links, rate, first, level) for rate in rest}
+    return Scales(links, changes, _utilisation(links))
+
+
+def _change(links: dict[float, TwoLinks], rate: float, first: float, level: float) -> Estimate:
+    """The ratio of the ratios at two rates, from the pairs at each."""
+    here, there = label(rate), label(first)
+    both = (links[rate], links[first])
+    fills = [_fill(one) for one in both]
+    notes = ()
+    if abs(fills[0] - fills[1]) > FILL_TOLERANCE:
+        notes = (
+            f"batches are {quantity(fills[0], 'fraction')} full at {here} and {quantity(fills[1], 'fraction')} at "
+            f"{there}, so Kafka's share of the link differs",
+        )
+    logs = [np.log(one.pairs.ratio.to_numpy(dtype=float)) for one in both]
+    sizes, half = [len(own) for own in logs], nan
+    method, assumption = WELCH, ASSUMPTION
+    if min(sizes) > 1:
+        log = float(logs[0].mean() - logs[1].mean())
+        half = welch_half_width(logs, level)
+        if min(sizes) < MIN_PAIRS:
+            method, assumption = POOLED, ASSUMPTION + ALIKE
+            half = _pooled_half_width(logs, level)
+    else:
+        log = float(np.log(both[0].ratio.estimate / both[1].ratio.estimate))
+        notes += ("no interval of the change: a scale with fewer than two pairs",)
+    return ratio_estimate(
+        log,
+        half,
+        quantity=f"ratio at {here} over ratio at {there}",
+        claim=f"The ratio at {here} is {{}} that at {there}",
+        n=sum(sizes),
+        basis=f"{count(sizes[0], 'pair')} against {sizes[1]}",
+        method=METHOD.format(method),
+        assumption=assumption,
+        level=level,
+        warnings=notes,
+    )
+
+
+def _pooled_half_width(sides: list[np.ndarray], level: float) -> float:
+    sizes = [len(side) for side in sides]
+    freedom = sum(sizes) - 2
+    pooled = sum((n - 1) * side.var(ddof=1) for n, side in zip(sizes, sides, strict=True)) / freedom
+    return stats.t.ppf((1 + level) / 2, freedom) * sqrt(sum(pooled / n for n in sizes))
+
+
+def _fill(links: TwoLinks) -> float:
+    """Mean size of a batch in the log over batch.size; NaN where either is not known."""
+    return float((links.trials.batch_log_bytes / links.trials.batch_bytes.astype("float64")).mean())
+
+
+def _utilisation(links: dict[float, TwoLinks]) -> pd.DataFrame:
+    groups = pd.concat([one.trials for one in links.values()]).groupby(["rate_bps", "link"], sort=False)
+    rows = groups.agg(
+        n_trials=("rx_utilisation", "size"),
+        mean_utilisation=("rx_utilisation", "mean"),
+        max_utilisation=("rx_utilisation", "max"),
+        queue_dropped_packets=("queue_dropped_packets", "sum"),
+    )
+    full = (rows.max_utilisation >= AT_CAPACITY) | (rows.queue_dropped_packets > 0)
+    return rows.assign(at_capacity=full).reset_index()

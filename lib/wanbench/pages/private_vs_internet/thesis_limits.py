@@ -1,0 +1,91 @@
+"""Where the thesis holds according to measurement, and where according to computed limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_columns
+from wanbench.errors import ParameterError
+from wanbench.formatting import count, number
+from wanbench.methods.result import Result, text_table
+from wanbench.methods.trials.limits import Limits
+
+from .result import Factorial
+
+EQUAL = 1.02
+"""A gain closer to 1 than this, on either side, gives no verdict: the limits are no more accurate."""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(Result):
+    """
+    Gain from halved delay over gain from doubled rate, as fitted and as the limits predict.
+
+    Attributes
+    ----------
+    combinations : DataFrame
+        Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit), `predicted_gain` (by
+        the lowest limit), `predicted_verdict` and `limit` (the name of the lowest).
+    """
+
+    combinations: pd.DataFrame
+
+    @property
+    def sentence(self) -> str:
+        """In how many combinations fit and limits agree."""
+        rows = self.combinations
+        decided = rows[(rows.verdict != "undecided") & (rows.predicted_verdict != "neither")]
+        same = int((decided.verdict == decided.predicted_verdict).sum())
+        ranks = rows[["gain", "predicted_gain"]].rank().corr().iloc[0, 1]
+        alike = f", and their ranks correlate by {number(ranks, 2)}" if np.isfinite(ranks) else ""
+        return (
+            f"Of {count(len(rows), 'combination')} of levels {len(decided):,} are decided by measurement and by the "
+            f"limits; in {same:,} of these both agree{alike}."
+        )
+
+    def table(self) -> pd.DataFrame:
+        """Per limit: combinations, mean gain measured and predicted (geometric), and verdicts."""
+        gains = ["gain", "predicted_gain"]
+        logs = self.combinations.assign(**{name: np.log(self.combinations[name]) for name in gains})
+        groups = logs.groupby("limit", sort=False)
+        means = np.exp(groups[gains].mean())
+        means.insert(0, "n_combinations", groups.size())
+        for verdict in ("holds", "fails", "undecided"):
+            means[verdict] = (logs.verdict == verdict).groupby(logs.limit).sum()
+        return means.reset_index()
+
+    def shown(self) -> pd.DataFrame:
+        """The rows of `table`."""
+        return text_table(self.table())
+
+
+def explain(fitted: Factorial, limits: Limits) -> Explanation:
+    """
+    Compare the gains that the limits predict with those fitted, for each combination.
+
+    Halving the one-way delay subtracts it from the RTT. Doubling the rate also doubles the rate left by the background,
+    which is taken as a share of the rate.
+
+    Raises
+    ------
+    ParameterError
+        If the trials of `limits` lack the factors, or none of the combinations.
+    """
+    factors = fitted.factors
+    trials = check_columns("trials", limits.trials, [*factors, "delay_ms"])
+    faster = trials.rtt_ms / np.maximum(trials.rtt_ms - trials.delay_ms, 1e-9)
+    halved = np.minimum.reduce([trials.by_window * faster, trials.by_rate, trials.by_loss * faster])
+    doubled = np.minimum.reduce([trials.by_window, 2 * trials.by_rate, trials.by_loss])
+    own = trials[factors].assign(_log=np.log(halved / doubled), limit=trials.limit)
+    predicted = own.groupby(factors).agg(
+        _log=("_log", "mean"), limit=("limit", lambda limit: limit.mode().iloc[0])
+    )
+    combinations = fitted.combinations.merge(predicted.reset_index(), on=factors)
+    if combinations.empty:
+        raise ParameterError("no combination of the fit is among the trials of the limits")
+    gain = np.exp(combinations.pop("_log"))
+    verdict = np.select([gain > EQUAL, gain < 1 / EQUAL], ["holds", "fails"], "neither")
+    return Explanation(combinations.assign(predicted_gain=gain, predicted_verdict=verdict))

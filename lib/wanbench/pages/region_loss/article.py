@@ -1,0 +1,128 @@
+"""Estimates for the article's claims about its disaster, from the same disaster here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from wanbench.methods.outages.bounds import share_of
+from wanbench.methods.result import Estimate
+
+from .episodes import Episode, Episodes
+from .healing import Healing
+from .losses import Losses
+from .recovery import Recovery
+
+
+def article(
+    found: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing
+) -> dict[str, Estimate]:
+    """
+    Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
+    replicas_back, leaders_back, healing, producer_errors, producers_failed.
+
+    Except for times, each is a share of episodes: records, brokers, partitions and producers of one episode share its
+    fault.
+
+    Parameters
+    ----------
+    setting : str
+        The setting that repeats the article's: one region cut off, acks=all.
+    """
+    own = found.of(setting).with_fault().items
+    rows = healed.rows[healed.rows.setting == setting]
+    outages = recovered.rows[recovered.rows.setting == setting]
+    outages = outages[outages.writes.notna()]
+    shares = {
+        "service": _share(~outages.writes_censored.astype(bool), "writes acknowledged again before healing"),
+        "leaders": _share(map(_balanced, own), "brokers that all lead the same number of partitions"),
+        "replicas": _share(map(_in_sync, own), "every partition in sync before the fault"),
+        "elections": _share(rows.moved > 0, "new leaders"),
+        "rearranged": _share(map(_taken_over, own), "all partitions taken over by remaining consumers"),
+        "producer_errors": _share(map(_had_errors, own), "errors of remaining producers"),
+        "producers_failed": _share(map(_gave_up, own), "a record given up by a remaining producer"),
+    }
+    order = lost.episodes_with(setting, "order_in_log", "records out of order in the log")
+    times = recovered.of(setting, "writes_partition")
+    return (
+        {"rpo": lost.episodes_with(setting), "order": order, "rto": times} | shares | _back(healed, setting)
+    )
+
+
+def _share(each: Iterable[bool], what: str) -> Estimate:
+    each, what = list(map(bool, each)), f"episodes with {what}"
+    about = {"quantity": what, "claim": f"The share of {what} is {{}}"}
+    return share_of(sum(each), len(each), **about)
+
+
+def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
+    """
+    Shares of episodes with all replicas in sync, with all leaders back, and with both.
+
+    Episodes that ended before the controller looks leave the latter two open, unless one is known to have failed.
+    """
+    own = healed.rows.setting == setting
+    rows, undecided = healed.rows[own], healed.undecided()[own]
+    in_sync, led = rows.in_sync_s.notna(), rows.back == rows.moved
+    again, took = "all replicas in sync again", healed.of(setting, "in_sync_s")
+    after = (
+        f" (median {took.written}, {took.written_level} interval {took.written_interval})" if took.n else ""
+    )
+    claim = f"After healing{after}, all replicas were in sync again in {{}} of the episodes"
+    found = {"replicas_back": replace(_share(in_sync, again), claim=claim)}
+    short = (
+        f"leaders were watched for {rows.watched_s.min():.0f} to {rows.watched_s.max():.0f} s after healing, and the "
+        f"controller moves them back every {healed.check_s:.0f} s: a verdict needs episodes "
+        "that last that long (quiet_s), or brokers that check more often "
+        "(leader.imbalance.check.interval.seconds)"
+    )
+    for name, good, known, what in (
+        ("leaders_back", led, ~undecided, "all leaders back"),
+        ("healing", in_sync & led, ~(undecided & in_sync), f"{again} and all leaders back"),
+    ):
+        decided = known.all() or not good[known].all()
+        found[name] = _share(good[known], what) if decided else replace(_share((), what), basis=short)
+    return found
+
+
+def _balanced(episode: Episode) -> bool:
+    """Whether every broker led the same number of partitions before the fault."""
+    led = episode.leaders_before.value_counts()
+    brokers = {each for text in episode.samples.isr.dropna() for each in str(text).split(",")}
+    return len(led) == len(brokers) and led.nunique() == 1
+
+
+def _in_sync(episode: Episode) -> bool:
+    """Whether every partition was fully in sync before the fault."""
+    rows = episode.samples[episode.samples.at_s <= episode.fault_at_s].groupby("partition").n_isr.last()
+    return len(rows) > 0 and bool((rows >= int(episode.about.replication)).all())
+
+
+def _taken_over(episode: Episode) -> bool:
+    """Whether consumers of other regions held all partitions at the end of the fault."""
+    rows = episode.members
+    rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s)]
+    last = rows[(rows.at_s == rows.at_s.max()) & ~rows.client_region.isin(episode.hit)]
+    return bool(last.n_partitions.sum() == int(episode.about.partitions))
+
+
+def _remaining(episode: Episode) -> set[int]:
+    """Producers outside the hit regions."""
+    return {
+        client
+        for (role, client), region in episode.regions.items()
+        if role == "producer" and region not in episode.hit
+    }
+
+
+def _had_errors(episode: Episode) -> bool:
+    """Whether a remaining producer reported an error after the fault began."""
+    rows = episode.tables["fault_errors"]
+    rows = rows[(rows.role == "producer") & (rows.at_s >= episode.fault_at_s)]
+    return bool(_remaining(episode) & set(rows.client))
+
+
+def _gave_up(episode: Episode) -> bool:
+    """Whether a remaining producer gave up a record."""
+    rows = episode.tables["fault_records"]
+    return bool(_remaining(episode) & set(rows.producer[rows.error.notna() & rows.acknowledged_at_s.isna()]))

@@ -1,0 +1,155 @@
+"""Cost of each setting: time without writes (RTO) and lost records (RPO)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from wanbench.formatting import count, quantity
+from wanbench.methods.result import Result
+
+from .episodes import Episodes
+from .losses import Losses
+from .recovery import Recovery
+
+COLUMNS = (
+    "fault",
+    "acks",
+    "min_insync",
+    "unclean",
+    "group_protocol",
+    "session_timeout_ms",
+    "broker_settings",
+    "client_settings",
+)
+"""Columns that may differ between settings."""
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
+    """
+    Settings with a fault, their outages and losses.
+
+    Attributes
+    ----------
+    abouts : DataFrame
+        One row per setting: the columns of COLUMNS that differ, as text.
+    """
+
+    lost: Losses
+    recovered: Recovery
+    abouts: pd.DataFrame
+
+    TITLE = "What each setting costs: time and records"
+    DRAWN_BY = "comparison_figure.comparison"
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings, in order."""
+        return self.recovered.settings
+
+    @cached_property
+    def losing(self) -> list[str]:
+        """Settings that lost records."""
+        return [name for name in self.settings if self.lost.sums(name).gone]
+
+    @property
+    def sentence(self) -> str:
+        """Loss and outage of the first setting and of each that lost records; several others together."""
+        told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
+        told = self.settings if len(told) == len(self.settings) - 1 else told
+        parts = []
+        for name in told:
+            outage, worst = (self.recovered.of(name, each).spelled for each in ("writes", "writes_partition"))
+            parts.append(
+                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the hit region all writes "
+                f"stopped for {outage}, those to the worst partition for {worst}, at worst for {self._longest([name])}."
+            )
+        names = [name for name in self.settings if name not in told]
+        others = [self.recovered.of(name, "writes") for name in names]
+        if others:
+            low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
+            limit = "at least " if any(each.at_least for each in others) else ""
+            parts.append(
+                f"{len(others)} other settings lost none; there all writes stopped for {low.estimate:.1f} to "
+                f"{limit}{high.estimate:.1f} s, those to the worst partition at worst for {self._longest(names)}."
+            )
+        return " ".join(parts)
+
+    def _longest(self, names: list[str]) -> str:
+        """The longest outage of one partition, which medians hide; in how many episodes one lasted until healing."""
+        rows, streams = self.recovered.rows, self.recovered.streams
+        rows = rows[rows.setting.isin(names) & rows.writes_partition.notna()]
+        own = streams[streams.setting.isin(names) & (streams.quantity == "writes_partition")]
+        if own.empty:
+            return "an unknown time"
+        longest, cut = own.loc[own.outage_s.idxmax()], int(rows.writes_partition_censored.sum())
+        length = f"{'at least ' if longest.censored else ''}{quantity(longest.outage_s, 's')}"
+        healing = f"; until healing in {cut} of {count(len(rows), 'episode')}" if cut else ""
+        return f"{length} (partition {int(longest.unit)}{healing})"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """The cautions of losses and outages."""
+        return (*self.lost.cautions, *self.recovered.cautions)
+
+    def table(self) -> pd.DataFrame:
+        """One row per setting."""
+        rows = []
+        for name in self.settings:
+            sums, outage = self.lost.sums(name), self.recovered.of(name, "writes")
+            losing = self.lost.episodes_with(name)
+            rows.append(
+                {
+                    "setting": name,
+                    "acknowledged": int(sums.acknowledged),
+                    "lost": int(sums.gone),
+                    "losing_episodes": losing.estimate,
+                    "losing_episodes_high": losing.high,
+                    "outage_s": outage.estimate,
+                    "low_s": outage.low,
+                    "high_s": outage.high,
+                    "episodes": outage.n,
+                }
+            )
+        return self.abouts.merge(pd.DataFrame(rows), on="setting")
+
+    def shown(self) -> pd.DataFrame:
+        """One row per setting, with bounds and intervals."""
+        rows = []
+        for name in self.settings:
+            sums = self.lost.sums(name)
+            rows.append(
+                {
+                    "setting": name,
+                    "lost": self.lost.counted(name),
+                    "all writes out": self.recovered.of(name, "writes").spelled,
+                    "worst partition out": self.recovered.of(name, "writes_partition").spelled,
+                    "duplicates in the log": f"{int(sums.duplicates_in_log):,}",
+                    "out of order in the log": f"{int(sums.order_in_log):,}",
+                }
+            )
+        return self.abouts.merge(pd.DataFrame(rows), on="setting").astype(str)
+
+
+def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
+    """Outages and losses of each setting with a fault, and how settings differ."""
+    rows = []
+    for name, own in found.with_fault().by_setting().items():
+        about = own[0].about
+        rows.append({"setting": name} | {key: _text(about.get(key)) for key in COLUMNS})
+    abouts = pd.DataFrame(rows)
+    differing = [key for key in COLUMNS if abouts[key].nunique() > 1]
+    return Comparison(lost, recovered, abouts[["setting", *differing]])
+
+
+def _text(value) -> str:
+    """A setting as text; JSON as a list of settings."""
+    if value is None or value is pd.NA or value != value:
+        return ""
+    if isinstance(value, str) and value.startswith("{"):
+        return ", ".join(f"{name}={each}" for name, each in sorted(json.loads(value).items()))
+    return str(value)

@@ -1,0 +1,84 @@
+"""Plans of fault episodes: several faults, and one setting varied at a time, repeated in random order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+
+from wanbench.checks import check_choice, check_number, refusal
+from wanbench.measure.plan import Trial
+
+GROUPS = ("topic_settings", "client_settings", "broker_settings")
+
+
+def fault_trials(
+    baseline,
+    faults: Sequence[Sequence[str]],
+    *,
+    factors: Sequence[Mapping[str, object]] = (),
+    repeats: int = 3,
+    damage: Sequence[str] = (),
+    seed: int = 0,
+) -> list[Trial]:
+    """
+    Episodes of every fault at the baseline, of the first fault with other settings, and with planted damage.
+
+    Each repeat is a block with every episode once, in random order; episodes with equal broker settings are adjacent,
+    to save restarts. Episodes with planted damage come first, once, without a fault, which also warms the brokers.
+
+    Parameters
+    ----------
+    baseline : KafkaFault
+        The experiment whose fault and place are replaced.
+    faults : sequence of (fault, at)
+        For example [("cut", "eu"), ("kill", "controller")].
+    factors : sequence of mappings
+        Changes to the baseline, each mapping for a separate setting: fields of the experiment, or Kafka's settings as
+        "topic_settings.min.insync.replicas". "" removes a setting.
+    damage : sequence of str
+        As in `KafkaFault`.
+
+    Examples
+    --------
+    >>> from wanbench.measure.experiments import KafkaFault
+    >>> trials = fault_trials(KafkaFault("none"), [("cut", "a"), ("kill", "b")], factors=[{"acks": "1"}], repeats=2)
+    >>> sorted(trial.setting for trial in trials if trial.block == 1)
+    ['cut a', 'cut a, acks 1', 'kill b']
+    """
+    check_number("repeats", repeats, 1, whole=True)
+    if not faults or any(len(each) != 2 for each in faults):
+        raise refusal("faults", faults, "at least one pair of fault and place")
+    episodes = {f"{fault} {at}".strip(): replace(baseline, fault=fault, at=at) for fault, at in faults}
+    first, plain = next(iter(episodes.items()))
+    for changes in factors:
+        changed = _changed(plain, changes)
+        label = ", ".join(f"{_name(key)} {value}" for key, value in changes.items() if value != "")
+        episodes[f"{first}, {label}"] = changed
+    short = {"fault": "none", "at": "", "before_s": 2.0, "fault_s": 1.0}
+    trials = [Trial(f"planted: {each}", (replace(baseline, damage=each, **short),), 0) for each in damage]
+    rng = random.Random(seed)
+    for block in range(1, repeats + 1):
+        groups = {}
+        for setting in rng.sample(list(episodes), len(episodes)):
+            brokers = repr(getattr(episodes[setting], "broker_settings", None))
+            groups.setdefault(brokers, []).append(setting)
+        order = [setting for group in groups.values() for setting in group]
+        trials += [Trial(setting, (episodes[setting],), block) for setting in order]
+    return trials
+
+
+def _changed(episode, changes: Mapping[str, object]):
+    for key, value in changes.items():
+        group, _, name = key.partition(".")
+        check_choice("factor", group, GROUPS if name else [field.name for field in fields(episode)])
+        if name:
+            kept = {each: old for each, old in dict(getattr(episode, group) or ()).items() if each != name}
+            value, key = kept | ({name: value} if value != "" else {}), group
+        episode = replace(episode, **{key: value})
+    return episode
+
+
+def _name(key: str) -> str:
+    group, _, name = key.partition(".")
+    return name or group

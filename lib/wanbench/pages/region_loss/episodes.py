@@ -1,0 +1,334 @@
+"""
+The episodes of a run: each fault with the records, receipts and samples around it.
+
+An episode is the unit of replication. Its seconds, clients and records are not independent replicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import nan
+
+import pandas as pd
+
+from wanbench.checks import check_choice, check_table
+from wanbench.errors import MissingDataError
+from wanbench.formatting import count
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Result
+
+TABLES = (
+    "fault_clients",
+    "fault_records",
+    "fault_receipts",
+    "fault_log",
+    "fault_errors",
+    "cluster_samples",
+    "group_samples",
+)
+OPTIONAL = ("controller_events",)
+SURVIVING, HIT = "surviving", "hit"
+ON_TIME = 0.95
+"""
+Producers were behind if the share of records acknowledged in time is below this, the same share as for a restored rate.
+"""
+FAULTS = ("cut", "cut-out", "cut-in", "slow", "kill", "freeze", "none")
+"""Kinds of faults, in the order of tables and figures."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """
+    One fault with its tables.
+
+    Attributes
+    ----------
+    about : Series
+        The episode's row of table `faults`.
+    tables : dict
+        The episode's rows of the other tables, by name.
+    """
+
+    about: pd.Series
+    tables: Mapping[str, pd.DataFrame]
+
+    @property
+    def key(self) -> dict:
+        """The columns that identify the episode."""
+        return {name: self.about[name] for name in KEY}
+
+    @property
+    def setting(self) -> str:
+        """The name of its setting."""
+        return self.about.setting
+
+    @property
+    def hit(self) -> frozenset[str]:
+        """The regions affected by the fault."""
+        text = self.about.regions
+        return frozenset(text.split(",")) if isinstance(text, str) and text else frozenset()
+
+    @property
+    def fault_at_s(self) -> float:
+        """When the fault was ordered."""
+        return float(self.about.fault_at_s)
+
+    @property
+    def heal_at_s(self) -> float:
+        """When healing was ordered."""
+        return float(self.about.heal_at_s)
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why the episode's records are incomplete since the fault began; None if complete."""
+        reason = self.about.get("incomplete")
+        return reason if isinstance(reason, str) else None
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether any region was affected."""
+        return bool(self.hit) and pd.notna(self.about.fault_at_s) and pd.notna(self.about.heal_at_s)
+
+    @cached_property
+    def due(self) -> tuple[float, float]:
+        """When the first and the last record were due."""
+        times = self.tables["fault_records"].intended_at_s
+        return float(times.min()), float(times.max())
+
+    @cached_property
+    def on_time(self) -> float:
+        """Share of the records due before the fault, except its last second, that were acknowledged before it."""
+        rows = self.tables["fault_records"]
+        due = rows[rows.intended_at_s < self.fault_at_s - 1.0]
+        return float((due.acknowledged_at_s < self.fault_at_s).sum() / len(due)) if len(due) else nan
+
+    @cached_property
+    def regions(self) -> dict[tuple[str, int], str]:
+        """Region of each client: (role, number) to region."""
+        clients = self.tables["fault_clients"]
+        return {(row.role, int(row.client)): row.region for row in clients.itertuples()}
+
+    def side(self, region: str) -> str:
+        """Whether a region was affected by the fault."""
+        return HIT if region in self.hit else SURVIVING
+
+    @cached_property
+    def acknowledgements(self) -> pd.DataFrame:
+        """at_s, client, partition, region and side of every acknowledgement."""
+        rows = self.tables["fault_records"]
+        return self._events(rows[rows.acknowledged_at_s.notna()], "producer", "acknowledged_at_s")
+
+    @cached_property
+    def receipts(self) -> pd.DataFrame:
+        """at_s, client, partition, region and side of every receipt."""
+        return self._events(self.tables["fault_receipts"], "consumer", "received_at_s")
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Partition samples taken outside the affected regions, in order of time, until cleanup."""
+        rows = self.tables["cluster_samples"]
+        rows = rows[
+            rows.partition.notna() & ~rows.region.isin(self.hit) & (rows.at_s <= self.about.ended_at_s)
+        ]
+        return rows.sort_values(["at_s", "region", "partition"], kind="stable")
+
+    @cached_property
+    def members(self) -> pd.DataFrame:
+        """The group's members in order of time, from the watcher outside the affected regions with the most answers."""
+        rows = self.tables["group_samples"]
+        rows = rows[rows.member.notna() & (rows.at_s <= self.about.ended_at_s)]
+        outside = rows[~rows.region.isin(self.hit)]
+        rows = outside if len(outside) else rows
+        return rows[rows.region == rows.groupby("region").size().idxmax()] if len(rows) else rows
+
+    @cached_property
+    def leaders_before(self) -> pd.Series:
+        """The leader of each partition in the last sample before the fault."""
+        rows = self.samples[(self.samples.at_s <= self.fault_at_s) & self.samples.leader.notna()]
+        return rows.groupby("partition").leader.last()
+
+    @cached_property
+    def dark(self) -> frozenset[int]:
+        """Brokers in sync before the fault, but for no partition at its last sample before healing."""
+        rows = self.samples[self.samples.isr.notna()]
+        before = rows[rows.at_s <= self.fault_at_s]
+        last = (
+            rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
+        )
+        return _brokers(before.isr) - _brokers(last) if len(last) else frozenset()
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """Log entries of nodes from fault to healing, except those of dark nodes, which may never have taken effect."""
+        rows = self.tables.get("controller_events")
+        if rows is None or rows.empty:
+            return pd.DataFrame(columns=["at_s", "node_id", "kind", "broker", "partition"])
+        return rows[rows.at_s.between(self.fault_at_s, self.heal_at_s) & ~rows.node_id.isin(self.dark)]
+
+    def _events(self, rows: pd.DataFrame, role: str, time: str) -> pd.DataFrame:
+        regions = rows[role].map(lambda client: self.regions.get((role, int(client)), "unknown"))
+        side = regions.isin(self.hit).map({True: HIT, False: SURVIVING})
+        return pd.DataFrame(
+            {
+                "at_s": rows[time].astype(float),
+                "client": rows[role],
+                "partition": rows.partition,
+                "region": regions,
+                "side": side,
+            }
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Episodes(Result):
+    """
+    Every episode that was carried out, and those left out.
+
+    Attributes
+    ----------
+    items : tuple of Episode
+    left_out : DataFrame
+        setting and reason of each episode that was left out.
+    """
+
+    items: tuple[Episode, ...]
+    left_out: pd.DataFrame
+
+    TITLE = "Episodes per setting"
+
+    def __iter__(self) -> Iterable[Episode]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the settings, plain faults first."""
+        abouts = {each.setting: each.about for each in self.items}
+        return tuple(sorted(abouts, key=lambda name: _setting_order(abouts[name])))
+
+    def of(self, *settings: str) -> Episodes:
+        """The episodes of these settings; ParameterError lists the allowed ones."""
+        for name in settings:
+            check_choice("setting", name, self.settings)
+        return replace(self, items=tuple(each for each in self.items if each.setting in settings))
+
+    def with_fault(self) -> Episodes:
+        """The episodes that affected a region; MissingDataError if there are none."""
+        items = tuple(each for own in self.by_setting().values() for each in own if each.has_fault)
+        if not items:
+            raise MissingDataError("no episode of this run has a fault.")
+        return replace(self, items=items)
+
+    def by_setting(self) -> dict[str, list[Episode]]:
+        """The episodes of each setting, in the order of `settings`."""
+        return {name: [each for each in self.items if each.setting == name] for name in self.settings}
+
+    @property
+    def sentence(self) -> str:
+        """The number of episodes, and the number left out."""
+        missing = f"; {count(len(self.left_out), 'attempt')} left out" if len(self.left_out) else ""
+        return f"{count(len(self), 'episode')} of {count(len(self.settings), 'setting')}{missing}."
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why attempts were left out, and in which settings producers lagged before the fault."""
+        reasons = self.left_out.groupby("reason").size() if len(self.left_out) else {}
+        late = [each.on_time for each in self.items if each.has_fault and each.on_time < ON_TIME]
+        notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
+        if late:
+            notes.append(
+                f"producers were behind before the fault in {count(len(late), 'episode')}: at worst "
+                f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged, so outages "
+                "include a queue"
+            )
+        return tuple(notes)
+
+    def table(self) -> pd.DataFrame:
+        """One row per setting: the fault, its region, the number of episodes and of records sent."""
+        rows = []
+        for name, own in self.by_setting().items():
+            first = own[0].about
+            rows.append(
+                {
+                    "Setting": name,
+                    "Fault": first.fault,
+                    "Regions that were hit": "; ".join(
+                        dict.fromkeys(", ".join(sorted(each.hit)) for each in own)
+                    ),
+                    "acks": first.acks,
+                    "Episodes": len(own),
+                    "Acknowledged in time before the fault": f"{100 * min(each.on_time for each in own):.0f} %",
+                    "Records due": sum(len(each.tables["fault_records"]) for each in own),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def shown(self) -> pd.DataFrame:
+        """`table` as text."""
+        return self.table().astype(str)
+
+
+def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
+    """
+    The completed episodes of a run.
+
+    Parameters
+    ----------
+    tables : mapping
+        `tests`, `faults` and those named in TABLES; `controller_events` if there is one.
+
+    Raises
+    ------
+    ParameterError
+        A table is missing.
+    MissingDataError
+        No episode was done.
+    """
+    faults, tests = (check_table(name, tables) for name in ("faults", "tests"))
+    parts = {name: dict(list(check_table(name, tables).groupby(KEY, sort=False))) for name in TABLES}
+    parts |= {name: dict(list(tables[name].groupby(KEY, sort=False))) for name in OPTIONAL if name in tables}
+    rows = faults.merge(
+        tests[[*KEY, "outcome", "setting"]].rename(columns={"setting": "planned"}), on=KEY, how="left"
+    )
+    rows["setting"] = rows.setting.where(rows.setting.notna(), rows.planned).fillna("unnamed")
+    items, left_out = [], []
+    for _, row in rows.iterrows():
+        key = tuple(row[name] for name in KEY)
+        if row.outcome != "done" or pd.notna(row.error):
+            reason = row.error if pd.notna(row.error) else f"the test was {row.outcome}"
+        elif key not in parts["fault_records"]:
+            reason = "no record was sent"
+        else:
+            found = {name: part.get(key, tables[name].iloc[:0]) for name, part in parts.items()}
+            items.append(Episode(row, found))
+            continue
+        left_out.append({"setting": row.setting, "reason": str(reason)})
+    if not items:
+        raise MissingDataError("this run has no completed episode.")
+    return Episodes(tuple(items), pd.DataFrame(left_out, columns=["setting", "reason"]))
+
+
+def _brokers(sets: pd.Series) -> frozenset[int]:
+    """All brokers named in sets such as "1,3"."""
+    return frozenset(int(each) for text in sets.dropna().unique() for each in str(text).split(",") if each)
+
+
+def _setting_order(about: pd.Series) -> tuple:
+    """Plain faults in the order above, then those with other settings, then planted damage."""
+    fault = FAULTS.index(about.fault) if about.fault in FAULTS else len(FAULTS)
+    return (
+        is_planted(about),
+        fault,
+        len(str(about.regions).split(",")),
+        about.acks != "all",
+        str(about.setting),
+    )
+
+
+def is_planted(about: pd.Series) -> bool:
+    """Whether this episode's output was damaged on purpose."""
+    return isinstance(about.get("damage"), str) and about.damage != ""

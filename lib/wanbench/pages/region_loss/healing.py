@@ -1,0 +1,114 @@
+"""Self-healing: time until replicas are in sync, leaders return and the group is complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+from typing import ClassVar
+
+import pandas as pd
+
+from wanbench.checks import check_number
+
+from .episodes import Episode, Episodes
+from .over_episodes import OverEpisodes
+from .phases import first_changes
+
+CHECK_S = 300.0
+"""Kafka's default of leader.imbalance.check.interval.seconds."""
+
+
+@dataclass(frozen=True, repr=False)
+class Healing(OverEpisodes):
+    """
+    Recovery after healing, without intervention.
+
+    Rows also have moved (partitions whose leader changed), back (of these, partitions with their earlier leader at the
+    end) and watched_s (time observed after healing). `check_s` is the interval at which the controller moves leaders
+    back.
+    """
+
+    check_s: float = CHECK_S
+
+    TITLE = "Healing by itself"
+    QUANTITIES: ClassVar[dict[str, str]] = {
+        "in_sync_s": "from healing until every replica is in sync",
+        "reassigned_s": "from the fault until the group is without the hit region's members",
+        "rejoined_s": "from healing until the group has its members back",
+    }
+
+    @property
+    def sentence(self) -> str:
+        """How many episodes had all replicas in sync again, and how many leaders came back."""
+        rows = self.rows
+        healed = rows.in_sync_s.notna()
+        first = f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes"
+        first += f", at the latest {rows.in_sync_s.max():.1f} s after healing" if healed.any() else ""
+        leaders = (
+            f"Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by themselves "
+            f"when the episodes ended, {rows.watched_s.median():.0f} s after healing (median)"
+        )
+        short = int((self.undecided()).sum())
+        why = (
+            f"; {short} of {len(rows)} episodes end before the controller checks, every {self.check_s:.0f} s"
+        )
+        return f"{first}. {leaders}{why if short else ''}."
+
+    def undecided(self) -> pd.Series:
+        """Episodes that ended before the controller would have moved leaders back."""
+        return (self.rows.back < self.rows.moved) & ~(self.rows.watched_s >= self.check_s)
+
+    def shown(self) -> pd.DataFrame:
+        """One row per quantity, one column per setting; leaders too."""
+        shown, groups = super().shown(), self.rows.groupby("setting")
+        leaders = {name: f"{own.back.sum():.0f} of {own.moved.sum():.0f}" for name, own in groups}
+        watched = {name: f"{own.watched_s.median():.0f} s" for name, own in groups}
+        more = [
+            {"": "leaders back by themselves"} | leaders,
+            {"": "watched after healing (median)"} | watched,
+        ]
+        return pd.concat([shown, pd.DataFrame(more)], ignore_index=True)
+
+
+def healing(found: Episodes, *, check_s: float = CHECK_S) -> Healing:
+    """
+    Times at which the state before the fault was restored: those of the first samples that show it.
+
+    Parameters
+    ----------
+    check_s : float
+        The brokers' leader.imbalance.check.interval.seconds.
+    """
+    rows = [each.key | {"setting": each.setting} | _healed(each) for each in found.with_fault()]
+    return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
+
+
+def _healed(episode: Episode) -> dict:
+    begin, heal, samples = episode.fault_at_s, episode.heal_at_s, episode.samples
+    after = samples[(samples.at_s >= heal) & (samples.at_s <= episode.about.ended_at_s)]
+    moved = first_changes(episode).index
+    last = after[after.leader >= 0].groupby("partition").leader.last()
+    members = episode.members
+    of_hit = members.client_region.isin(episode.hit).groupby(members.at_s).sum()
+    usual = of_hit[of_hit.index <= begin].max()
+    gone = of_hit[(of_hit.index > begin) & (of_hit.index < heal) & (of_hit == 0)]
+    rejoined = of_hit[(of_hit.index >= heal) & (of_hit >= usual)]
+    seen = usual > 0 and len(gone)
+    return {
+        "in_sync_s": _since(after.at_s, after.n_isr >= int(episode.about.replication)) - heal,
+        "reassigned_s": float(gone.index[0] - begin) if seen else nan,
+        "rejoined_s": float(rejoined.index[0] - heal) if seen and len(rejoined) else nan,
+        "moved": len(moved),
+        "back": int((last.reindex(moved) == episode.leaders_before.reindex(moved)).sum()),
+        "watched_s": float(after.at_s.max() - heal) if len(after) else nan,
+    }
+
+
+def _since(times: pd.Series, good: pd.Series) -> float:
+    """
+    The first time from which all rows are good; NaN if the last is not. One good row is too few, as a watcher may lag.
+    """
+    if good.empty or not good.iloc[-1]:
+        return nan
+    bad = times[~good]
+    return float(times[times > bad.max()].min()) if len(bad) else float(times.min())

@@ -1,0 +1,110 @@
+"""Phases of a write outage: detection, election, and clients finding the new leaders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+from typing import ClassVar
+
+import pandas as pd
+
+from wanbench.errors import MissingDataError
+from wanbench.formatting import count
+
+from .episodes import Episode, Episodes
+from .over_episodes import OverEpisodes
+from .recovery import Recovery
+
+
+@dataclass(frozen=True, repr=False)
+class Phases(OverEpisodes):
+    """Rows also have resolution_s (maximum error of a sampled time) and source: samples, or the nodes' log."""
+
+    TITLE = "What the outage consists of"
+    DRAWN_BY = "phases_figure.phases"
+    QUANTITIES: ClassVar[dict[str, str]] = {
+        "detection_s": "detection: until a broker is fenced or out of sync, or a leader replaced",
+        "election_s": "election: until the last leader has changed",
+        "refresh_s": "clients: until the worst partition acknowledges again",
+    }
+
+    @property
+    def sentence(self) -> str:
+        """Duration of the three phases, per setting."""
+        parts = []
+        for name in self.settings:
+            three = [self.of(name, phase).spelled for phase in self.QUANTITIES]
+            parts.append(f"“{name}”: detection {three[0]}, election {three[1]}, clients {three[2]}.")
+        return " ".join(parts)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """The cautions of the estimates, and the resolution of the samples."""
+        worst = self.rows.resolution_s.max()
+        coarse = (
+            (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
+        )
+        return (*super().cautions, *coarse)
+
+
+def phases(found: Episodes, recovered: Recovery) -> Phases:
+    """
+    Split the outage of the worst partition of every episode in which a leader changed.
+
+    The first broker that the other regions' nodes logged as fenced or out of sync is the time of detection; without
+    such logs, the first sample with a different leader. Nodes of the dark region do not count, as they may fence the
+    others. MissingDataError if no leader change was seen.
+    """
+    rows, silent = [], 0
+    for each in found.with_fault():
+        split = _split(each, recovered)
+        silent += split is None
+        if split is not None:
+            rows.append(each.key | {"setting": each.setting} | split)
+    if not rows:
+        raise MissingDataError(f"no leader change was seen in {count(silent, 'episode')}.")
+    return Phases(pd.DataFrame(rows))
+
+
+def first_changes(episode: Episode, until_s: float | None = None) -> pd.Series:
+    """When each partition was first seen with a different leader, by default until healing; only those that changed."""
+    rows, until_s = episode.samples, episode.heal_at_s if until_s is None else until_s
+    rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < until_s) & (rows.leader >= 0)]
+    before = rows.partition.map(episode.leaders_before)
+    changed = rows[before.notna() & (rows.leader != before)]
+    return changed.groupby("partition").at_s.min()
+
+
+def _split(episode: Episode, recovered: Recovery) -> dict | None:
+    changes, begin = first_changes(episode), episode.fault_at_s
+    if changes.empty:
+        return None
+    noticed, moved = float(changes.min()), float(changes.max())
+    resolution, source = max(_before(episode, noticed), _before(episode, moved)), "samples"
+    events = episode.events
+    seen = events.at_s[events.kind.isin(["fenced", "isr-shrunk"])]
+    elected = events.at_s[(events.kind == "elected") & events.partition.notna()]  # without one: a controller
+    if len(seen):
+        noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
+    if len(seen) and len(elected):
+        moved, resolution = float(elected.max()), 0.0
+    streams = recovered.streams
+    own = streams[(streams[list(episode.key)] == list(episode.key.values())).all(axis=1)]
+    own = own[own.quantity == "writes_partition"]
+    worst = own.loc[(own.end_s - own.start_s).idxmax()] if len(own) else None
+    censored = worst is not None and bool(worst.censored)
+    answered = nan if worst is None else episode.heal_at_s - begin if censored else float(worst.end_s)
+    return {
+        "detection_s": noticed - begin,
+        "election_s": max(moved - noticed, 0.0),
+        "refresh_s": nan if worst is None else max(answered - (moved - begin), 0.0),
+        "refresh_s_censored": censored,
+        "resolution_s": resolution,
+        "source": source,
+    }
+
+
+def _before(episode: Episode, at_s: float) -> float:
+    """Time since the previous sample: the possible error of a sampled time."""
+    times = episode.samples.at_s
+    return float(at_s - times[times < at_s].max())

@@ -1,0 +1,142 @@
+"""
+The fate of every acknowledged record: in the log, delivered, once, intact and in order?
+
+A record is identified by its producer and sequence number. The log is that of the partition's leader, read back after
+healing. Every fault of a record has one name:
+
+lost                   acknowledged, and not in the log
+undelivered            acknowledged and in the log, but it reached no consumer
+damaged_in_log         the copy in the log fails its checksum
+damaged_in_delivery    acknowledged, intact in the log, and every receipt of it fails the checksum
+duplicates_in_log      further copies in the log
+duplicates_in_delivery further intact receipts, of whichever copy
+order_in_log           stands behind a record of its producer and partition with a higher sequence number
+order_in_delivery      the same, in the order in which one consumer received records
+displaced              in the log, but the offset that was acknowledged holds another record
+unsent                 in the log or received, but never sent
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from wanbench.checks import check_columns
+
+RECORD, PLACE = ["producer", "sequence"], ["partition", "offset"]
+NAMES = {
+    "lost": "lost from the log",
+    "undelivered": "undelivered (in the log, never received)",
+    "damaged_in_log": "damaged in the log",
+    "damaged_in_delivery": "delivered damaged only",
+    "duplicates_in_log": "duplicates in the log",
+    "duplicates_in_delivery": "delivered again",
+    "order_in_log": "out of order in the log",
+    "order_in_delivery": "delivered out of order",
+    "displaced": "not at its acknowledged offset",
+    "unsent": "sent by no producer",
+}
+MORE = {
+    "damaged_receipts": "damaged receipts, of any record",
+    "lost_after_delivery": "of those lost: received before they vanished",
+    "overwritten": "of those lost: another record has their offset",
+}
+"""Further counts, of records that may also have one of the faults above."""
+
+
+def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
+    """
+    Counts of the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
+    """
+    rows = faulty(records, receipts, log)
+    received, spoilt = _split(receipts)
+    return {
+        "acknowledged": int(records.acknowledged_at_s.notna().sum()),
+        **{name: len(part) for name, part in rows.items()},
+        "damaged_receipts": len(spoilt),
+        "lost_after_delivery": int(_among(rows["lost"], received, RECORD).sum()),
+        "overwritten": int(_among(rows["lost"], _split(log)[0], PLACE).sum()),
+    }
+
+
+def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """
+    The rows with each fault, by fault name, with producer and sequence if known.
+
+    Parameters
+    ----------
+    records : DataFrame
+        One row per record that was sent: producer, sequence, partition, offset, acknowledged_at_s (null: never).
+    receipts : DataFrame
+        One row per receipt, each consumer's in the order of receipt: consumer, producer, sequence (null where damage
+        hides them), partition, offset, received_at_s, damaged.
+    log : DataFrame
+        One row per record read back: partition, offset, producer, sequence (null where damaged), damaged.
+    """
+    check_columns("records", records, [*RECORD, *PLACE, "acknowledged_at_s"])
+    check_columns("receipts", receipts, ["consumer", *RECORD, *PLACE, "received_at_s", "damaged"])
+    check_columns("log", log, [*PLACE, *RECORD, "damaged"])
+    kept, spoilt = _split(log)
+    received, spoilt_receipts = _split(receipts)
+    acknowledged = records[records.acknowledged_at_s.notna()]
+    in_log, damaged_in_log = _in_log(acknowledged, kept, spoilt)
+    delivered = _among(acknowledged, received, RECORD)
+    # a damaged receipt names its offset at least; the log says which record stands there
+    places = kept.drop_duplicates(RECORD)[[*RECORD, *PLACE]]
+    stand = acknowledged[RECORD].merge(places, on=RECORD, how="left")
+    spoilt_on_the_way = pd.Series(_among(stand, spoilt_receipts, PLACE).to_numpy(), index=acknowledged.index)
+    spoilt_on_the_way &= in_log & ~delivered
+    at_its_place = _among(acknowledged, kept, [*RECORD, *PLACE])
+    seen = pd.concat([kept[RECORD], received[RECORD]]).drop_duplicates()
+    in_order = kept.sort_values(PLACE).drop_duplicates(RECORD)
+    return {
+        "lost": acknowledged[~in_log & ~damaged_in_log],
+        "undelivered": acknowledged[in_log & ~delivered & ~spoilt_on_the_way],
+        "damaged_in_log": spoilt,
+        "damaged_in_delivery": acknowledged[spoilt_on_the_way],
+        "duplicates_in_log": kept[kept.duplicated(RECORD)],
+        "duplicates_in_delivery": received[received.duplicated(RECORD)],
+        "order_in_log": _behind(in_order, ["producer", "partition"]),
+        "order_in_delivery": _behind(_first_receipts(received), ["consumer", "producer", "partition"]),
+        "displaced": acknowledged[in_log & ~at_its_place & _among(acknowledged, kept, PLACE)],
+        "unsent": seen[~_among(seen, records, RECORD)],
+    }
+
+
+def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
+    """Acknowledged records that are missing from the log."""
+    acknowledged = records[records.acknowledged_at_s.notna()]
+    in_log, damaged_in_log = _in_log(acknowledged, *_split(log))
+    return acknowledged[~in_log & ~damaged_in_log]
+
+
+def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
+    """Rows whose sequence number is below an earlier one of the same group."""
+    if rows.empty:
+        return rows
+    sequence = rows.sequence.astype("int64")
+    return rows[sequence < sequence.groupby([rows[name] for name in within]).cummax()]
+
+
+def _first_receipts(received: pd.DataFrame) -> pd.DataFrame:
+    """First receipts in each consumer's order: after a rebalance, receiving again is a duplicate, not out of order."""
+    first = received.sort_values("received_at_s", kind="stable").drop_duplicates(RECORD).index
+    return received[received.index.isin(first)]
+
+
+def _in_log(
+    acknowledged: pd.DataFrame, kept: pd.DataFrame, spoilt: pd.DataFrame
+) -> tuple[pd.Series, pd.Series]:
+    in_log = _among(acknowledged, kept, RECORD)
+    return in_log, ~in_log & _among(acknowledged, spoilt, PLACE)
+
+
+def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    damaged = rows.damaged.astype(bool) | rows.producer.isna() | rows.sequence.isna()
+    return rows[~damaged], rows[damaged]
+
+
+def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Series:
+    """Which rows have a key that occurs among the others; a key with a missing value never does."""
+    keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
+    known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
+    return pd.Series(keys.isin(known), index=rows.index)

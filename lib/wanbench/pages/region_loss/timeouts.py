@@ -1,0 +1,131 @@
+"""
+Bounds of the outage that timeouts and round trips imply when a region goes dark.
+
+Settings by their Kafka names. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
+replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B
+controller.quorum.election.backoff.max.ms. Clients (librdkafka): T the lesser of socket.timeout.ms and
+message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.interval.ms, R retry.backoff.max.ms. r is the
+largest RTT.
+
+Detection
+    The controller fences a broker when S has passed since its last heartbeat (KIP-631). The last heartbeat was sent up
+    to H + r before the fault, so S ends between S - H - r and S after the fault. The controller checks every S/8, so it
+    may take 9/8 S.
+Controller in the region that is lost
+    Voters notice when a fetch has not been answered for Q, of which up to r had passed before the fault. Then they
+    vote, which takes one round trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller
+    starts every session anew.
+Acknowledgements with acks=all
+    A leader answers once every in-sync replica has the record. A replica in the dark region leaves the in-sync set when
+    its broker is fenced, or when its leader has seen it lag for L, whichever is first. It may have lagged for
+    replica.fetch.wait.max.ms and r before the fault, the leader looks every L/2, and a controller must agree.
+    Until then no partition with a replica there is written, wherever its leader is: with a replica in every region,
+    none at all.
+    With acks=1, leaders elsewhere answer at once.
+Election
+    The controller commits the new leaders to a majority, and brokers fetch them: one to three round trips.
+Partitions led in the dark region
+    A cut leaves connections open. librdkafka gives up a request to the lost leader after T, and checks for
+    such requests once a second (`SCAN_S`). (Its request.timeout.ms, unlike the Java client's, is enforced by
+    the broker.) Then the producer asks for the leader and sends again, after R and up to a fifth more.
+    Records not in flight may go to the new leader sooner. Upper bound: the later of election and T + 1 s,
+    then 1.2 R and three round trips.
+Reads
+    A partition that is not written is not read. The coordinator drops a silent member when C has passed since its last
+    heartbeat, which is C - K to C after the fault. Classic members learn of it with their next heartbeat, up to K
+    later, and join and sync in two round trips. If the coordinator was lost too, its successor begins C anew. A
+    fetch from the lost leader is given up after T + F + 1 s. Nothing is read before something is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wanbench.checks import check_choice, check_number
+from wanbench.errors import ParameterError
+
+DEFAULTS_MS = {
+    "broker.session.timeout.ms": 9_000,
+    "broker.heartbeat.interval.ms": 2_000,
+    "controller.quorum.fetch.timeout.ms": 2_000,
+    "controller.quorum.election.timeout.ms": 1_000,
+    "controller.quorum.election.backoff.max.ms": 1_000,
+    "replica.lag.time.max.ms": 30_000,
+    "replica.fetch.wait.max.ms": 500,
+    "socket.timeout.ms": 60_000,
+    "message.timeout.ms": 300_000,
+    "fetch.wait.max.ms": 500,
+    "session.timeout.ms": 45_000,
+    "heartbeat.interval.ms": 3_000,
+    "retry.backoff.max.ms": 1_000,
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.consumer.heartbeat.interval.ms": 5_000,
+}
+"""Defaults of Kafka 4.1's brokers and of librdkafka's clients."""
+SCAN_S = 1.0
+"""Interval at which librdkafka checks for timed-out requests (`rd_kafka_broker_timeout_scan`, version 2)."""
+RETRY_JITTER = 1.2
+"""librdkafka's largest factor on a retry's backoff."""
+
+
+def implied(
+    settings: Mapping[str, object],
+    rtt_ms: float,
+    *,
+    acks: str = "all",
+    controller_lost: bool = False,
+    group_protocol: str = "classic",
+) -> dict[str, tuple[float, float]]:
+    """
+    Lower and upper bounds, in seconds, of the outage when a region goes dark at once.
+
+    Parameters
+    ----------
+    settings : mapping
+        Settings of brokers and clients, by Kafka's names; those not given have their defaults.
+    rtt_ms : float
+        The largest round trip between regions.
+    controller_lost : bool
+        Whether the active controller was in the region.
+
+    Examples
+    --------
+    >>> ends = implied({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}, 70)
+    >>> [round(end, 2) for end in ends["detection"]]
+    [2.43, 3.38]
+    """
+    check_choice("acks", acks, ("0", "1", "all"))
+    check_choice("group_protocol", group_protocol, ("classic", "consumer"))
+    r = check_number("rtt_ms", rtt_ms, 0) / 1000
+    known = {name: _seconds(name, settings.get(name, default)) for name, default in DEFAULTS_MS.items()}
+    session, heartbeat = known["broker.session.timeout.ms"], known["broker.heartbeat.interval.ms"]
+    low, high = max(session - heartbeat - r, 0), session * 9 / 8
+    lag, wait = known["replica.lag.time.max.ms"], known["replica.fetch.wait.max.ms"]
+    out_of_sync = max(lag - wait - r, 0), 1.5 * lag
+    if controller_lost:
+        fetch, vote = (
+            known["controller.quorum.fetch.timeout.ms"],
+            known["controller.quorum.election.timeout.ms"],
+        )
+        voted = max(fetch - r, 0) + r, fetch + 2 * vote + known["controller.quorum.election.backoff.max.ms"]
+        low, high = voted[0] + session, voted[1] + session * 9 / 8
+        out_of_sync = max(out_of_sync[0], voted[0]), max(out_of_sync[1], voted[1])
+    elected = low + r, high + 3 * r
+    agreed = out_of_sync[0] + r, out_of_sync[1] + 3 * r
+    writes = tuple(map(min, elected, agreed)) if acks == "all" else (0.0, 2 * r)
+    given_up = min(known["socket.timeout.ms"], known["message.timeout.ms"]) + SCAN_S
+    again = RETRY_JITTER * known["retry.backoff.max.ms"] + 3 * r
+    partition = elected[0], max(elected[1], given_up) + again
+    prefix = "group.consumer." if group_protocol == "consumer" else ""
+    silent, beat = known[f"{prefix}session.timeout.ms"], known[f"{prefix}heartbeat.interval.ms"]
+    fetch_s = known["socket.timeout.ms"] + known["fetch.wait.max.ms"] + SCAN_S
+    last = max(elected[1] + silent + beat, fetch_s) + 3 * r
+    reads = min(writes[0], max(silent - beat, 0.0)), max(last, partition[1])
+    return {"detection": (low, high), "writes": writes, "partition": partition, "reads": reads}
+
+
+def _seconds(name: str, value) -> float:
+    try:
+        return check_number(name, float(value), 0) / 1000
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} is {value!r}; allowed: milliseconds.") from None

@@ -1,0 +1,269 @@
+"""Episodes of a slow broker, with and without demotion: p99 before, early, late and after."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import isfinite, nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_level
+from wanbench.errors import MissingDataError
+from wanbench.formatting import count, number, quantity
+from wanbench.methods.outages.bounds import Median, median_of
+from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.trials.means import half_width, ratio_estimate
+
+from .trials import DisturbedTrial, DisturbedTrials, back_after_s
+
+KINDS = ("slow", "link")
+PHASES = {
+    "early": "first half of it",
+    "late": "second half of it",
+    "return": "just after it",
+    "after": "after that",
+}
+PRICE = ("early", "return")
+"""The phases in which demotion moves leaders, which costs latency."""
+SETTLE_S = 1.0
+"""Time after a broker has recovered, and leads again if demoted, until latency counts as "after"."""
+LEAST_DEMOTED = 0.5
+"""A comparison tests demotion if it was in force for at least this share of the time that is compared: most of it."""
+METHOD = "t on the logarithm of the ratio, episode by episode"
+
+
+@dataclass(frozen=True, repr=False)
+class Degraded(RowsResult):
+    """
+    Slow brokers with and without demotion.
+
+    Attributes
+    ----------
+    demotions : dict
+        Kind of slowness to the Estimate of p99 with demotion over p99 without, in the second half of the slowness, by
+        pairs of episodes: the same broker in the same block. It lacks kinds under which demotion was in force for less
+        than `LEAST_DEMOTED` of that half.
+    rows : DataFrame
+        One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the end of the
+        warm-up), detected_s and demoted_s (since begin_s; NaN if it was not), late_demoted (share of the second half in
+        which it was demoted), misnamed (whether another broker was named); p99 of the trial's undisturbed seconds
+        (`before_ms`), of both halves of the slowness (`early_ms`, `late_ms`), from its end until `SETTLE_S` after the
+        broker leads again (`return_ms`), and after that (`after_ms`); `late_back`, `after_back`: whether `late_ms`,
+        `after_ms` lies in the earlier interval; back_s, back_censored (time from begin_s until p99 is back, during the
+        slowness); led_late, led_after, led_before (partitions of the load).
+    limit_ms : float
+        Upper end of the earlier interval of p99, as in `DisturbedTrials`.
+    """
+
+    demotions: dict[str, Estimate]
+    limit_ms: float
+    level: float = 0.95
+
+    TITLE = "Slow brokers: median p99, and in how many episodes it was within its earlier interval"
+    DRAWN_BY = "degraded_figure.degraded"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The effect of demotion on p99, by kind of slowness."""
+        return tuple(self.demotions.values())
+
+    def arm(self, system: str, demotes: bool) -> pd.DataFrame:
+        """The episodes of one kind of slowness, with or without demotion."""
+        return self.rows[(self.rows.system == system) & (self.rows.demotes == demotes)]
+
+    @property
+    def arms(self) -> list[tuple[str, bool]]:
+        """The arms of every kind of slowness: without demotion and with it."""
+        present = set(zip(self.rows.system, self.rows.demotes, strict=True))
+        return [
+            (name, on)
+            for name in dict.fromkeys(self.rows.system)
+            for on in (False, True)
+            if (name, on) in present
+        ]
+
+    def of(self, system: str, demotes: bool, phase: str) -> Median:
+        """The median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
+        values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
+        return median_of(
+            values, level=self.level, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}"
+        )
+
+    @property
+    def sentence(self) -> str:
+        """
+        By kind: p99 undisturbed and in the second half without demotion, and the effect of demotion then and before and
+        after, or that it was not tested. In how many episodes a healthy broker was named.
+        """
+        effects = []
+        for name, demotes in self.arms:
+            own = self.arm(name, demotes)
+            if not demotes:
+                before, late = (self.of(name, demotes, phase).written for phase in ("before", "late"))
+                effects.append(
+                    f"Without demotion, p99 goes from {before}, undisturbed, to {late} in the second half of “{name}”."
+                )
+            elif name in self.demotions:
+                on, off = ([self.of(name, arm, each).written for each in PRICE] for arm in (True, False))
+                effects.append(
+                    f"{self.demotions[name].sentence} In the first half it is {on[0]} against {off[0]}, just after the "
+                    f"slowness {on[1]} against {off[1]}."
+                )
+            elif (name, False) not in self.arms:
+                effects.append(f"Demotion was not tested under “{name}”: every episode was with it.")
+            else:
+                effects.append(
+                    f"Demotion was not tested under “{name}”: it was in force for "
+                    f"{number(100 * own.late_demoted.mean(), 0)} % of the second half of the slowness "
+                    f"(brokers were demoted in {int(own.demoted_s.notna().sum())} of {count(len(own), 'episode')})."
+                )
+        if wrong := int(self.rows.misnamed.sum()):
+            named = f"In {wrong} of {count(len(self.rows), 'episode')}"
+            effects.append(f"{named} the detector named a broker that was not slow.")
+        return " ".join(effects)
+
+    def shown(self) -> pd.DataFrame:
+        """One row per quantity, one column per arm."""
+        columns = {}
+        for name, demotes in self.arms:
+            own = self.arm(name, demotes)
+            row = {"episodes": str(len(own))}
+            for what in ("detected", "demoted"):
+                after = own[f"{what}_s"].dropna()
+                row[what] = f"{len(after)}" + (
+                    f", after {quantity(after.median(), 's')}" if len(after) else ""
+                )
+            row["demoted in the second half"] = f"{number(100 * own.late_demoted.mean(), 0)} %"
+            row["undisturbed"] = self.of(name, demotes, "before").written
+            row |= {PHASES[phase]: self.of(name, demotes, phase).spelled for phase in PHASES}
+            for phase in ("late", "after"):
+                row[f"back, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
+            columns[label(name, demotes)] = row
+        return pd.DataFrame(columns).rename_axis("").reset_index()
+
+
+def label(system: str, demotes: bool) -> str:
+    return f"{system}, demoted" if demotes else system
+
+
+def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degraded:
+    """
+    Every episode of a slow broker or far links in the trials that count; MissingDataError if there is none.
+
+    The halves of an episode cover the same times in every arm, detected or not: the effect of demotion includes late
+    and missed detections.
+
+    Parameters
+    ----------
+    measured : DisturbedTrials
+    tables : mapping of DataFrame
+        Table detections gives the times of demotions.
+    """
+    check_level(level)
+    rows = [
+        row
+        for trial in measured.with_kind(*KINDS)
+        for row in _episodes(trial, measured, tables.get("detections"))
+    ]
+    if not rows:
+        raise MissingDataError("no slowness of a broker ended before the end of its load.")
+    frame = pd.DataFrame(rows)
+    demotions = {
+        name: _paired(name, part, level)
+        for name, part in frame.groupby("system", sort=False)
+        if part.late_demoted[part.demotes].mean() >= LEAST_DEMOTED and not part.demotes.all()
+    }
+    return Degraded(frame, demotions, measured.limit_ms, level)
+
+
+def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> list[dict]:
+    actions, rows = trial.actions, []
+    slow = actions[actions.kind.isin(KINDS) & actions.in_force_at_s.notna() & actions.done_at_s.notna()]
+    slow = slow[slow.in_force_at_s < trial.end_s]
+    starts = np.append(slow.began_at_s.astype(float), trial.end_s)
+    restored = actions[(actions.kind == "restore") & actions.done_at_s.notna()]
+    alarms = _alarms(trial, detections)
+    for action in slow.itertuples():
+        begin_s, end_s = float(action.in_force_at_s), float(action.done_at_s)
+        middle_s, next_s = (begin_s + end_s) / 2, float(starts[starts > begin_s].min())
+        again = restored[(restored.began_at_s >= end_s) & (restored.began_at_s < next_s)].done_at_s
+        well_s = float(max([end_s, *again.astype(float)])) + SETTLE_S
+        p99 = {
+            "before_ms": trial.undisturbed_ms(0.99),
+            "early_ms": _p99(trial, begin_s, middle_s),
+            "late_ms": _p99(trial, middle_s, end_s),
+            "return_ms": _p99(trial, end_s, well_s, whole=False),
+            "after_ms": _p99(trial, well_s, next_s),
+        }
+        back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
+        own, named = alarms[alarms.node_id == action.node_id], alarms[alarms.at_s.between(begin_s, end_s)]
+        alarm, demoted = named[named.node_id == action.node_id], own[own.demoted_at_s.between(begin_s, end_s)]
+        late_demoted = end_s - demoted.demoted_at_s.clip(lower=middle_s).min() if len(demoted) else 0.0
+        rows.append(
+            {
+                **{name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block")},
+                "system": trial.about.system,
+                "demotes": trial.demotes,
+                "node_id": int(action.node_id),
+                "how": _how(action),
+                "begin_s": begin_s - trial.start_s,
+                "end_s": end_s - trial.start_s,
+                "detected_s": float(alarm.at_s.min()) - begin_s if len(alarm) else nan,
+                "demoted_s": float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan,
+                "late_demoted": late_demoted / (end_s - middle_s),
+                "misnamed": len(named) > len(alarm),
+                **p99,
+                "late_back": p99["late_ms"] <= measured.limit_ms,
+                "after_back": p99["after_ms"] <= measured.limit_ms,
+                "back_s": back_s,
+                "back_censored": censored,
+                "led_before": trial.leads(action.node_id, begin_s)[1],
+                "led_late": trial.leads(action.node_id, end_s)[1],
+                "led_after": trial.leads(action.node_id, next_s - 1)[1],
+            }
+        )
+    return rows
+
+
+def _p99(trial: DisturbedTrial, from_s: float, to_s: float, *, whole: bool = True) -> float:
+    tail = trial.tail(from_s, to_s, whole=whole)
+    return nan if tail is None else tail.quantile(0.99)
+
+
+def _how(action) -> str:
+    how = json.loads(action.detail) if isinstance(action.detail, str) else {}
+    return ", ".join(
+        f"{name} {how[name]}" for name in ("by", "share", "delay_ms", "loss", "rate_bps") if name in how
+    )
+
+
+def _alarms(trial: DisturbedTrial, detections) -> pd.DataFrame:
+    columns = ["test_id", "attempt", "node_id", "at_s", "demoted_at_s"]
+    if detections is None or detections.empty:
+        return pd.DataFrame(columns=columns, dtype=float)
+    mine = (detections.test_id == trial.about.test_id) & (detections.attempt == trial.about.attempt)
+    return detections[mine][columns]
+
+
+def _paired(system: str, rows: pd.DataFrame, level: float) -> Estimate:
+    """Late p99 with demotion over that without, over pairs of episodes."""
+    sides = {on: part.groupby(["block", "node_id"]).late_ms.first() for on, part in rows.groupby("demotes")}
+    both = pd.DataFrame(sides).dropna() if len(sides) == 2 else pd.DataFrame({False: [], True: []})
+    both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
+    logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
+    half = float(half_width(logs, level))
+    return ratio_estimate(
+        float(logs.mean()) if len(logs) else nan,
+        half,
+        quantity=f"p99 in the second half of “{system}”, with demotion over without",
+        claim=f"With demotion, p99 in the second half of “{system}” is {{}} that without",
+        n=len(logs),
+        basis=count(len(logs), "pair of episodes", "pairs of episodes"),
+        method=METHOD,
+        assumption="Pairs of episodes are independent and alike; log ratios scatter about symmetrically",
+        level=level,
+        warnings=() if isfinite(half) else ("no interval: fewer than two pairs of episodes",),
+    )

@@ -1,0 +1,382 @@
+"""Trials with actions on brokers: latency per second, actions, leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, isfinite, nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_columns, check_table
+from wanbench.errors import MissingDataError
+from wanbench.formatting import (
+    count,
+    number,
+    percent,
+    quantity,
+)
+from wanbench.methods.result import RowsResult
+from wanbench.methods.tails import histograms
+from wanbench.methods.tails.distribution import Tail
+from wanbench.methods.trials.attempts import attempts_of
+from wanbench.open_loop import LATE_MS, LATE_PART
+
+KEY = ["run_id", "test_id", "attempt"]
+LEVEL = 0.95
+BACK_S = 3
+"""Whole seconds in a row that must lie within the limit for latency to be back."""
+OVERLOADED_MS = 1_000.0
+"""p99 of undisturbed seconds from which brokers count as overloaded: more than a second's records are on their way."""
+BEHIND = "the generator itself was late, p99 by {}"
+"""
+A trial counts unless its generator was late by more than the share of the trial's own p99 in `wanbench.open_loop`: a
+few ms, as during the start of a broker, matter only if latency is low.
+"""
+OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
+"""Prefix of the load's topics."""
+NEEDED = {
+    "tests": (*KEY, "outcome"),
+    "trials": ("run_id", "test_id", "setting", "system", "block"),
+    "open_loop_loads": (*KEY, "start_s", "warmup_s", "duration_s", "late_p99_ms", "error"),
+    "open_loop_histograms": (*KEY, "what", "window", "start_s", "warm_up", "n_lost", "histogram"),
+}
+ACTIONS = (
+    *KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s", "detail",
+    "leaders_moved",
+)  # fmt: skip
+SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
+"""Columns of tables that a run without actions lacks."""
+Second = tuple[np.ndarray, np.ndarray, int]
+"""Latencies in us, their counts, and the number of lost records."""
+
+
+@dataclass(frozen=True, eq=False)
+class DisturbedTrial:
+    """
+    One trial.
+
+    Attributes
+    ----------
+    about : Series
+        run_id, test_id, attempt, setting, system, block, and the row of open_loop_loads.
+    demotes : bool
+        Whether brokers that the detector named were demoted.
+    histograms : DataFrame
+        Rows of table open_loop_histograms, end to end and after the warm-up.
+    actions, samples, links, sent : DataFrame
+        Rows of tables broker_actions, cluster_samples (only the load's topics), link_samples and open_loop_seconds.
+    """
+
+    about: pd.Series
+    demotes: bool
+    histograms: pd.DataFrame
+    actions: pd.DataFrame
+    samples: pd.DataFrame
+    links: pd.DataFrame
+    sent: pd.DataFrame
+
+    @property
+    def start_s(self) -> float:
+        """When the load's warm-up ended, in Unix s."""
+        return float(self.about.start_s + self.about.warmup_s)
+
+    @property
+    def end_s(self) -> float:
+        """When the last record was due."""
+        return float(self.start_s + self.about.duration_s)
+
+    @property
+    def clients(self) -> str:
+        """The region of the clients."""
+        return self.about.from_region
+
+    @property
+    def quiet_s(self) -> float:
+        """When the first action began; the end if there was none."""
+        return float(np.nanmin([self.end_s, *self.actions.began_at_s.astype(float)]))
+
+    @cached_property
+    def seconds(self) -> dict[float, list[Second]]:
+        """Latencies of the records due in each second, over all groups, by the second's start."""
+        found: dict[float, list[Second]] = {}
+        for row in self.histograms.sort_values("start_s").itertuples():
+            found.setdefault(float(row.start_s), []).append(
+                (*histograms.decoded(row.histogram), int(row.n_lost))
+            )
+        return found
+
+    def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
+        """Starts of the seconds that overlap a period; with `whole`, of the seconds entirely in it."""
+        if whole:
+            return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
+        return [start for start in self.seconds if start + 1 > from_s and start < to_s]
+
+    def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
+        """Latencies of the records due in these seconds; None if there is no such second."""
+        return merged(
+            part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start]
+        )
+
+    def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
+        """start_s and p99_ms of every whole second; a lost record counts as slowest."""
+        starts = self.between(from_s, to_s, whole=True)
+        p99 = [merged(self.seconds[start]).quantile(0.99) for start in starts]
+        return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
+
+    def undisturbed_ms(self, q: float) -> float:
+        """A percentile of its undisturbed seconds; NaN if it has none."""
+        tail = self.tail(self.start_s, self.quiet_s, whole=True)
+        return nan if tail is None else tail.quantile(q)
+
+    @property
+    def longest_s(self) -> int:
+        """Whole seconds from an action to the next, or to the end, at most; 1 without actions."""
+        starts = np.sort(np.append(self.actions.began_at_s.dropna().astype(float), self.end_s))
+        return max(ceil(np.diff(starts).max()), 1) if len(starts) > 1 else 1
+
+    def leads(self, node_id: int, at_s: float) -> tuple[int, int]:
+        """Numbers of partitions of the load: all, and those that a broker leads, by the last sample up to a time."""
+        seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
+        if seen.empty:
+            return 0, 0
+        seen = seen[seen.at_s == seen.at_s.max()]
+        return len(seen), int((seen.leader == node_id).sum())
+
+    def resent(self, from_s: float, to_s: float) -> float:
+        """Records sent again in the seconds that overlap a period; NaN if that was not counted."""
+        own = self.sent[(self.sent.at_s + 1 > from_s) & (self.sent.at_s < to_s)].n_resent
+        return float(own.sum()) if len(own) and own.notna().all() else nan
+
+    def under_replicated_s(self, from_s: float, to_s: float) -> float:
+        """Time within a period, by the samples, in which a partition of the load had a replica out of sync."""
+        samples = self.samples
+        if samples.empty:
+            return nan
+        full = samples.groupby(["topic", "partition"]).n_isr.transform("max")
+        bad = (samples.leader.isna() | (samples.n_isr < full)).groupby(samples.at_s).any()
+        at_s = bad.index.to_numpy(dtype=float)
+        until = np.append(at_s[1:], at_s[-1])
+        overlap = np.minimum(until, to_s) - np.maximum(at_s, from_s)
+        return float(np.clip(overlap, 0, None)[bad.to_numpy()].sum())
+
+
+@dataclass(frozen=True, repr=False)
+class DisturbedTrials(RowsResult):
+    """
+    The trials that count, and the latency of undisturbed brokers.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per trial: setting, block, `counts`, `why` (it does not count), undisturbed_s, n (records), n_lost,
+        client_errors, and p99_ms of its undisturbed seconds, which are those after the warm-up and before its first
+        action.
+    items : tuple of DisturbedTrial
+        The trials that count.
+    limit_ms : float
+        Upper end of the earlier interval of p99: p99 of each of `span_s` further undisturbed seconds lies in it with
+        probability `level`. Seconds are not merged into longer windows, which would hide a short spike.
+    level : float
+    span_s : int
+        The longest time from an action to the next.
+    n_seconds : int
+        Number of undisturbed seconds of the run.
+    """
+
+    items: tuple[DisturbedTrial, ...]
+    limit_ms: float
+    level: float
+    span_s: int
+    n_seconds: int
+
+    TITLE = "Trials"
+    DRAWN_BY = "timeline_figure.timeline"
+
+    @property
+    def sentence(self) -> str:
+        """How many trials count, and the limit."""
+        out = self.rows[~self.rows.counts]
+        lost = (
+            f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}"
+            if len(out)
+            else ""
+        )
+        stretches = count(self.n_seconds, "undisturbed second")
+        if not isfinite(self.limit_ms):
+            return (
+                f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. In {stretches} too "
+                "many records were never received for p99 to have an upper limit."
+            )
+        return (
+            f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. From {stretches}, p99 of "
+            f"each of {count(self.span_s, 'further second')} stays within {quantity(self.limit_ms, 'ms')} with "
+            f"probability {percent(round(self.level, 3))}: the upper end of its earlier interval."
+        )
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Trials that the brokers were too slow for even undisturbed."""
+        over = self.rows[self.rows.p99_ms >= OVERLOADED_MS]
+        if over.empty:
+            return ()
+        counted, worst = count(int(self.rows.counts.sum()), "trial"), over.p99_ms.max()
+        most = f"up to {quantity(worst, 'ms')}" if isfinite(worst) else "or records were never received"
+        return (
+            f"overloaded: in {len(over)} of {counted} p99 of undisturbed seconds is {OVERLOADED_MS / 1_000:g} s or "
+            f"more, {most}, so the rate is too high for this machine or its links, and what an action adds cannot be "
+            "told from that",
+        )
+
+    def shown(self) -> pd.DataFrame:
+        """One row per trial."""
+        return pd.DataFrame(
+            {
+                "trial": self.rows.setting,
+                "block": self.rows.block.map(number),
+                "records": self.rows.n.map(lambda n: number(n, 0)),
+                "never received": self.rows.n_lost.map(lambda n: number(n, 0)),
+                "undisturbed": self.rows.undisturbed_s.map(lambda s: f"{number(s, 0)} s"),
+                "p99 of that": self.rows.p99_ms.map(lambda ms: quantity(ms, "ms") if isfinite(ms) else ""),
+                "clients' errors": self.rows.client_errors.fillna(""),
+                "left out because": self.rows.why,
+            }
+        )
+
+    def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
+        """The trials with such an action; MissingDataError if there is none."""
+        found = [
+            each
+            for each in self.items
+            if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
+        ]
+        if not found:
+            raise MissingDataError(f"no trial with {' or '.join(kinds)} counts.")
+        return found
+
+
+def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
+    """
+    The trials of a run of `wanbench.pages.rolling_and_degraded.design.disturbances`.
+
+    Parameters
+    ----------
+    tables : mapping of DataFrame
+        Tables of one run: those of NEEDED and, if they exist, broker_actions, cluster_samples, detection_runs and
+        link_samples.
+
+    Raises
+    ------
+    MissingDataError
+        If no trial counts, or none was undisturbed for a second.
+    """
+    for name, columns in NEEDED.items():
+        check_columns(name, check_table(name, tables), columns)
+    attempts, out = attempts_of(tables["tests"], tables["trials"])
+    attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
+    attempts = attempts[attempts.block.notna()]  # the warm-up of the brokers is in none
+    loads = tables["open_loop_loads"]
+    attempts = attempts[[*KEY, "setting", "system", "block", *(["reason"] if out else [])]]
+    attempts = attempts.merge(loads, on=KEY, how="left")
+    items, rows = [], []
+    for _, about in attempts.iterrows():
+        trial = _trial(tables, about)
+        why = _why_not(about, trial)
+        row = {"setting": about.setting, "block": about.block, "counts": not why, "why": why}
+        row["client_errors"] = about.get("client_errors")
+        rows.append(
+            row
+            | {
+                "undisturbed_s": nan if why else trial.quiet_s - trial.start_s,
+                "n": about.get("n_intended", nan),
+            }
+            | {"n_lost": nan if why else int(trial.histograms.n_lost.sum())}
+            | {"p99_ms": nan if why else trial.undisturbed_ms(0.99)}
+        )
+        items += [] if why else [trial]
+    p99 = np.concatenate(
+        [np.zeros(0), *(each.by_second(each.start_s, each.quiet_s).p99_ms for each in items)]
+    )
+    if not len(p99):
+        raise MissingDataError("no trial was undisturbed for a second.")
+    span_s = max(each.longest_s for each in items)
+    return DisturbedTrials(pd.DataFrame(rows), tuple(items), *upper_end(p99, span_s), span_s, len(p99))
+
+
+def upper_end(values: np.ndarray, m: int = 1) -> tuple[float, float]:
+    """
+    Upper prediction limit for all of m more values, by order statistics (Hahn & Meeker 1991, section 5.4), and its
+    probability: `LEVEL` or more, less with too few values.
+
+    >>> upper_end(np.arange(1.0, 40.0)), upper_end(np.array([1.0, 5.0, 2.0])), upper_end(np.arange(1.0, 40.0), 2)[0]
+    ((38.0, 0.95), (5.0, 0.75), 39.0)
+    """
+    ranks, n = np.arange(1, len(values) + 1), len(values)
+    levels = np.prod([(ranks + k) / (n + 1 + k) for k in range(m)], axis=0)
+    rank = min(int((levels < LEVEL - 1e-9).sum()), n - 1)
+    return float(np.sort(values)[rank]), float(levels[rank])
+
+
+def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTrial:
+    def own(name: str) -> pd.DataFrame:
+        frame = tables.get(name)
+        if frame is None or frame.empty:
+            return pd.DataFrame(columns=KEY)
+        return frame[np.logical_and.reduce([(frame[key] == about[key]).to_numpy(dtype=bool) for key in KEY])]
+
+    latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
+    if len(samples):
+        prefix = OWN_TOPICS.format(test_id=about.test_id, attempt=int(about.attempt))
+        samples = samples[samples.topic.astype(str).str.startswith(prefix)]
+    if len(latencies):
+        latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]
+    actions = own("broker_actions").reindex(columns=list(ACTIONS))
+    demotes = bool(len(runs) and runs.demote_on_alarm.any())
+    return DisturbedTrial(
+        about, demotes, latencies, actions, samples.reindex(columns=list(SAMPLES)),
+        own("link_samples"), own("open_loop_seconds").reindex(columns=["at_s", "n_resent"]),
+    )  # fmt: skip
+
+
+def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
+    """Why a trial does not count; "" if it does."""
+    if isinstance(reason := about.get("reason"), str):
+        return reason.removeprefix("that ")
+    if isinstance(about.error, str) and about.error:
+        return about.error
+    if pd.isna(about.late_p99_ms) or trial.histograms.empty:
+        return "it left no load"
+    allowed_ms = max(LATE_MS, LATE_PART * trial.tail(trial.start_s, trial.end_s).quantile(0.99))
+    return BEHIND.format(quantity(about.late_p99_ms, "ms")) if about.late_p99_ms > allowed_ms else ""
+
+
+def merged(parts: Iterable[Second]) -> Tail | None:
+    """The latencies of several seconds as one distribution; None if there is none."""
+    parts = list(parts)
+    if not parts:
+        return None
+    values_us, counts = histograms.summed((values, counts) for values, counts, _ in parts)
+    return Tail("", values_us / 1_000, counts, sum(lost for *_, lost in parts))
+
+
+def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
+    """
+    How long p99 was beyond the limit: until the first of `BACK_S` seconds in a row within it, at or after the slowest
+    one; 0 if none is beyond. The second value is True if it never was back: the time is then a lower limit.
+
+    >>> seconds = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]})
+    >>> back_after_s(seconds.assign(p99_ms=[20.0, 300.0, 90.0, 18.0, 19.0, 20.0]), 9.5, 25.0)
+    (3.5, False)
+    """
+    later = seconds[seconds.start_s + 1 > from_s]
+    if later.empty:
+        return nan, False
+    if (later.p99_ms <= limit_ms).all():
+        return 0.0, False
+    after = later[later.start_s >= later.start_s[later.p99_ms.idxmax()]]
+    back = after[(after.p99_ms <= limit_ms)[::-1].rolling(BACK_S).sum()[::-1] == BACK_S]
+    if back.empty:
+        return float(later.start_s.max() + 1 - from_s), True
+    return float(back.start_s.iloc[0] - from_s), False

@@ -1,0 +1,187 @@
+"""
+The rate at which each system's fullest link would be full, from the bytes it carried.
+
+Every copy of a record uses links: to the leader, to followers, to each consumer group. The links' counters include
+headers, requests and the placement of leaders. No latency is used, so the knee of a latency curve is independent of
+this rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+import pandas as pd
+
+from wanbench.checks import check_level
+from wanbench.errors import MissingDataError
+from wanbench.formatting import count, number, quantity
+from wanbench.methods.lab.utilisation import KEY, windows
+from wanbench.methods.result import Estimate, Result
+from wanbench.methods.trials.means import geometric_mean
+from wanbench.methods.trials.processors import processor_use
+
+from .trials import ACKNOWLEDGED, RATE, SystemTrials
+
+METHOD = (
+    "rate of the link times records acknowledged per second, over the bits per second that it carried, for the fullest "
+    "link; geometric mean over the trials in which the system kept up"
+)
+ASSUMPTION = (
+    "Bytes per record on a link are the same at higher rates; larger batches there would make them fewer"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Allowed(Result):
+    """
+    The rate that the links allow each system.
+
+    Attributes
+    ----------
+    rates : dict of str to Estimate
+        By system, in records per second of all producers together.
+    trials : DataFrame
+        One row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
+        utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
+        sampled), kept_up, allowed_records_per_s.
+    """
+
+    rates: dict[str, Estimate]
+    trials: pd.DataFrame
+
+    TITLE = "How full links and processors were"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The allowed rate of each system."""
+        return tuple(self.rates.values())
+
+    @property
+    def sentence(self) -> str:
+        """The rate that each system's links allow, and what was full at the first rate that was too high for it."""
+        return " ".join(f"{one.sentence}{self._too_high(name)}" for name, one in self.rates.items())
+
+    def _too_high(self, system: str) -> str:
+        own = self.trials[self.trials.system == system]
+        late = own[~own.kept_up]
+        if late.empty:
+            return ""
+        late = late[late[RATE] == late[RATE].min()]
+        tried = count(int((own[RATE] == late[RATE].iloc[0]).sum()), "trial")
+        busy = late.busy_percent.mean()
+        processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
+        return (
+            f" In {len(late)} of {tried} at {number(late[RATE].iloc[0])} records/s it fell behind: the fullest "
+            f"link then carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
+        )
+
+    def table(self) -> pd.DataFrame:
+        """`trials`."""
+        return self.trials
+
+    def shown(self) -> pd.DataFrame:
+        """One row per system and rate: means over its trials."""
+        rows = []
+        for (system, rate, partitions), part in self.trials.groupby(
+            ["system", RATE, "partitions"], sort=False
+        ):
+            busy = part.busy_percent.mean()
+            rows.append(
+                {
+                    "system": system,
+                    "records/s": number(rate, 0),
+                    "partitions": number(partitions, 0),
+                    "fullest link": part.link.mode().iloc[0],
+                    "carried of its rate": quantity(part.utilisation.mean(), "fraction"),
+                    "processors busy": f"{number(busy, 0)} %" if isfinite(busy) else "",
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def allowed(
+    trials: SystemTrials, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95, **at
+) -> Allowed:
+    """
+    The rate that the links allow each system.
+
+    Parameters
+    ----------
+    tables : mapping of DataFrame
+        Tables of the same run: link_samples of all links; metrics, if processors were sampled.
+    at
+        Fixed values of other settings, such as partitions=9.
+
+    Raises
+    ------
+    MissingDataError
+        If no link with a rate was sampled, as on clusters outside the lab.
+    """
+    level = check_level(level)
+    own = trials.matching(**at)
+    own = own[own.counts].copy()
+    own["from_s"] = own.start_s + own.warmup_s
+    own["until_s"] = own.from_s + own.duration_s
+    fullest = _fullest_links(own, tables.get("link_samples"))
+    rows = own.merge(fullest, on=KEY).merge(_busy(own, tables.get("metrics")), on=KEY, how="left")
+    if rows.empty:
+        raise MissingDataError("no link with a rate was sampled in the counted seconds.")
+    rows["allowed_records_per_s"] = rows[ACKNOWLEDGED] / rows.utilisation
+    rates = {}
+    for name in trials.systems:
+        part = rows[(rows.system == name) & rows.kept_up]
+        if part.empty:
+            continue
+        rates[name] = geometric_mean(
+            part.allowed_records_per_s,
+            level,
+            quantity=f"rate that the links allow {name}",
+            claim=f"The links allow {name} {{}}: then that from {part.link.mode().iloc[0]} is full",
+            unit="records/s",
+            method=METHOD,
+            assumption=ASSUMPTION,
+        )
+    if not rates:
+        raise MissingDataError("in no trial did the system keep up, so bytes per record are unknown.")
+    order = {name: k for k, name in enumerate(trials.systems)}
+    rows = rows.sort_values("system", key=lambda names: names.map(order), kind="stable")
+    rows = rows.sort_values(["partitions", RATE], kind="stable")
+    columns = [
+        *KEY,
+        "system",
+        RATE,
+        "partitions",
+        "link",
+        "utilisation",
+        "busy_percent",
+        "kept_up",
+        "allowed_records_per_s",
+    ]
+    return Allowed(rates, rows[columns].reset_index(drop=True))
+
+
+def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
+    """Per trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
+    if samples is None or samples.empty:
+        raise MissingDataError(
+            "links were not sampled: the cluster is outside the lab, or its links have no rate."
+        )
+    each = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
+    # a window counts whose middle does
+    middle = (each.start_s + each.end_s) / 2
+    each = each[(middle >= each.from_s) & (middle <= each.until_s) & each.utilisation.notna()]
+    each = each.assign(link=each.link_from + " to " + each.link_to)
+    means = each.groupby([*KEY, "link"], as_index=False).utilisation.mean()
+    return means.sort_values("utilisation").drop_duplicates(KEY, keep="last")
+
+
+def _busy(own: pd.DataFrame, metrics: pd.DataFrame | None) -> pd.DataFrame:
+    """Per trial the utilisation of the busiest machine's processors in the counted seconds: busy_percent."""
+    if metrics is None or metrics.empty:
+        return pd.DataFrame(columns=[*KEY, "busy_percent"]).astype({"busy_percent": float})
+    rows = metrics[metrics.source == "sysstat"].merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
+    at_s = (pd.to_datetime(rows.at_utc, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    use = processor_use(rows[(at_s >= rows.from_s) & (at_s <= rows.until_s)])
+    return use.groupby(KEY, as_index=False).busy_percent.max()

@@ -1,0 +1,285 @@
+"""Tests 1 and 2 of the source: a percentile of two systems at each step, in the layout of its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+
+import pandas as pd
+
+from wanbench.checks import check_level, refusal
+from wanbench.errors import MissingDataError
+from wanbench.formatting import number
+from wanbench.methods.result import Estimate, Result
+from wanbench.methods.tails import quantile_intervals as order
+
+from .repeated import TailTrials
+from .system_verdicts import VERDICTS, Verdicts, verdicts
+from .trials import RATE, STEPS, SystemTrials
+
+BEYOND = "beyond the time waited"
+"""Shown if the percentile falls on a lost record."""
+
+
+@dataclass(frozen=True, repr=False)
+class Step:
+    """
+    One row of a table of the source.
+
+    Attributes
+    ----------
+    step : float
+        Records per second, or partitions.
+    a, b : Estimate
+        The percentile of each system, from the records of all its trials.
+    ratio : Estimate
+        The first system's percentile over the second's, in typical trials (`stats.tails.verdicts`).
+    verdict : str
+        On the second system: better, worse, tied, not enough data; simultaneous over all rows.
+    reason : str
+        The reason for "not enough data".
+    tails : (TailTrials, TailTrials)
+        The trials of each system that count.
+    kept_up : (bool, bool)
+        Whether each system kept up in every trial.
+    payload_bps : float
+        Payload at the requested rate.
+    """
+
+    step: float
+    a: Estimate
+    b: Estimate
+    ratio: Estimate
+    verdict: str
+    reason: str
+    tails: tuple[TailTrials, TailTrials]
+    kept_up: tuple[bool, bool]
+    payload_bps: float
+
+
+@dataclass(frozen=True, repr=False)
+class SideBySide(Result):
+    """
+    A percentile of two systems along steps of rate or partitions.
+
+    Attributes
+    ----------
+    along : str
+        "rate_records_per_s" or "partitions".
+    q : float
+        0.99 for p99.
+    names : (str, str)
+        The systems.
+    steps : list of Step
+        In ascending order; only steps at which both systems have trials that count.
+    points : DataFrame
+        One row per trial that counts: system, step, latency_ms, kept_up.
+    missing : list of float
+        Steps at which one system has no trial that counts.
+    verdicts : Verdicts
+    """
+
+    along: str
+    q: float
+    names: tuple[str, str]
+    steps: list[Step]
+    points: pd.DataFrame
+    missing: list[float]
+    verdicts: Verdicts
+
+    DRAWN_BY = "side_by_side_figure.side_by_side"
+
+    @property
+    def TITLE(self) -> str:
+        """Title: the percentile, the steps, and the level of the intervals."""
+        return f"{self.name}, with {self.steps[0].a.written_level} intervals"
+
+    @property
+    def name(self) -> str:
+        """The percentile and the steps."""
+        return f"{order.name(self.q)} end to end by {STEPS[self.along]}"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The ratio at each step, the highest step first."""
+        return tuple(step.ratio for step in reversed(self.steps))
+
+    @property
+    def sentence(self) -> str:
+        """At which steps the second system is better, worse or tied, and how each grows from the first to the last."""
+        of_word: dict[str, list[str]] = {}
+        for step in self.steps:
+            decided = step.verdict in ("better", "worse")
+            ratio = f" ({_bound(step.ratio)}{step.ratio.written})" if decided else ""
+            of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
+        verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
+        over = (
+            f" (in brackets: {self.names[0]} over {self.names[1]})"
+            if {"better", "worse"} & set(of_word)
+            else ""
+        )
+        text = f"{order.name(self.q)} of {self.names[1]} by {self.unit}, against {self.names[0]}{over}: {verdicts}."
+        if set(of_word) == {VERDICTS[-1]}:
+            most = max(len(each.tails) for step in self.steps for each in step.tails)
+            text = (
+                f"{order.name(self.q)} of {self.names[1]} and of {self.names[0]} cannot be compared at any number of "
+                f"{self.unit}: too few or too short trials ({most} of each at most)."
+            )
+        if len(self.steps) > 1:
+            first, last, (a, b) = self.steps[0], self.steps[-1], self.names
+            grown = [
+                f"{name} goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
+                for name, *ones in (
+                    (a, *(step.a for step in self.steps)),
+                    (b, *(step.b for step in self.steps)),
+                )
+            ]
+            span = f"{number(first.step)} to {number(last.step)} {self.unit}"
+            text += f" From {span} that of {' and that of '.join(grown)}."
+        return text
+
+    def _lowest(self, ones: list[Estimate]) -> str:
+        """The lowest step, if it is neither the first nor the last."""
+        low = min(range(len(ones)), key=lambda k: ones[k].estimate if isfinite(ones[k].estimate) else inf)
+        inside = 0 < low < len(ones) - 1
+        return f", lowest at {number(self.steps[low].step)} ({ones[low].written})" if inside else ""
+
+    @property
+    def unit(self) -> str:
+        """The unit of a step."""
+        return "records/s" if self.along == RATE else "partitions"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Steps without both systems, steps at which a system fell behind, and those of the ratios."""
+        over = [
+            f"{name} fell behind in at least one trial at "
+            f"{', '.join(number(step.step) for step in self.steps if not step.kept_up[k])} {self.unit}: its latency "
+            "then grows as long as the trial lasts"
+            for k, name in enumerate(self.names)
+            if any(not step.kept_up[k] for step in self.steps)
+        ]
+        gone = (
+            [f"no trial of both systems counts at {', '.join(map(number, self.missing))} {self.unit}"]
+            if self.missing
+            else []
+        )
+        notes: dict[str, list[str]] = {}
+        for step in self.steps:
+            for note in step.ratio.warnings:
+                if not (step.reason and step.reason in note):  # the table has it
+                    notes.setdefault(note, []).append(number(step.step))
+        return (
+            *gone,
+            *over,
+            *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()),
+        )
+
+    def table(self) -> pd.DataFrame:
+        """One row per step: step, payload_bps, both percentiles and the ratio with their intervals, verdict."""
+        rows = []
+        for step in self.steps:
+            row = {"step": step.step, "payload_bps": step.payload_bps}
+            for prefix, one in (("a", step.a), ("b", step.b), ("ratio", step.ratio)):
+                row |= {prefix: one.estimate, f"{prefix}_low": one.low, f"{prefix}_high": one.high}
+            row |= {"a_kept_up": step.kept_up[0], "b_kept_up": step.kept_up[1]}
+            rows.append(row | {"verdict": step.verdict})
+        return pd.DataFrame(rows)
+
+    def shown(self) -> pd.DataFrame:
+        """The rows of the source's table; an asterisk where a system did not keep up."""
+        p, (a, b) = order.name(self.q), self.names
+        rows = []
+        for step in self.steps:
+            row = {"ingress": f"{number(step.payload_bps / 8e6, 2)} MB/s"} if self.along == RATE else {}
+            row[self.unit] = number(step.step)
+            for name, one, kept in zip(self.names, (step.a, step.b), step.kept_up, strict=True):
+                row[f"{p} of {name}"] = _spelled(one) + ("" if kept else " *")
+            row[f"{a} over {b}"] = _bound(step.ratio) + _spelled(step.ratio, "unknown")
+            row[f"{b} is"] = step.verdict + (f" ({step.reason})" if step.reason else "")
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def _value(one: Estimate) -> str:
+    return one.written if isfinite(one.estimate) else BEYOND
+
+
+def _bound(ratio: Estimate) -> str:
+    """Says so if the ratio is a bound, because records of one system were lost."""
+    return "at least " if ratio.high == inf else "at most " if ratio.low == 0 else ""
+
+
+def _spelled(one: Estimate, unknown: str = BEYOND) -> str:
+    if not isfinite(one.estimate):
+        return unknown
+    return f"{one.written} ({one.written_interval})" if one.written_interval else one.written
+
+
+def side_by_side(
+    trials: SystemTrials, along: str = RATE, *, q: float = 0.99, level: float = 0.95, **at
+) -> SideBySide:
+    """
+    A percentile of two systems at each step of the rate, or of the number of partitions.
+
+    Parameters
+    ----------
+    along : "rate_records_per_s" or "partitions"
+    q : float
+        The percentile as a share.
+    at
+        Fixed values of other settings: partitions=..., or rate_records_per_s=...
+
+    Raises
+    ------
+    MissingDataError
+        If at no step both systems have trials that count.
+    ParameterError
+        If there are not two systems.
+    """
+    level = check_level(level)
+    if len(trials.systems) != 2:
+        raise refusal("systems", ", ".join(trials.systems), "two of them")
+    found, missing, points = {}, [], []
+    for value in trials.steps(along, **at):
+        where = {**at, along: value}
+        try:
+            found[value] = tuple(trials.at(name, **where) for name in trials.systems)
+        except MissingDataError:
+            missing.append(value)
+            continue
+        points += [trials.stepped(name, **where) for name in trials.systems]
+    if not found:
+        raise MissingDataError(f"no step of {STEPS[along]} has a trial of both systems that counts.")
+    points = pd.concat(points, ignore_index=True)
+    points = points.assign(step=points[along], latency_ms=[tail.quantile(q) for tail in points["tail"]])
+    judged = verdicts(found, q, level=level)
+    steps = [
+        _step(value, pair, points[points.step == value], trials.systems, q, row, ratio)
+        for (value, pair), (_, row), ratio in zip(
+            found.items(), judged.rows.iterrows(), judged.ratios, strict=True
+        )
+    ]
+    columns = ["system", "step", "latency_ms", "kept_up"]
+    return SideBySide(along, q, trials.systems, steps, points[columns], missing, judged)
+
+
+def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio: Estimate) -> Step:
+    a, b = names
+    ratio = ratio.transformed(
+        lambda b_over_a: 1 / b_over_a if b_over_a else inf,
+        quantity=f"{order.name(q)} at {number(value)}, {a} over {b}",
+        claim="",
+        unit="times",
+    )
+    claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"
+    return Step(
+        value,
+        *(each.pooled.estimate(q, level=ratio.level) for each in pair),
+        replace(ratio, claim=claim),
+        row.verdict,
+        row.reason,
+        pair,
+        tuple(bool(own.kept_up[own.system == name].all()) for name in names),
+        float(own.payload_bps.iloc[0]),
+    )

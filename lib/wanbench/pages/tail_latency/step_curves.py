@@ -1,0 +1,178 @@
+"""
+A latency quantile against the rate, from trials at stepped rates: one curve per block, and their mean.
+
+The curve is of logarithms of trials' quantiles, so its mean is that of a typical trial (see `repeated`). A block holds
+one trial of every step; a missing trial is filled in from its block's and its step's effects, so that a slow block does
+not bend the mean curve where it lacks a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from math import isfinite, nan
+
+import numpy as np
+import pandas as pd
+from scipy import optimize, stats
+
+from wanbench.checks import check_columns
+from wanbench.errors import ParameterError
+from wanbench.formatting import count
+from wanbench.methods.tails import quantile_intervals as order
+
+RATE = "rate_records_per_s"
+COLUMNS = ("block", RATE, "tail")
+MIN_STEPS = 4
+"""A level part and a rising part need two steps each."""
+MIN_BLOCKS = 2
+"""One block says nothing about scatter."""
+FILL_ROUNDS = 50
+"""Iterations that fill in missing trials; each converges by a constant factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurve:
+    """
+    A quantile against the rate.
+
+    Attributes
+    ----------
+    q : float
+        The quantile as a share.
+    rates : array
+        The steps, ascending, in records/s.
+    blocks : tuple
+    logs : array
+        Logarithm of the trial's quantile in ms: a row per block, a column per step.
+    n : int
+        Number of trials.
+    notes : tuple of str
+        What a reader must know about the curve.
+    lost : tuple of float
+        Rates at which the quantile of a trial is that of a lost record, so that `logs` holds a lower limit.
+    """
+
+    q: float
+    rates: np.ndarray
+    blocks: tuple[Hashable, ...]
+    logs: np.ndarray
+    n: int
+    notes: tuple[str, ...] = ()
+    lost: tuple[float, ...] = ()
+
+    def below(self, rate: float) -> StepCurve:
+        """The steps below a rate."""
+        steps = self.rates < rate
+        lost = tuple(each for each in self.lost if each < rate)
+        return replace(self, rates=self.rates[steps], logs=self.logs[:, steps], lost=lost)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Logarithm of the typical trial's quantile at each step."""
+        return self.logs.mean(axis=0)
+
+    def table(self, level: float = 0.95) -> pd.DataFrame:
+        """
+        A row per step: `rate_records_per_s`, `latency_ms` (geometric mean over blocks; NaN at `lost` rates), `low_ms`,
+        `high_ms`.
+        """
+        r = len(self.blocks)
+        half = (
+            student(level, r) * self.logs.std(axis=0, ddof=1) / r**0.5
+            if r > 1
+            else np.full(len(self.rates), nan)
+        )
+        mean = np.where(np.isin(self.rates, self.lost), nan, self.mean)
+        with np.errstate(over="ignore"):
+            ends = {"low_ms": np.exp(mean - half), "high_ms": np.exp(mean + half)}
+        return pd.DataFrame({RATE: self.rates, "latency_ms": np.exp(mean)} | ends)
+
+    def jackknife(self, statistic: Callable[[np.ndarray], float]) -> tuple[float, float]:
+        """
+        A statistic of the mean curve, and its standard error by leaving out each block in turn (Shao & Tu 1995, section
+        2.3); NaN where the statistic is.
+        """
+        r = len(self.blocks)
+        without = (
+            np.array([statistic(np.delete(self.logs, k, axis=0).mean(axis=0)) for k in range(r)])
+            if r > 1
+            else np.array([nan])
+        )
+        error = float(np.sqrt((r - 1) / r * ((without - without.mean()) ** 2).sum())) if r > 1 else nan
+        return statistic(self.mean), error
+
+
+def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
+    """
+    The curve of trials at stepped rates.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        One row per trial of one system: `block`, `rate_records_per_s`, and `tail` (its `Tail`). Two trials of one block
+        and step count by their mean.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than 4 steps or 2 blocks, or a step or block shares no trial with the others.
+    """
+    check_columns("trials", trials, COLUMNS)
+    order.check_quantile(q)
+    values = np.array([tail.quantile(q) for tail in trials["tail"]], dtype=float)
+    lost = ~np.isfinite(values)
+    if lost.any():
+        if lost.all():
+            raise ParameterError(f"{order.name(q)} of every trial is that of a lost record.")
+        values[lost] = max(float(tail.values_ms[-1]) for tail in trials["tail"] if len(tail.values_ms))
+    if not (values > 0).all():
+        nothing = count(int((values <= 0).sum()), "trial")
+        raise ParameterError(f"{order.name(q)} of {nothing} is not above 0 ms; allowed: latencies above 0.")
+    frame = trials.assign(log=np.log(values))
+    wide = frame.pivot_table(index="block", columns=RATE, values="log", aggfunc="mean", sort=True)
+    if wide.shape[1] < MIN_STEPS or wide.shape[0] < MIN_BLOCKS:
+        raise ParameterError(
+            f"trials has {count(wide.shape[1], 'step')} and {count(wide.shape[0], 'block')}; allowed: at least "
+            f"{MIN_STEPS} steps and {MIN_BLOCKS} blocks."
+        )
+    missing = int(wide.isna().sum().sum())
+    note = f"{count(missing, 'trial')} missing, filled in from the other trials of its block and step"
+    logs = filled(wide.to_numpy(dtype=float))
+    return StepCurve(
+        q, wide.columns.to_numpy(dtype=float), tuple(wide.index), logs, len(trials), (note,) if missing else (),
+        tuple(sorted(set(trials[RATE][lost].astype(float)))),
+    )  # fmt: skip
+
+
+def filled(logs: np.ndarray) -> np.ndarray:
+    """
+    Missing cells filled with row effect plus column effect.
+
+    >>> filled(np.array([[1.0, 2.0], [3.0, np.nan]])).round(3).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    missing = np.isnan(logs)
+    whole = np.where(missing, np.nanmean(logs, axis=0), logs)
+    for _ in range(FILL_ROUNDS if missing.any() else 0):
+        fitted = whole.mean(axis=1, keepdims=True) + whole.mean(axis=0) - whole.mean()
+        whole = np.where(missing, fitted, whole)
+    return whole
+
+
+def rising(logs: np.ndarray) -> np.ndarray:
+    """The closest non-decreasing curve (isotonic regression)."""
+    return optimize.isotonic_regression(logs).x
+
+
+def student(level: float, units: int) -> float:
+    """Student's t factor for this many units; infinite with fewer than two."""
+    return float(stats.t.ppf((1 + level) / 2, units - 1)) if units > 1 else float("inf")
+
+
+def ends(value: float, half: float) -> tuple[float, float]:
+    """Both ends of an interval from its logarithm and half width; NaN without either."""
+    if not (isfinite(value) and isfinite(half)):
+        return nan, nan
+    with np.errstate(over="ignore"):
+        return float(np.exp(value - half)), float(np.exp(value + half))

@@ -1,0 +1,254 @@
+"""
+Trials of several systems at steps of rate or partitions: which count, and their latencies.
+
+A trial is the unit of replication. If the generator fell behind its own schedule, or the backlog of the trial's start
+was still draining, the trial says nothing about the system under this load: it is left out of curves and comparisons,
+and stays in the table with its reason. If the system fell behind, it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_choice, check_columns
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.formatting import count, number, quantity
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import RowsResult
+from wanbench.methods.trials.attempts import attempts_of
+
+from .open_loop import of_open_loop
+from .repeated import TailTrials
+
+RATE, PARTITIONS = "rate_records_per_s", "partitions"
+ACKNOWLEDGED = "acknowledged_records_per_s"
+STEPS = {RATE: "rate", PARTITIONS: "partitions"}
+KEPT_UP = 0.98
+"""
+A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
+second, so that the tail only reflects the length of the trial.
+"""
+LOAD = (
+    RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms",
+    "fell_behind", "error",
+)  # fmt: skip
+NEEDED = {
+    "tests": [*KEY, "outcome"],
+    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
+    "open_loop_loads": [*KEY, *LOAD],
+    "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
+}
+BEHIND = "the generator fell behind its schedule"
+DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
+"""
+Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
+quarter by quarter.
+"""
+
+
+@dataclass(frozen=True, repr=False)
+class SystemTrials(RowsResult):
+    """
+    Trials by system and step.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per trial: system, block, rate_records_per_s (requested, of all producers together), partitions (in
+        total), payload_bps (at the requested rate), acknowledged_records_per_s, late_p99_ms (of the generator),
+        `kept_up` (the system), `counts`, `why` (it does not count), and `tail`, the end-to-end latencies of a trial
+        that counts.
+    systems : tuple of str
+        In the order they were given.
+    """
+
+    systems: tuple[str, ...]
+
+    TITLE = "Trials by system and step"
+
+    def table(self) -> pd.DataFrame:
+        """`rows` without the latencies."""
+        return self.rows.drop(columns="tail")
+
+    @property
+    def sentence(self) -> str:
+        """How many trials count, how many do not and why, and at which rates a system did not keep up."""
+        out = self.rows[~self.rows.counts]
+        text = f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count"
+        if len(out):
+            reasons = out.why.value_counts()
+            text += "; " + ", ".join(f"{n} not, because {why}" for why, n in reasons.items())
+        parts = []
+        for system, part in self.rows[self.rows.counts].groupby("system", sort=False):
+            behind = (~part.kept_up.astype(bool)).groupby([part[PARTITIONS], part[RATE]]).agg(["sum", "size"])
+            where = [
+                f"in {late} of {count(tried, 'trial')} at {number(rate, 0)} records/s and {count(n, 'partition')}"
+                for (n, rate), late, tried in behind[behind["sum"] > 0].itertuples()
+            ]
+            parts += [f"{system} fell behind {', '.join(where)}"] if where else []
+        return f"{text}.{' ' if parts else ''}{'; '.join(parts)}{'.' if parts else ''}"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """A caution if trials were left out."""
+        out = self.rows[~self.rows.counts]
+        named = ", ".join(f"{row.setting} in block {row.block}" for row in out.itertuples())
+        return (f"not in any curve or comparison: {named}",) if len(out) else ()
+
+    def shown(self) -> pd.DataFrame:
+        """One row per system and step, by rate and partitions."""
+        rows = []
+        for (rate, partitions, system), part in self._by_step():
+            good = part[part.counts]
+            rows.append(
+                {
+                    "records/s": number(rate, 0),
+                    "partitions": number(partitions, 0),
+                    "system": system,
+                    "trials": f"{len(good)} of {len(part)}",
+                    "acknowledged/s": number(good[ACKNOWLEDGED].mean(), 0),
+                    "kept up": f"{int(good.kept_up.sum())} of {len(good)}",
+                    "generator late, p99": quantity(part.late_p99_ms.max(), "ms"),
+                    "left out because": "; ".join(part.why[~part.counts].unique()),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _by_step(self):
+        order = {name: k for k, name in enumerate(self.systems)}
+        rows = self.rows.assign(place=self.rows.system.map(order)).sort_values([RATE, PARTITIONS, "place"])
+        return rows.groupby([RATE, PARTITIONS, "system"], sort=False)
+
+    def steps(self, along: str, **at) -> list[float]:
+        """The measured steps of rate or partitions, with all else as in `at`, in order."""
+        check_choice("step", along, STEPS)
+        return sorted(self.matching(**at)[along].unique().tolist())
+
+    def stepped(self, system: str, **at) -> pd.DataFrame:
+        """A system's counted trials at fixed values of other settings, as input of `tails.knee`."""
+        rows = self.matching(**at)
+        check_choice("system", system, self.systems)
+        return rows[rows.counts & (rows.system == system)]
+
+    def at(self, system: str, **step) -> TailTrials:
+        """
+        The trials of a system at one step; MissingDataError if none counts.
+
+        `step` names rate_records_per_s and partitions.
+        """
+        rows = self.stepped(system, **step)
+        if rows.empty:
+            where = ", ".join(f"{STEPS.get(name, name)} {value:g}" for name, value in step.items())
+            raise MissingDataError(f"no trial of {system} counts at {where}.")
+        return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
+
+    def part(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of another table from trials that count and whose system kept up."""
+        kept = self.rows[self.rows.counts & self.rows.kept_up]
+        return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
+
+    def highest_kept(self, **at) -> float:
+        """The highest rate that every system kept up with in every trial; MissingDataError if there is none."""
+        rows = self.matching(**at)
+        rows = rows[rows.counts]
+        kept = rows.groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
+        kept = kept[kept.kept & (kept.systems == len(self.systems))]
+        if kept.empty:
+            raise MissingDataError("there is no rate at which every system kept up.")
+        return float(kept.index.max())
+
+    def matching(self, **at) -> pd.DataFrame:
+        """The rows of one rate, of one number of partitions, or of both."""
+        rows = self.rows
+        for name, value in at.items():
+            check_choice("step", name, STEPS)
+            rows = rows[rows[name] == value]
+        return rows
+
+
+def trials(
+    tables: Mapping[str, pd.DataFrame], systems: Sequence[str], *, what: str = "end to end"
+) -> SystemTrials:
+    """
+    The trials of a run whose plan is `campaign.systems_by_steps`.
+
+    Parameters
+    ----------
+    tables : mapping of DataFrame
+        Tables of one run: tests, trials, open_loop_loads and open_loop_histograms are used.
+    systems : sequence of str
+        Their names, in the order to show them.
+    what : "end to end" or "publish"
+        The latency to take.
+
+    Raises
+    ------
+    MissingDataError
+        If no trial of these systems was measured.
+    ParameterError
+        If a table or a column is missing.
+    """
+    for name, columns in NEEDED.items():
+        if name not in tables:
+            raise ParameterError(
+                f"table {name} is missing; it holds the trials of a run of systems by steps."
+            )
+        check_columns(name, tables[name], columns)
+    attempts, out = attempts_of(tables["tests"], tables["trials"])
+    attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
+    # a search has no rate of its own
+    attempts = attempts[attempts.system.isin(list(systems)) & attempts.target_records_per_s.notna()]
+    loads = tables["open_loop_loads"]
+    rows = attempts[[*KEY, "setting", "system", "block", *(["reason"] if out else [])]].merge(
+        loads[[*KEY, *LOAD]], on=KEY, how="left"
+    )
+    if rows.empty:
+        raise MissingDataError(f"no trial of {', '.join(systems)} was measured.")
+    histograms = tables["open_loop_histograms"]
+    by_trial = dict(list(histograms[histograms.what == what].groupby(KEY)))
+    rows["why"] = [
+        _why_not(row, by_trial.get(tuple(row[name] for name in KEY))) for _, row in rows.iterrows()
+    ]
+    rows["counts"] = rows.why == ""
+    rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
+    rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
+    rows["partitions"] = rows.topics * rows.partitions
+    rows["tail"] = [
+        of_open_loop(by_trial[tuple(row[name] for name in KEY)], what=what, name=row.setting)
+        if row.counts
+        else None
+        for _, row in rows.iterrows()
+    ]
+    return SystemTrials(rows, tuple(systems))
+
+
+def _why_not(row: pd.Series, latencies: pd.DataFrame | None) -> str:
+    """Why a trial does not count; "" if it does."""
+    if isinstance(reason := row.get("reason"), str):
+        return reason.removeprefix("that ")
+    if isinstance(row.error, str) and row.error:
+        return row.error
+    if pd.isna(row.fell_behind):
+        return "it left no load"
+    if row.fell_behind:
+        return BEHIND
+    if latencies is None:
+        return "it left no latencies"
+    return DRAINING if _drains(latencies) else ""
+
+
+def _drains(latencies: pd.DataFrame) -> bool:
+    """Whether the median falls from each quarter of the counted seconds to the next, and by half or more in all."""
+    counted = latencies[~latencies.warm_up.astype(bool)]
+    quarters = np.array_split(np.sort(counted.window.unique()), 4)
+    if not len(quarters[-1]):
+        return False
+    what = counted.what.iloc[0]
+    medians = [of_open_loop(counted[counted.window.isin(own)], what=what).quantile(0.5) for own in quarters]
+    return medians[-1] <= medians[0] / 2 and all(b < a for a, b in pairwise(medians))

@@ -1,0 +1,5 @@
+"""Read: what tools printed, what others published, and whether the values can be true."""
+
+from wanbench import submodules
+
+__getattr__, __dir__ = submodules(__name__, "importers ingest plausibility")

@@ -1,0 +1,271 @@
+"""How full a circuit was over time, as the portal of its operator exports it, in CSV or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from wanbench import tables
+from wanbench.checks import check_choice, check_name, check_number
+from wanbench.errors import ParameterError, RawDataError
+
+from .assemble import finished, table_of
+from .cloudwatch_output import outputs, read_outputs
+from .provenance import read_bytes, source_of_bytes
+from .sheet import (
+    AS_TEXT,
+    Sheet,
+    decoded,
+    read_csv,
+    read_jsonl,
+    shown,
+)
+
+RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}
+"""Bits per second of a unit in a column's name."""
+PERCENT = "percent"
+WAYS = ("in", "out")
+NAMES = (
+    "time", "circuit", *(f"{way}_{unit}" for way in WAYS for unit in (*RATES, PERCENT)),
+    *(f"capacity_{unit}" for unit in RATES),
+)  # fmt: skip
+"""Columns that are read."""
+DAY_FIRST = r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4}),? +([0-9:.]+)$"
+THOUSANDS = r"[1-9][0-9]{0,2}(\.[0-9]{3})+"
+"""A number that is 1204 or 1.204, depending on what its point means."""
+GAP = 1.5
+"""Rows farther apart than this many usual intervals have a gap between them: clocks shift a row by less."""
+
+
+def read_circuit(
+    path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    circuit: str | None = None,
+    capacity_bps: float | None = None,
+    time_zone: str | None = None,
+    decimal: str | None = None,
+    about=None,
+) -> dict[str, pd.DataFrame]:
+    """
+    Tables of a circuit's utilisation over time: metrics, sources, unread, and the other tables of an import, empty.
+
+    Parameters
+    ----------
+    path : path
+        CSV with a header; or JSON: one list of objects, or an object per line. One row per time and circuit: `time`
+        (the end of the row's interval, ISO 8601 or Unix seconds), `in_` and `out_` with a unit (bps, kbps, mbps, gbps:
+        bits per second with decimal prefixes; or percent of the capacity), and optionally `circuit` and `capacity_`
+        with a unit of rates. Other columns are ignored, unless they begin like these. CSV of European spreadsheets may
+        have semicolons, decimal commas and times such as 31.12.2026 10:05. Also what `aws cloudwatch get-metric-data`
+        and `get-metric-statistics` print for Direct Connect and VPN tunnels, several of it one after the other.
+    columns : {name here: name there}, optional
+        Columns under other names, such as {"in_mbps": "Rx (Mbps)"}.
+    circuit : str, optional
+        The circuit's name where no column has it; default: the file's name.
+    capacity_bps : float, optional
+        The capacity where no column has it. Without one, percentages stay percentages, and at most 100.
+    time_zone : str, optional
+        Time zone of times without one, such as "Europe/Berlin".
+    decimal : "." or ",", optional
+        The decimal mark of CSV with semicolons, where its numbers leave that open.
+    about : mapping, optional
+        title, address, version, licence of the file.
+
+    Notes
+    -----
+    Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A circuit's rows may come oldest
+    or newest first. A row of the file that cannot be read, has a negative value or breaks this order is a row of
+    unread; so are a missing value, and each gap at the row after it. Nothing is put into a gap.
+    `stats.lab.circuit.circuit_capacity` says how full the circuit was.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not as described.
+    RawDataError
+        If a column is missing or has another unit, the decimal mark is not clear, or no row can be read.
+    """
+    columns = _checked(columns)
+    check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
+    check_choice("decimal", decimal, (".", ","), optional=True)
+    name = Path(path).name.partition(".")[0] if circuit is None else check_name("circuit", circuit)
+    sheet, semicolons = _sheet(path, about)
+    there = {each: columns.get(each, each) for each in NAMES if columns.get(each, each) in sheet.names}
+    _check_columns(sheet, columns, there)
+    decimal = decimal or (_decimal(sheet, there) if semicolons else ".")
+    at = _times(sheet, there["time"], time_zone)
+    names = sheet.text(there.get("circuit"))
+    names = names.where(names != "", name)
+    capacity = _first_of(sheet, there, "capacity", decimal)
+    capacity = pd.Series(capacity_bps, index=at.index, dtype=float) if capacity is None else capacity
+    sheet.refuse(capacity <= 0, capacity, "a capacity above 0")
+    values = {way: _way(sheet, there, way, capacity, decimal) for way in WAYS}
+    interval_s = _intervals(sheet, at, names)
+    for way, (value, _) in values.items():
+        for line in sheet.lines[value.isna() & sheet.good]:
+            sheet.refuse_line(
+                int(line), "nothing", f"a value of {way}: what the circuit carried then is unknown"
+            )
+    return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
+
+
+def _checked(columns):
+    columns = dict(columns or {})
+    if unknown := [str(each) for each in columns if each not in NAMES]:
+        raise ParameterError(f"columns has {', '.join(unknown)}; allowed: {', '.join(NAMES)}.")
+    return columns
+
+
+def _sheet(path, about) -> tuple[Sheet, bool]:
+    """The file, and whether it is CSV with semicolons."""
+    data = read_bytes(path)
+    text = decoded(path, data).strip()
+    if text[:1] == "[":
+        return _listed(path, data, text, about), False
+    if text[:1] == "{":
+        printed = outputs(path, text)
+        return read_outputs(path, data, printed, about) if printed else read_jsonl(path, about=about), False
+    header = text.partition("\n")[0]
+    if "," in header and ";" in header:
+        raise RawDataError(path, 1, shown(header), "a header with commas or with semicolons, not both")
+    return read_csv(path, delimiter=";" if ";" in header else ",", about=about), ";" in header
+
+
+def _decimal(sheet, there) -> str:
+    """The decimal mark of CSV with semicolons: a comma, unless there is none and what its points mean is clear."""
+    names = [name for each, name in there.items() if each not in ("time", "circuit")]
+    cells = pd.concat([sheet.text(name) for name in names])
+    points = cells[cells.str.contains(".", regex=False)]
+    comma = cells.str.contains(",", regex=False).any()
+    if len(points) and (comma or points.str.fullmatch(THOUSANDS).all()):
+        expected = (
+            "numbers whose decimal mark is clear, as 1204,5 or 1204.5; or give decimal=',' or decimal='.'"
+        )
+        raise RawDataError(sheet.path, int(sheet.lines[points.index[0]]), points.iloc[0], expected)
+    return "," if comma else "."
+
+
+def _listed(path, data, text, about) -> Sheet:
+    """The objects of one list, each as a row; its line is its number in the list."""
+    expected = "a list of JSON objects of texts and numbers, with no name twice"
+    try:
+        rows = json.loads(text, **AS_TEXT)
+        json.dumps(rows, ensure_ascii=False).encode()  # a lone surrogate is a ValueError, too
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, getattr(error, "lineno", None), shown(error), expected) from None
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict) or any(isinstance(each, dict | list) for each in row.values()):
+            raise RawDataError(path, number, shown(row)[:100], expected)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
+    return Sheet(path, source_of_bytes(path, data, about), cells, range(1, len(rows) + 1))
+
+
+def _check_columns(sheet, columns, there):
+    for each in columns:
+        sheet.need(columns[each])
+    alike = [
+        name
+        for name in sheet.names
+        if name.lower().startswith(("in_", "out_", "capacity_")) and name not in there.values()
+    ]
+    if alike:
+        allowed = f"columns {', '.join(NAMES)}; others by the parameter columns"
+        raise RawDataError(sheet.path, sheet.header_line, f"column {', '.join(alike)}", allowed)
+    sheet.need(columns.get("time", "time"))
+    for what in (*WAYS, "capacity"):
+        found = [each for each in there if each.startswith(f"{what}_")]
+        if len(found) > 1 or (what in WAYS and not found):
+            units = ", ".join(RATES if what == "capacity" else (*RATES, PERCENT))
+            given = ", ".join(there[each] for each in found) or f"columns {', '.join(sheet.names)}"
+            raise RawDataError(
+                sheet.path, sheet.header_line, given, f"one column {what}_ with one of {units}"
+            )
+
+
+def _times(sheet, name, time_zone):
+    texts = sheet.text(name)
+    unix = texts.str.fullmatch(r"[0-9]{9,10}(\.[0-9]+)?")
+    if unix.any():
+        iso = pd.to_datetime(texts.where(unix).astype(float), unit="s", utc=True).dt.strftime(
+            "%Y-%m-%dT%H:%M:%S.%fZ"
+        )
+        sheet.replace(name, texts.where(~unix, iso))
+    texts = sheet.text(name)
+    sheet.replace(name, texts.str.replace(DAY_FIRST, r"\3-\2-\1T\4", regex=True))
+    at = sheet.time(name, time_zone)
+    sheet.refuse(at.isna(), texts, f"{name}: a time")
+    return at
+
+
+def _first_of(sheet, there, what, decimal):
+    """The column of this quantity in bits per second; None without one."""
+    for unit in RATES:
+        if f"{what}_{unit}" in there:
+            return sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
+    return None
+
+
+def _way(sheet, there, way, capacity, decimal):
+    """Values of one direction, and their unit row by row."""
+    rate = _first_of(sheet, there, way, decimal)
+    if rate is not None:
+        return rate, "bit/s"
+    name = there[f"{way}_{PERCENT}"]
+    percent = sheet.number(name, decimal=decimal)
+    too_much = (percent > 100) & capacity.isna()
+    sheet.refuse(too_much, sheet.text(name), f"{name}: at most 100, as the capacity is not known")
+    known = capacity.notna()
+    return (percent / 100 * capacity).where(known, percent), np.where(known, "bit/s", "%")
+
+
+def _intervals(sheet, at, names):
+    """The time that each row covers: since the row before, or the usual time at the first row and after a gap."""
+    interval_s = pd.Series(np.nan, index=at.index)
+    texts = at.astype(str)
+    for name in names[sheet.good].unique():
+        rows = np.flatnonzero((names == name) & sheet.good)
+        if at.iloc[rows].is_monotonic_decreasing:  # many portals export the newest row first
+            rows = rows[::-1]
+        times = at.iloc[rows]
+        behind = times <= times.cummax().shift()
+        sheet.refuse(at.index.isin(rows[behind]), texts, f"a time after the row before of circuit {name}")
+        rows = rows[~behind]
+        since_s = at.iloc[rows].diff().dt.total_seconds()
+        usual_s = since_s.quantile(0.5, interpolation="lower")  # of two, the longer may be a gap
+        late = since_s > GAP * usual_s
+        for row in rows[late]:
+            found = f"{since_s[row]:g} s after the row before of circuit {name}"
+            sheet.refuse_line(
+                int(sheet.lines[row]), found, f"a row every {usual_s:g} s: what is between is unknown"
+            )
+        interval_s.iloc[rows] = since_s.mask(late).fillna(usual_s)
+    return interval_s
+
+
+def _tables(sheet, at, names, interval_s, values):
+    unread = sheet.unread()
+    every = {
+        "source_file": sheet.path,
+        "source": "circuit",
+        "cumulative": False,
+        "at_utc": at,
+        "subject": names,
+    }
+    every |= {"statistic": "Average", "interval_s": interval_s}
+    parts = []
+    for name, (value, unit) in values.items():
+        row = every | {"metric": name, "value": value, "unit": pd.Series(unit, index=at.index)}
+        parts.append(table_of("metrics", row, sheet.good & value.notna()))
+    return finished(
+        {
+            "metrics": pd.concat(parts, ignore_index=True),
+            "sources": tables.from_rows("sources", [sheet.source]),
+            "unread": tables.from_rows("unread", unread),
+        }
+    )

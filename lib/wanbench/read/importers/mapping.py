@@ -1,0 +1,257 @@
+"""
+A mapping: the meaning and the units of the columns of any table of measurements.
+
+A mapping is YAML (or a dict of the same shape). `KEYS` lists every key, and any other key is an error. `columns` may be
+left out where the names in the file say it: one column each with a word for from and to (source, src_region,
+destination, ...), and RTTs such as p50_ms or avg_latency_ms; other columns are then not read. This one reads
+`data/samples/mapping/made_up.csv`::
+
+    delimiter: ";"
+    decimal: ","                  # 12,5 is twelve and a half
+    missing: ["k. A."]            # besides empty, nan, none, null, na, n/a, -
+    columns:                      # name here: the column's name there
+      from: Quelle
+      to: Ziel
+      time: Zeit
+      setting: Maschine
+      mean_rtt: Laufzeit
+      throughput: Rate
+      sent: Echos
+      lost: verloren
+    units:                        # required for mapped RTTs, throughputs and durations
+      rtt: s
+      throughput: MB/s
+    time_format: "%d.%m.%Y %H:%M" # as for strptime; default: ISO 8601
+    time_zone: Europe/Berlin      # of times without a zone
+    # header: [Quelle, Ziel, ...]   names of the columns of a CSV file whose first line is data
+    regions:                      # name there: name here; others are a code, or cloud:code
+      Frankfurt: aws:eu-central-1
+      Irland: aws:eu-west-1
+    constants:                    # the same for all rows, instead of a column
+      protocol: TCP
+      streams: 1
+    source:
+      title: Made-up measurements that show a mapping
+      licence: CC0-1.0
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from wanbench.checks import check_choice, refusal
+from wanbench.errors import ParameterError
+from wanbench.plain_yaml import read_yaml
+from wanbench.read.ingest.content import plain_name
+
+from .corner import ANSWERS, LOOSE, SENDS
+from .provenance import check_about
+from .sheet import read_rows
+from .times import STATISTICS
+from .times import UNITS as TIME_UNITS
+
+RTT_MS = {"s": 1e3, "ms": 1.0, "us": 1e-3}
+RATE_BPS = {
+    "bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9,
+    "bytes/s": 8.0, "kB/s": 8e3, "MB/s": 8e6, "GB/s": 8e9,
+    "KiB/s": 8 * 2.0**10, "MiB/s": 8 * 2.0**20, "GiB/s": 8 * 2.0**30,
+}  # fmt: skip
+DURATION_S = {"s": 1.0, "ms": 1e-3, "min": 60.0}
+BYTES = {"bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+UNITS = {"rtt": RTT_MS, "throughput": RATE_BPS, "duration": DURATION_S, "bytes": BYTES}
+
+RTTS = tuple(f"{name}_rtt" for name in ("min", "mean", "median", "max", "sd", "p90", "p95", "p99"))
+RATES = ("throughput", "sent_throughput")
+TEXTS = ("from", "to", "cloud", "from_cloud", "to_cloud", "time", "run", "setting", "protocol")
+COUNTS = ("sent", "lost", "streams", "retransmits")
+COLUMNS = (*TEXTS, *RTTS, *RATES, *COUNTS, "duration", "bytes")
+MEASURED = {"rtt": RTTS, "throughput": RATES, "duration": ("duration",), "bytes": ("bytes",)}
+FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}
+"""The format that a file name's ending stands for."""
+KEYS = (
+    "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "header", "format",
+    "time_format", "time_zone", "source",
+)  # fmt: skip
+CSV_ONLY = ("delimiter", "decimal", "comment", "header")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A mapping, checked: its keys as attributes (see the example above)."""
+
+    columns: dict[str, str]
+    units: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    regions: dict[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    delimiter: str = ","
+    decimal: str = "."
+    comment: str | None = None
+    header: tuple[str, ...] | None = None
+    format: str = "csv"
+    time_format: str | None = None
+    time_zone: str | None = None
+    source: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def how(self) -> dict:
+        """The arguments of `sheet.read_rows`."""
+        of_csv = {name: getattr(self, name) for name in ("delimiter", "comment", "header")}
+        return {"format": self.format} | (of_csv if self.format == "csv" else {})
+
+    def unit(self, column: str) -> str:
+        """A column's unit; "" for counts and texts."""
+        return next((self.units[quantity] for quantity, names in MEASURED.items() if column in names), "")
+
+    def factor(self, column: str) -> float:
+        """The factor from a column's unit to ms, bit/s, s or bytes."""
+        for quantity, names in MEASURED.items():
+            if column in names:
+                return UNITS[quantity][self.units[quantity]]
+        return 1.0
+
+
+def load_mapping(mapping, path="") -> Reading:
+    """
+    A mapping from a YAML file, or a dict, checked.
+
+    `path` is the table to read: its ending gives `format` where the mapping does not, and its names `columns`. Raises
+    ParameterError for every fault; for an unknown key, column or unit it lists those allowed.
+    """
+    where = "mapping"
+    mapping = {} if mapping is None else mapping
+    if not isinstance(mapping, Mapping):
+        where = str(mapping)
+        mapping = _yaml(mapping)
+    _check_names(where, mapping, KEYS)
+    texts = {key: _texts(mapping, key, where) for key in ("columns", "units", "constants", "regions")}
+    layout = _layout(mapping, path, where)
+    if path and "columns" not in mapping:
+        names = read_rows(path, **Reading({}, **layout).how).names
+        texts["columns"], unit = _usual(names, texts["constants"])
+        texts["units"] = unit | texts["units"]
+        where += f" (not given for the columns {', '.join(names)[:200]})"
+    _check_names(f"{where}, columns", texts["columns"], COLUMNS)
+    _check_names(f"{where}, constants", texts["constants"], COLUMNS)
+    both = sorted(set(texts["columns"]) & set(texts["constants"]))
+    if both:
+        raise ParameterError(f"{where}: {', '.join(both)} is both a column and a constant; choose one.")
+    mapped = {**texts["columns"], **texts["constants"]}
+    values = (*RTTS, *RATES, "lost")
+    if not {"from", "to"} <= set(mapped) or not any(name in mapped for name in values):
+        raise ParameterError(
+            f"{where} lacks columns; allowed: from, to, and at least one of {', '.join(values)}."
+        )
+    _check_units(texts["units"], mapped, where)
+    return Reading(**texts, **layout, source=check_about(mapping.get("source")))
+
+
+def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
+    """Columns, and the unit of RTTs, as the names of a table say them; ParameterError if two say the same."""
+    columns, units = {}, set()
+    for name in names:
+        words = re.findall(r"[a-zµμ]+[0-9]*", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
+        ends = {word in ANSWERS for word in words if word in SENDS + ANSWERS and word not in LOOSE}
+        meant = {STATISTICS[word].removesuffix("_ms") for word in words if word in STATISTICS}
+        if len(ends) == 1:
+            cloud = "_cloud" if {"cloud", "provider"} & set(words) else ""
+            meant = {("to" if ends.pop() else "from") + cloud}
+        elif meant:
+            units |= {own for own, ms in RTT_MS.items() if ms == TIME_UNITS.get(words[-1])}
+        for column in meant - set(constants):
+            if column in columns:
+                raise ParameterError(
+                    f"columns is not given, and {columns[column]} and {name} may both be {column}; allowed: a mapping "
+                    "with columns."
+                )
+            columns[column] = name
+    return columns, {"rtt": units.pop()} if len(units) == 1 else {}
+
+
+def _yaml(path):
+    if not isinstance(path, str | PathLike):
+        raise refusal("mapping", path, "a dict, or the path of a file in YAML")
+    content = read_yaml(path, "mapping")
+    if not isinstance(content, dict):
+        raise refusal(f"content of {path}", content, f"a mapping with the keys {', '.join(KEYS)}")
+    return content
+
+
+def _check_names(where, given, allowed):
+    unknown = sorted(str(key) for key in given if key not in allowed)
+    if unknown:
+        raise ParameterError(f"{where} holds unknown {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
+
+
+def _texts(mapping, key, where):
+    """A mapping of names to texts; a number becomes the text that was written."""
+    value = {} if mapping.get(key) is None else mapping[key]
+    if not isinstance(value, Mapping):
+        raise refusal(f"{where}: {key}", value, "names with values")
+    for name, text in value.items():
+        if not isinstance(name, str) or isinstance(text, bool) or not isinstance(text, str | int | float):
+            raise refusal(f"{where}: {key}: {name!r}", text, "a text, under a name that is a text")
+    return {name: str(text) for name, text in value.items()}
+
+
+def _check_units(units, mapped, where):
+    _check_names(f"{where}, units", units, UNITS)
+    for quantity, names in MEASURED.items():
+        used = [name for name in names if name in mapped]
+        allowed = f"{', '.join(UNITS[quantity])} (case matters)"
+        if used and quantity == "bytes":
+            units.setdefault("bytes", "bytes")
+        if used and quantity not in units:
+            raise ParameterError(
+                f"{where}: units lacks {quantity}, the unit of {', '.join(used)}; allowed: {allowed}."
+            )
+        if quantity in units and units[quantity] not in UNITS[quantity]:
+            raise refusal(f"{where}: unit of {quantity}", units[quantity], allowed)
+
+
+def _layout(mapping, path, where):
+    """How the file is written: format, delimiter, decimal, comment, missing values and times."""
+    ending = Path(plain_name(path)).suffix.lower().lstrip(".")
+    layout = {"format": mapping.get("format", FORMATS.get(ending, "csv"))}
+    check_choice(f"{where}: format", layout["format"], dict.fromkeys(FORMATS.values()))
+    csv_only = [key for key in CSV_ONLY if key in mapping]
+    if csv_only and layout["format"] != "csv":
+        raise refusal(
+            f"{where}: format", layout["format"], f"csv, for {', '.join(csv_only)} apply to csv only"
+        )
+    layout |= {key: mapping[key] for key in csv_only}
+    delimiter, decimal, comment = (
+        layout.get(key, default) for key, default in zip(CSV_ONLY, ",.#", strict=False)
+    )
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n\0':
+        raise refusal(f"{where}: delimiter", delimiter, "one character, not a quote or line break")
+    if decimal not in (".", ",") or decimal == delimiter:
+        raise refusal(f"{where}: decimal", decimal, f"'.' or ',', and not the delimiter, {delimiter!r}")
+    if not isinstance(comment, str) or not comment:
+        raise refusal(f"{where}: comment", comment, "the text that begins a comment")
+    header = layout.get("header")
+    if header is not None and (
+        not isinstance(header, list) or not all(isinstance(name, str) and name for name in header)
+    ):
+        raise refusal(f"{where}: header", header, "a list of names, for a file whose first line is data")
+    missing = mapping.get("missing", [])
+    if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
+        raise refusal(f"{where}: missing", missing, "a list of texts")
+    return layout | {"missing": tuple(text.strip().lower() for text in missing)} | _times(mapping, where)
+
+
+def _times(mapping, where):
+    form, zone = mapping.get("time_format"), mapping.get("time_zone")
+    if form is not None and (not isinstance(form, str) or "%" not in form):
+        raise refusal(f"{where}: time_format", form, "as for strptime, such as '%d.%m.%Y %H:%M'")
+    if zone is not None:
+        try:
+            ZoneInfo(zone)
+        except (KeyError, ValueError, TypeError, OSError) as error:
+            raise refusal(f"{where}: time_zone", zone, "UTC, Europe/Berlin, ...") from error
+    return {"time_format": form, "time_zone": zone}

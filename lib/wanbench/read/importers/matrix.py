@@ -1,0 +1,226 @@
+"""
+Latency matrices: regions down the side and along the top, a round-trip time in each cell.
+
+Wide CSV or TSV, as spreadsheets, grids of measurements and the clouds' own pages give them, or nested objects in JSON,
+as cloudping.co gives them; `markdown` finds such tables in a document.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from wanbench import tables
+from wanbench.checks import refusal
+from wanbench.errors import RawDataError
+from wanbench.read.ingest import content
+from wanbench.read.ingest.other_tools import recognised
+
+from .assemble import finished
+from .grid import (
+    MATRIX,
+    Grid,
+    MatrixTimes,
+    NoMatrixError,
+    read_grid,
+)
+from .provenance import check_about, read_bytes, source_of_bytes
+from .sheet import AS_TEXT
+
+MAX_BYTES = 1 << 24
+"""16 MiB, decompressed: 40 bytes for each cell of the largest matrix."""
+MAX_ROWS = 600
+"""More than twice the regions of all clouds in the catalogue."""
+MAX_COLUMNS = 600
+DELIMITERS = ("\t", ";", ",", "|")
+"""In the order in which they are tried: a comma may also be a decimal mark."""
+
+
+def read_matrix(
+    path,
+    *,
+    cloud: str | None = None,
+    statistic: str | None = None,
+    unit: str | None = None,
+    transposed: bool | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> dict:
+    """
+    Tables of a latency matrix in CSV, TSV or JSON: tests, pings, sources, unread, flags.
+
+    The first column names the regions that measure, the first line the regions that answer, in any form that
+    `region_from` reads. Names may take two columns or two lines (cloud and code, or name and code). Cells are times,
+    with or without a unit; an empty cell, "-" or "N/A" means that nothing was measured, so a triangle is enough.
+    Every time is a separate test, also where a pair occurs twice. In JSON, regions that measure are names in an object
+    (or in its member `data`), whose values are objects of answering regions to times.
+
+    Table unread lists what was skipped: each cell that is not a time, each name that is not one region, and in one
+    row each the number of values from a region to itself and the pairs without a value in either direction.
+
+    Parameters
+    ----------
+    path : path-like
+    cloud : "aws", "gcp", "azure" or "ibm", optional
+        Whose regions these are; needed where a name could be another cloud's.
+    statistic : "min", "mean", "median", "p50", "p90", "p95", "p99" or "max", optional
+        What the times are. Needed unless the corner of the table names it ("Average latency (ms)").
+    unit : "ms", "s" or "us", optional
+        Unit of cells without one. Default: as in the corner, else ms.
+    transposed : bool, optional
+        Whether the first column holds the regions that answer and the first line the ones that measure. Default: what
+        the corner says ("To \\ From", "Server / Client"), else False; a corner whose roles leave it open is refused.
+    delimiter : optional
+        Default: the first of tab, semicolon, comma and bar that separates the lines.
+    decimal : "." or ",", optional
+        Default: inferred from the cells.
+    about : mapping, optional
+        title, address, version, licence of the file.
+
+    Raises
+    ------
+    RawDataError
+        If the file cannot be read, is not such a matrix, or has no cell that can be read.
+    ParameterError
+        If a parameter has a value that is not allowed, or the statistic or the direction is not known.
+    """
+    check_about(about)
+    if delimiter is not None and (
+        not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'
+    ):
+        raise refusal("delimiter", delimiter, "one character, not a quote or line break")
+    text, source = read_text(path, about)
+    nested = text.lstrip().startswith("{")
+    delimiter = delimiter or _delimiter(text)
+    grid = _of_json(path, text) if nested else _grid(path, text, delimiter)
+    settings = {"cloud": cloud, "unit": unit, "transposed": transposed, "decimal": decimal}
+    matrix = MatrixTimes()
+    try:
+        column = read_grid(grid, matrix, statistic=statistic, comma_likely=delimiter == ";", **settings)
+    except NoMatrixError as error:
+        expected = MATRIX + recognised(text)
+        raise RawDataError(path, grid.lines[0] if grid.lines else None, error, expected) from None
+    return tables_of(path, source, [(column, matrix)])
+
+
+def read_text(path, about=None) -> tuple[str, dict]:
+    """The text of a file in UTF-8 (or UTF-16 with its mark) and its row of table sources; RawDataError if not text."""
+    data = read_bytes(path)
+    return decoded(path, data), source_of_bytes(path, data, about)
+
+
+def decoded(path, data: bytes) -> str:
+    """Bytes as text, decompressed; RawDataError names the first line that is not text, or the format."""
+    text = content.decoded(path, content.unpacked(path, data, most_bytes=MAX_BYTES))
+    if "\0" in text:
+        raise RawDataError(path, text[: text.index("\0")].count("\n") + 1, "NUL", "text")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _delimiter(text):
+    lines = [line for line in text.split("\n")[:50] if line.strip() and not line.startswith("#")][:10]
+    for delimiter in DELIMITERS:
+        if sum(delimiter in line for line in lines) * 2 >= len(lines) > 0:
+            return delimiter
+    return ","
+
+
+def _of_json(path, text):
+    """A row per member of an object of objects, of this object or of its member `data`; other texts are its caption."""
+    wanted = "an object of regions to objects of regions to times"
+    try:
+        found = json.loads(text, **AS_TEXT)
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, getattr(error, "lineno", None), error, "a latency matrix in JSON") from None
+    cells = found.get("data", found)
+    if not isinstance(cells, dict) or not all(isinstance(row, dict) for row in cells.values()):
+        raise RawDataError(path, 1, text, wanted)
+    tops = list(dict.fromkeys(top for row in cells.values() for top in row))
+    if len(tops) >= MAX_COLUMNS or len(cells) >= MAX_ROWS:
+        raise RawDataError(path, 1, "more", f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns")
+    rows = [
+        ["", *tops],
+        *(
+            [side, *("" if row.get(top) is None else str(row[top]) for top in tops)]
+            for side, row in cells.items()
+        ),
+    ]
+    about = found.get("metadata")
+    texts = about.values() if isinstance(about, dict) else ()
+    above = " ".join(f"({value.replace('_', '')})" for value in texts if isinstance(value, str))
+    return Grid(rows, [1] * len(rows), above)
+
+
+def _grid(path, text, delimiter):
+    """Rows that are not empty. Comments, and single cells above the matrix, are its caption."""
+    rows, lines, above, at = [], [], [], 0
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True
+    )
+    try:
+        for cells in reader:
+            line, at = at + 1, reader.line_num
+            cells = [cell.strip() for cell in cells]
+            filled = [cell for cell in cells if cell]
+            comment = bool(filled) and filled[0].startswith("#") and (filled[0] != "#" or len(filled) == 1)
+            if comment or (not rows and len(filled) == 1 and cells[0]):
+                above.append(" ".join(filled))
+            elif filled:
+                rows.append(cells)
+                lines.append(line)
+            if len(rows) > MAX_ROWS or len(cells) > MAX_COLUMNS:
+                raise RawDataError(path, line, "more", f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns")
+    except csv.Error as error:
+        raise RawDataError(path, at + 1, error, "CSV whose quotes are closed") from None
+    return Grid(rows, lines, " ".join(above))
+
+
+def tables_of(
+    path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], settings: Sequence[str] = ()
+) -> dict:
+    """
+    The tables of the matrices in a file: for each part the column of its times, and its setting where several parts
+    have the same pair.
+
+    RawDataError if there is no time between two regions.
+    """
+    name = Path(path).name
+    matrices = [matrix for _, matrix in parts]
+    unread = [{"path": str(path)} | row for matrix in matrices for row in matrix.unread]
+    unread.sort(key=lambda row: row["line_number"] or 0)
+    within = [time_ms for matrix in matrices for time_ms in matrix.within]
+    given = {frozenset(time["ends"]) for matrix in matrices for time in matrix.times}
+    blank = set().union(*(matrix.blank for matrix in matrices)) - given
+    if not given:
+        first = unread[0] if unread else {"line_number": None, "found": "no time between two regions"}
+        found = f"{first['found']} (and no time between two regions)" if unread else first["found"]
+        raise RawDataError(path, first["line_number"], found, first.get("expected", "a latency matrix"))
+    if within:
+        found = f"values from a region to itself: {len(within)}, {min(within):g} to {max(within):g} ms"
+        unread.append({"path": str(path), "found": found, "expected": "two regions: these are not pairs"})
+    if blank:
+        pairs = sorted(" and ".join(sorted(pair)) for pair in blank)
+        more = f", {len(pairs) - 3} more" if len(pairs) > 3 else ""
+        found = f"pairs without a value in either direction: {len(pairs)} ({', '.join(pairs[:3])}{more})"
+        unread.append({"path": str(path), "found": found, "expected": "a time"})
+    seen = [ends for matrix in matrices for ends in {time["ends"] for time in matrix.times}]
+    several = len(seen) != len(set(seen))
+    tests, pings = [], []
+    for k, (column, matrix) in enumerate(parts):
+        setting = (settings[k] or None) if settings and several else None
+        for time in matrix.times:
+            test = {
+                "run_id": name,
+                "test_id": f"{name}:{time['line']}:{time['column']}",
+                "attempt": 1,
+                "from_region": time["ends"][0],
+                "to_region": time["ends"][1],
+            }
+            tests.append(test | {"setting": setting, "outcome": "done"})
+            pings.append(test | {"source_file": str(path), column: time["time_ms"]})
+    rows = {"tests": tests, "pings": pings, "sources": [source], "unread": unread}
+    return finished({table: tables.from_rows(table, values) for table, values in rows.items()})

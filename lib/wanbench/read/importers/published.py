@@ -1,0 +1,82 @@
+"""
+Published studies whose tables are committed, so that every machine can build their pages without a network.
+
+`data/published/<study>/` holds the tables that an importer makes of the original files, in Parquet; table sources
+names each original with its address, version, SHA-256 and licence. `python -m wanbench.read.importers.published` makes
+them again from the originals.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from wanbench import tables
+from wanbench.checks import check_choice
+from wanbench.folders import published_folder
+
+from .assemble import finished
+from .fetching import fetch
+from .intercloud import read_survey, taken_as_exact
+from .skyplane import read_skyplane
+
+STUDIES = {
+    "intercloud-2022-02": (read_survey, ("intercloud-2022-02", "intercloud-locations")),
+    "skyplane-latency-2022-04": (read_skyplane, ("skyplane-latency-2022-04",)),
+    "skyplane-throughput-2022-01": (read_skyplane, ("skyplane-throughput-2022-01",)),
+}
+"""By name: the importer of a study, and the names of its original files."""
+
+
+def read_published(name: str) -> dict[str, pd.DataFrame]:
+    """
+    The committed tables of a study, as its importer makes them from the original files, with fresh flags.
+
+    Parameters
+    ----------
+    name : str
+        intercloud-2022-02, skyplane-latency-2022-04 or skyplane-throughput-2022-01.
+
+    Raises
+    ------
+    ParameterError
+        If no study of that name is committed.
+    RawDataError
+        If a committed table is missing or damaged.
+
+    Examples
+    --------
+    >>> len(read_published("intercloud-2022-02")["tests"])
+    2138
+    """
+    folder = published_folder() / check_choice("published study", name, STUDIES)
+    study = {path.stem: tables.read(path.stem, folder) for path in sorted(folder.glob("*.parquet"))}
+    return finished(study, taken_as_exact(study["regions"]) if "regions" in study else None)
+
+
+def import_originals(name: str, folder=None) -> dict[str, pd.DataFrame]:
+    """
+    The same tables from the original files, which are fetched if they are not on this machine.
+
+    Paths are reduced to file names, so that the tables are the same on every machine. `folder` and the errors are
+    those of `fetch`.
+    """
+    read, originals = STUDIES[check_choice("published study", name, STUDIES)]
+    made = read(*(fetch(original, folder) for original in originals))
+    for table in made:
+        for column in {"path", "source_file"} & set(made[table]):
+            made[table][column] = made[table][column].map(lambda path: Path(path).name, na_action="ignore")
+    return made
+
+
+def write_tables(name: str) -> list[Path]:
+    """Rewrite the committed tables of a study from its originals; returns the paths. Omits empty tables."""
+    made = import_originals(name)
+    kept = {table: rows for table, rows in made.items() if len(rows) and table != "flags"}
+    return [tables.write(table, rows, published_folder() / name) for table, rows in kept.items()]
+
+
+if __name__ == "__main__":
+    for study in STUDIES:
+        print(*write_tables(study), sep="\n")

@@ -1,0 +1,301 @@
+"""
+The region that a text means: codes, display names and zones, as the clouds and their pages write them.
+
+`region_names.csv` holds the names, each with the page of the cloud that uses it. Codes come from the catalogue, zones
+from the rules that the clouds state.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import re
+import unicodedata
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from wanbench.checks import check_choice, refusal
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.regions import CLOUDS, catalogue
+
+FILE = Path(__file__).with_name("region_names.csv")
+KINDS = ("display", "old", "short", "place", "area")
+REGION = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
+"""The form of a region's name here, also of a cloud that the catalogue does not know."""
+MAX_SUGGESTIONS = 4
+"""Maximum number of similar names in an error: more would hide the message."""
+MAX_LENGTH = 200
+"""A longer text does not name a region."""
+MAX_LISTED = 8
+"""Regions that an error message lists."""
+
+_COLUMNS = ["region", "name", "kind", "source"]
+_RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}
+_CLOUD_NAMES = {
+    "aws": "aws", "amazon web services": "aws", "amazon": "aws",
+    "gcp": "gcp", "google cloud platform": "gcp", "google cloud": "gcp", "google": "gcp",
+    "microsoft azure": "azure", "microsoft": "azure", "azure": "azure",
+    "ibm cloud": "ibm", "ibm": "ibm",
+}  # fmt: skip
+_CLOUD = re.compile(rf"({'|'.join(_CLOUD_NAMES)})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
+_GEOGRAPHY = re.compile(
+    r"\((US|Canada|Mexico|South America|Europe|Middle East|Africa|Asia Pacific)\)\s+(?=\S)", re.IGNORECASE
+)
+_BREAK = re.compile(r"\s*[()\[\]|/,;:]\s*|\s+[-–—]\s+|\s+")
+_DIRECTIONS = {
+    "north": "n", "south": "s", "east": "e", "west": "w", "central": "c", "northeast": "ne", "northwest": "nw",
+    "southeast": "se", "southwest": "sw", "gov": "g",
+}  # fmt: skip
+
+
+class _Meaning(NamedTuple):
+    region: str
+    rank: int
+
+
+def region_names() -> pd.DataFrame:
+    """
+    The names that clouds give their regions, besides codes and zones: region, name, kind, source.
+
+    kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (where the cloud
+    says it is) or "area" (a part of the world that several regions share, never enough by itself).
+    """
+    return pd.DataFrame(_rows(), columns=_COLUMNS)
+
+
+def region_from(text: str, cloud: str | None = None) -> str:
+    """
+    The region that a text names, as "<cloud>:<code>".
+
+    It reads the names of the catalogue, codes ("us-east-1", "eastus"), zones and their ids ("us-east1-b",
+    "use1-az1"), names as the clouds write them ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa",
+    "Dallas 10", and old ones such as "EU (Ireland)"), two of these for one region ("Iowa (us-central1)"), and each
+    with its cloud before it ("AWS us-east-1"). Case, spaces, dashes, brackets and accents do not matter; everything
+    else must match. Spellings without dashes are tried last: "us-east-1" belongs to AWS, "us-east1" to Google,
+    "useast1" could be either.
+
+    Parameters
+    ----------
+    text : str
+    cloud : "aws", "gcp", "azure" or "ibm", optional
+        Consider only regions of this cloud.
+
+    Raises
+    ------
+    ParameterError
+        If no region has that name (the error lists similar names), or several have (it lists them).
+
+    Examples
+    --------
+    >>> region_from("US East (N. Virginia)"), region_from("asia-east1-b"), region_from("Canada Central", "azure")
+    ('aws:us-east-1', 'gcp:asia-east1', 'azure:canadacentral')
+    >>> region_from("Canada Central")
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: region is 'Canada Central': aws:ca-central-1 or azure:canadacentral; name the cloud.
+    """
+    if not isinstance(text, str):
+        raise refusal("region", text, "text that names a region")
+    check_cloud(cloud)
+    regions = candidates(text, cloud)
+    if len(regions) == 1:
+        return regions[0]
+    if regions:
+        more = [f"{len(regions) - MAX_LISTED + 1} more"] if len(regions) > MAX_LISTED else []
+        listed = [*regions[: MAX_LISTED - 1], *more] if more else regions
+        clouds = {name.partition(":")[0] for name in regions}
+        advice = "; name the cloud." if len(clouds) == len(regions) else "."
+        raise ParameterError(f"region is {_shortened(text)}: {' or '.join(listed)}{advice}")
+    if two := _two_regions(text, cloud):
+        raise ParameterError(
+            f"region is {_shortened(text)}, which names two regions: {two[0]!r} and {two[1]!r} are not the same."
+        )
+    its_cloud = f" of {cloud}" if cloud else ""
+    similar = _similar(text, cloud)
+    hint = ", ".join(similar) if similar else "codes and names as the cloud writes them"
+    raise ParameterError(
+        f"region is {_shortened(text)}, which is unknown; {'similar' if similar else 'allowed'}{its_cloud}: {hint}."
+    )
+
+
+def cloud_from(text: str) -> str | None:
+    """
+    The cloud that a text names; None if it names none.
+
+    >>> cloud_from("Google Cloud"), cloud_from("AWS"), cloud_from("us-east-1")
+    ('gcp', 'aws', None)
+    """
+    return _CLOUD_NAMES.get(" ".join(text.lower().split())) if isinstance(text, str) else None
+
+
+def check_cloud(cloud: str | None) -> None:
+    """ParameterError unless it is None or one of `regions.CLOUDS`."""
+    check_choice("cloud", cloud, CLOUDS, optional=True)
+
+
+def candidates(text: str, cloud: str | None = None) -> list[str]:
+    """All regions that a text may mean, by the rules of `region_from`: none, one or several."""
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
+        return []
+    return list(_candidates(" ".join(text.split()), cloud))
+
+
+@lru_cache(maxsize=8192)
+def _candidates(text, cloud):
+    regions = _best(_meanings(text, cloud)) or _both(text, cloud)
+    if regions:
+        return regions
+    if prefix := _CLOUD.match(text):
+        named = _CLOUD_NAMES[prefix[1].lower()]
+        return _candidates(text[prefix.end() :], named) if cloud in (None, named) else ()
+    if area := _GEOGRAPHY.match(text):
+        return _candidates(text[area.end() :], "azure") if cloud in (None, "azure") else ()
+    return ()
+
+
+def _best(meanings):
+    """The regions of the best kind of name: a code before everything else, otherwise each cloud's most formal name."""
+    ranks: dict[str, int] = {}
+    for region, rank in meanings:
+        cloud = region.partition(":")[0]
+        ranks[cloud] = min(rank, ranks.get(cloud, rank))
+    if 0 in ranks.values():
+        ranks = {cloud: rank for cloud, rank in ranks.items() if rank == 0}
+    return tuple(sorted({region for region, rank in meanings if ranks.get(region.partition(":")[0]) == rank}))
+
+
+def _both(text, cloud):
+    """The region that two names in one text have in common, as in "Iowa (us-central1)"."""
+    for gap in _BREAK.finditer(text):
+        left, right = text[: gap.start()], text[gap.end() :]
+        common = {one.region for one in _meanings(left, cloud)}
+        if common:
+            common &= {one.region for one in _meanings(right, cloud)} or set(_both(right, cloud))
+        if common:
+            return tuple(sorted(common))
+    return ()
+
+
+def _two_regions(text, cloud):
+    """The two names in a text that have no region in common."""
+    for gap in _BREAK.finditer(text[:MAX_LENGTH]):
+        names = text[: gap.start()].strip(), text[gap.end() :].strip(" ()[]")
+        if all(_meanings(name, cloud) for name in names):
+            return names
+    return None
+
+
+@lru_cache(maxsize=8192)
+def _meanings(text, cloud) -> frozenset[_Meaning]:
+    """The meanings of a text as one name: as spelled or, failing that, without its dashes."""
+    spelled = _spelled(text)
+    named = _by_name()
+    meanings = named.get(text.lower().strip(), set()) | named.get(spelled, set()) | _zones(spelled)
+    meanings = meanings or _without_dashes().get(spelled.replace("-", ""), set())
+    return frozenset(one for one in meanings if cloud is None or one.region.startswith(f"{cloud}:"))
+
+
+def _spelled(text):
+    """Lower case without accents, each run of other characters than letters and digits as one dash."""
+    plain = unicodedata.normalize("NFKD", text)
+    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return re.sub(r"[\W_]+", "-", plain.casefold()).strip("-")
+
+
+def _zones(spelled):
+    """Zones of regions: the clouds' codes with something after them, AWS's zone ids, IBM's "Dallas 1"."""
+    regions = set()
+    for pattern, clouds in (
+        (r"(.+\d)[a-z]", ("aws",)),
+        (r"(.+\d)-[a-z]", ("gcp",)),
+        (r"(.+)-[123]", ("ibm",)),
+        (r"(.+)-[a-z]{3}\d\d-[a-z]", ("ibm",)),
+    ):
+        if match := re.fullmatch(pattern, spelled, re.ASCII):
+            meant = _by_name().get(match[1], set())
+            ranks = (0, 2) if pattern.endswith("[123]") else (0,)
+            regions |= {one.region for one in meant if one.rank in ranks and one.region.startswith(clouds)}
+    if match := re.fullmatch(r"([a-z]+\d)(-az\d+)?", spelled, re.ASCII):
+        regions |= _zone_ids().get(match[1], set())
+    return {_Meaning(region, _RANKS["zone"]) for region in regions}
+
+
+@cache
+def _rows() -> list[tuple[str, str, str, str]]:
+    try:
+        with FILE.open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise RawDataError(FILE, None, error, "a CSV file of names of regions") from error
+    regions = set(catalogue()["name"])
+    if header != _COLUMNS:
+        raise RawDataError(FILE, 1, ",".join(header), f"the columns {', '.join(_COLUMNS)}")
+    for number, row in enumerate(rows, 2):
+        if len(row) != 4 or row[0] not in regions or row[2] not in KINDS or not row[1] or not row[3]:
+            raise RawDataError(
+                FILE, number, ",".join(row), "a region of the catalogue, name, kind and source"
+            )
+    return [tuple(row) for row in rows]
+
+
+@cache
+def _by_name() -> dict[str, set[_Meaning]]:
+    meanings: dict[str, set[_Meaning]] = {}
+
+    def add(name, region, kind):
+        meanings.setdefault(name, set()).add(_Meaning(region, _RANKS[kind]))
+
+    for region in catalogue()["name"]:
+        add(region, region, "code")
+        add(region.partition(":")[2], region, "code")
+    metros = {name for region, name, kind, _ in _rows() if region.startswith("ibm:") and kind == "short"}
+    for region, name, kind, _ in _rows():
+        add(_spelled(name), region, kind)
+        if kind == "place" and region.startswith("ibm:") and region[-2:].isdigit():
+            number = int(region[-2:])
+            if not (name in metros and number in (1, 2, 3)):  # "London 2" is a zone, "London 02" the centre
+                add(_spelled(f"{name} {number}"), region, "short")
+    return meanings
+
+
+@cache
+def _without_dashes() -> dict[str, set[_Meaning]]:
+    squeezed: dict[str, set[_Meaning]] = {}
+    for name, meanings in _by_name().items():
+        squeezed.setdefault(_spelled(name).replace("-", ""), set()).update(meanings)
+    return squeezed
+
+
+@cache
+def _zone_ids() -> dict[str, set[str]]:
+    """Regions of AWS by the prefix of their zone ids: us-east-1 has use1-az1, ap-northeast-1 has apne1-az1."""
+    ids: dict[str, set[str]] = {}
+    for region in catalogue()["name"]:
+        area, *words = region.removeprefix("aws:").split("-")
+        if region.startswith("aws:") and all(word in _DIRECTIONS for word in words[:-1]):
+            short = area + "".join(_DIRECTIONS[word] for word in words[:-1]) + words[-1]
+            ids.setdefault(short, set()).add(region)
+    return ids
+
+
+def _shortened(text):
+    return repr(text if len(text) <= 80 else text[:77] + "...")
+
+
+def _similar(text, cloud):
+    if len(text) > MAX_LENGTH:
+        return []
+    named = _by_name()
+    names = [
+        name
+        for name, meanings in named.items()
+        if any(cloud in (None, one.region.split(":")[0]) for one in meanings)
+    ]
+    like = difflib.get_close_matches(_spelled(text), names, n=MAX_SUGGESTIONS, cutoff=0.7)
+    regions = [one.region for name in like for one in sorted(named[name])]
+    return list(dict.fromkeys(r for r in regions if cloud is None or r.startswith(f"{cloud}:")))[
+        :MAX_SUGGESTIONS
+    ]

@@ -1,0 +1,324 @@
+"""
+A file of rows (CSV, JSON lines, Parquet), read as text and checked column by column: a bad cell costs only its row.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from wanbench.errors import RawDataError
+from wanbench.read.ingest import content
+from wanbench.read.ingest.json_values import members_once
+
+from .provenance import MAX_BYTES, read_bytes, source_of_bytes
+
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
+ZONE = r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})"
+MISSING = ("", "nan", "none", "null", "na", "n/a", "-")
+MAX_SHOWN = 200
+"""Characters of a bad cell or header that table unread and an error keep."""
+MAX_COLUMNS = 10_000
+"""Bounds the memory that a hostile header can take."""
+OBJECT = "a JSON object of texts and numbers, or of objects of such, with no name twice"
+AS_TEXT = {"parse_float": str, "parse_int": str, "parse_constant": str, "object_pairs_hook": members_once}
+"""How JSON is decoded: numbers keep the digits in which they are written."""
+
+
+class Sheet:
+    """
+    Rows of a file as columns of text.
+
+    Attributes
+    ----------
+    path : str
+        The file, as it was given.
+    source : dict
+        The file's row of table sources.
+    lines : ndarray
+        The line of each row in the file, from 1 (in Parquet: its number).
+    header_line : int or None
+        The line of the header; None where rows name their own columns.
+    good : ndarray of bool
+        The rows that no check has refused so far.
+    """
+
+    def __init__(self, path, source: dict, columns: Mapping[str, Sequence], lines, header_line=None):
+        self.path, self.source, self.header_line = str(path), source, header_line
+        self.lines = np.asarray(lines, dtype="int64")
+        self._columns = dict(columns)
+        self._checked: dict[str, pd.Series] = {}
+        self._unread: dict[int, dict] = {}
+        self.good = np.ones(len(self.lines), dtype=bool)
+
+    def __len__(self):
+        return len(self.lines)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in order."""
+        return list(self._columns)
+
+    def need(self, *columns: str | tuple[str, ...]) -> None:
+        """RawDataError unless each column, or one of each group, exists; it names the columns and the missing ones."""
+        groups = [(column,) if isinstance(column, str) else column for column in columns]
+        missing = [group for group in groups if self.first(*group) is None]
+        if missing:
+            wanted, lacking = (", ".join(" or ".join(group) for group in some) for some in (groups, missing))
+            names = ", ".join(self.names)[:MAX_SHOWN] or "none"
+            expected = f"the columns {wanted} (missing: {lacking})"
+            raise RawDataError(self.path, self.header_line, f"columns {names}", expected)
+
+    def first(self, *names: str) -> str | None:
+        """The first of these columns that exists; None if none does."""
+        return next((name for name in names if name in self._columns), None)
+
+    def text(self, name: str | None) -> pd.Series:
+        """A column's texts, stripped; "" where a cell is empty or the column does not exist."""
+        if name is None or name not in self._columns:
+            return pd.Series("", index=range(len(self)), dtype="str")
+        if name not in self._checked:
+            self._checked[name] = pd.Series(self._columns[name], dtype="str").str.strip()
+        return self._checked[name]
+
+    def replace(self, name: str, texts: pd.Series) -> None:
+        """Replace a column's texts, or add a column."""
+        self._columns[name] = self._checked[name] = texts
+
+    def matching(self, name: str, pattern: str, expected: str) -> pd.Series:
+        """A column's texts; refuses rows where the pattern does not match the whole text."""
+        texts = self.text(name)
+        self.refuse(~texts.str.fullmatch(pattern), texts, f"{name}: {expected}")
+        return texts
+
+    def number(
+        self,
+        name: str | None,
+        *,
+        decimal: str = ".",
+        minimum: float = 0,
+        maximum: float = np.inf,
+        whole: bool = False,
+        missing: Sequence[str] = MISSING,
+    ) -> pd.Series:
+        """A column's numbers, NaN where a cell is empty; refuses rows whose cell is not a number, or out of range."""
+        texts = self.text(name)
+        empty = texts.str.lower().isin(missing) | (texts == "")
+        plain = texts
+        if decimal != ".":  # a point is then no decimal mark: make sure that it does not pass for one
+            plain = texts.str.replace(".", "?", regex=False).str.replace(decimal, ".")
+        numeric = plain.str.fullmatch(NUMBER) & ~empty
+        values = plain.where(numeric, "nan").astype("float64")
+        bounds = f" from {minimum:g}" + (f" to {maximum:g}" if np.isfinite(maximum) else "")
+        wrong = (~empty & ~(numeric & np.isfinite(values))) | (values < minimum) | (values > maximum)
+        if whole:  # above 2^53 a float does not hold every whole number
+            wrong |= values.notna() & ((values % 1 != 0) | (values.abs() > 2**53))
+        self.refuse(wrong, texts, f"{name}: a {'whole ' * whole}number{bounds}, or nothing")
+        return values.where(~wrong)
+
+    def time(self, name: str | None, zone: str | None = None, form: str | None = None) -> pd.Series:
+        """
+        A column's times, in UTC; NaT where a cell is empty.
+
+        Without `form` (as for `strptime`) they are ISO 8601. A time without a zone is in `zone`; if that is None,
+        its row is refused.
+        """
+        texts = self.text(name)
+        empty = texts.str.lower().isin(MISSING)
+        zoned = texts.str.fullmatch(ZONE) if form is None else pd.Series("%z" in form, index=texts.index)
+        times = pd.Series(pd.NaT, index=texts.index, dtype="datetime64[us, UTC]")
+        how = {"errors": "coerce", "format": form or "ISO8601"}
+        if (zoned & ~empty).any():
+            times[zoned & ~empty] = pd.to_datetime(texts[zoned & ~empty], utc=True, **how).dt.as_unit("us")
+        if zone is not None and (~zoned & ~empty).any():
+            local = pd.to_datetime(texts[~zoned & ~empty], **how).dt.as_unit("us")
+            local = local.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
+            times[~zoned & ~empty] = local.dt.tz_convert("UTC")
+        form = form or "ISO 8601"
+        self.refuse(~empty & times.isna(), texts, f"{name}: a time ({form}) with its zone, or nothing")
+        return times
+
+    def refuse(self, wrong, found, expected: str) -> None:
+        """Refuse the rows where `wrong` is true: each becomes one row of unread, with the text in `found`."""
+        wrong = np.asarray(wrong, dtype=bool) & self.good
+        for row in np.flatnonzero(wrong):
+            self.refuse_line(int(self.lines[row]), found.iloc[row], expected)
+        self.good &= ~wrong
+
+    def refuse_line(self, line: int, found, expected: str) -> None:
+        """Write a line to table unread; only the first fault of a line counts."""
+        row = {"path": self.path, "line_number": line, "found": shown(found), "expected": expected}
+        self._unread.setdefault(line, row)
+
+    def unread(self) -> list[dict]:
+        """The rows of table unread, by line; RawDataError if no row of the file can be read."""
+        rows = [self._unread[line] for line in sorted(self._unread)]
+        if not self.good.any():
+            first = rows[0] if rows else {"line_number": None, "found": "no rows", "expected": "rows of data"}
+            more = f" (and {len(rows) - 1:,} more such rows: none can be read)" if len(rows) > 1 else ""
+            raise RawDataError(self.path, first["line_number"], first["found"] + more, first["expected"])
+        return rows
+
+
+def shown(found) -> str:
+    """Any object as text that UTF-8 can hold, shortened."""
+    text = str(found).encode("utf-8", "replace").decode()
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
+
+
+def read_csv(
+    path, *, delimiter: str = ",", comment: str | None = None, header: Sequence[str] | None = None, about=None
+) -> Sheet:
+    """
+    A CSV file with a header, unless `header` names its columns; a quoted field cannot hold a line break.
+
+    Skips empty lines, and lines that begin with `comment`. A column that occurs several times must hold the same
+    values each time. RawDataError if there is no header.
+    """
+    data = read_bytes(path)
+    kept, bad, header_line = [], [], None
+    text = decoded(path, data)
+    plain = text.isascii() and '"' not in text and "\0" not in text
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or (comment and line.lstrip().startswith(comment)):
+            continue
+        fields, fault = (line.split(delimiter), None) if plain else _fields(line, delimiter)
+        if header is None:
+            if fault or len(fields) > MAX_COLUMNS:
+                raise RawDataError(path, number, shown(line), fault or f"at most {MAX_COLUMNS:,} columns")
+            header, header_line = [field.strip() for field in fields], number
+        elif fault or len(fields) != len(header):
+            bad.append((number, line, fault or f"{len(header)} fields, as in the header"))
+        else:
+            kept.append((number, fields))
+    if header is None:
+        raise RawDataError(path, None, "nothing" if not data else "no header", "CSV with a header")
+    return _sheet(path, data, header, header_line, kept, bad, about)
+
+
+def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
+    """A file of rows: "csv" with the arguments of `read_csv`, "jsonl" or "parquet"."""
+    if format == "csv":
+        return read_csv(path, about=about, **how)
+    return (read_jsonl if format == "jsonl" else read_parquet)(path, about=about)
+
+
+def _sheet(path, data, header, header_line, kept, bad, about):
+    """Columns of the rows; columns with the same name are compared."""
+    columns = list(zip(*(fields for _, fields in kept), strict=True)) or [()] * len(header)
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(header):
+        places.setdefault(name, []).append(place)
+    sheet = Sheet(
+        path,
+        source_of_bytes(path, data, about),
+        {name: columns[where[0]] for name, where in places.items() if name},
+        [number for number, _ in kept],
+        header_line,
+    )
+    for number, line, expected in bad:
+        sheet.refuse_line(number, line, expected)
+    for name, (one, *others) in places.items():
+        if others and kept and name:
+            first = np.array(columns[one], dtype=object)
+            differs = np.any([np.array(columns[place], dtype=object) != first for place in others], axis=0)
+            sheet.refuse(differs, sheet.text(name), f"{name}: the same in all its {len(others) + 1} columns")
+    return sheet
+
+
+def decoded(path, data: bytes) -> str:
+    """
+    The text of a file's bytes, decompressed, its lines ended by \\n; bytes that are not UTF-8 are kept as surrogates.
+
+    RawDataError names the format of a file that is not text.
+    """
+    data = content.unpacked(path, data, most_bytes=MAX_BYTES)
+    encoding, mark = content.encoding_of(path, data[: content.OPENING_BYTES])
+    text = data[mark:].decode(encoding, "surrogateescape" if encoding == "utf-8" else "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _fields(line, delimiter):
+    """The fields of a line, and what was expected instead where it is damaged."""
+    if not line.isascii() and re.search("[\ud800-\udfff]", line):
+        return [], "text in UTF-8"
+    if "\0" in line:
+        return [], "text without NUL"
+    if '"' not in line:
+        return line.split(delimiter), None
+    try:
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)), None
+    except (csv.Error, StopIteration):
+        return [], "fields whose quotes are closed"
+
+
+def read_jsonl(path, *, about=None) -> Sheet:
+    """
+    JSON objects, one or several to a line; an object inside another gives columns such as `from_region`.
+
+    Numbers keep the digits in which they are written.
+    """
+    data = read_bytes(path)
+    decoder = json.JSONDecoder(**AS_TEXT)
+    rows, lines, bad = [], [], []
+    for number, line in enumerate(decoded(path, data).split("\n"), 1):
+        rest = line.strip()
+        while rest:
+            try:
+                value, end = decoder.raw_decode(rest)
+                rows.append(_flat(value))
+                lines.append(number)
+            except (ValueError, RecursionError):
+                bad.append((number, rest, OBJECT))
+                break
+            rest = rest[end:].strip()
+    if bad and not rows:
+        raise RawDataError(path, bad[0][0], shown(bad[0][1]), f"a line with {OBJECT}")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if len(names) > MAX_COLUMNS:
+        raise RawDataError(path, None, f"{len(names):,} names", f"at most {MAX_COLUMNS:,}")
+    columns = {name: [row.get(name, "") for row in rows] for name in names}
+    sheet = Sheet(path, source_of_bytes(path, data, about), columns, lines)
+    for number, rest, expected in bad:
+        sheet.refuse_line(number, rest, expected)
+    return sheet
+
+
+def _flat(value, prefix=""):
+    if not isinstance(value, dict):
+        raise ValueError
+    row = {}
+    for name, inner in value.items():
+        if isinstance(inner, dict) and not prefix:
+            row |= _flat(inner, f"{name}_")
+        elif isinstance(inner, dict | list):
+            raise ValueError
+        else:
+            row[prefix + name] = "" if inner is None else str(inner)
+    "".join([*row, *row.values()]).encode()  # a lone surrogate is a ValueError, too
+    return row
+
+
+def read_parquet(path, *, about=None) -> Sheet:
+    """A Parquet file of plain columns; a row counts as a line. RawDataError for any other file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = read_bytes(path)
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+        columns = {name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names}
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise RawDataError(path, None, error, "a Parquet file of plain columns") from error
+    return Sheet(path, source_of_bytes(path, data, about), columns, range(1, table.num_rows + 1))
+
+
+def _text(value):
+    if value is None:
+        return ""
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,172 @@
+"""Times as people write them in tables: "67 ms", "67,3", "1 204.5", "N/A"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from wanbench.checks import check_choice
+
+MISSING = (
+    "", "-", "--", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "x", "*", "?", ".", "...", "…",
+)  # fmt: skip
+"""What stands in a cell, in small letters, where nothing was measured."""
+UNITS = {
+    "ms": 1.0, "msec": 1.0, "msecs": 1.0, "millisecond": 1.0, "milliseconds": 1.0,
+    "s": 1e3, "sec": 1e3, "secs": 1e3, "second": 1e3, "seconds": 1e3,
+    "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "microsecond": 1e-3, "microseconds": 1e-3,
+}  # fmt: skip
+"""Milliseconds per unit, as units are written."""
+STATISTICS = {
+    "min": "min_rtt_ms", "minimum": "min_rtt_ms",
+    "mean": "mean_rtt_ms", "average": "mean_rtt_ms", "avg": "mean_rtt_ms",
+    "median": "median_rtt_ms", "p50": "median_rtt_ms",
+    "max": "max_rtt_ms", "maximum": "max_rtt_ms",
+    "p90": "p90_rtt_ms", "p95": "p95_rtt_ms", "p99": "p99_rtt_ms",
+}  # fmt: skip
+"""The column of table pings that holds each statistic."""
+
+_THIN = " \u00a0\u2009\u202f'’"
+_NUMBERS = {
+    ".": re.compile(rf"(?:[0-9]{{1,3}}(?:[,{_THIN}][0-9]{{3}})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"),
+    ",": re.compile(rf"(?:[0-9]{{1,3}}(?:[.{_THIN}][0-9]{{3}})+|[0-9]+)(?:,[0-9]+)?|,[0-9]+"),
+}
+_AMBIGUOUS = re.compile(r"[1-9][0-9]{0,2}[.,][0-9]{3}")
+_CELL = re.compile(r"(?P<number>[0-9.,].*?)\s*(?P<unit>[a-zµμ]*)", re.IGNORECASE | re.DOTALL)
+_WORD = re.compile(r"[a-zµμ]+[0-9]*", re.IGNORECASE)
+_BRACKETED = re.compile(r"[(\[]\s*(?:in\s+)?([a-zµμ]+)\s*[)\]]|\bin\s+([a-zµμ]+)\b", re.IGNORECASE)
+_ONE_WAY = re.compile(r"\bone[ -]way\b", re.IGNORECASE)
+_TIME = re.compile(r"\b(latency|latencies|rtts?|ping|round[ -]trips?|ms|msec|milliseconds)\b", re.IGNORECASE)
+_OTHER = re.compile(
+    r"\b(throughput|bandwidth|bitrate|jitter|loss|distances?|km|miles|hops|prices?|costs?|usd|"
+    r"[kmgt]?bps|[kmgt]?i?b(?:it|its|yte|ytes)?/s)\b|[%$€]",
+    re.IGNORECASE,
+)
+MAX_LENGTH = 40
+"""Characters of a number with its unit, many times over; bounds the search of the patterns."""
+MAX_MS = 1e7
+"""Almost three hours: no round trip takes as long."""
+MAX_CAPTION = 1000
+"""Characters of a caption that are read."""
+
+
+def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None:
+    """
+    The decimal mark of these texts: "." or ","; None if "1,234" could be either number.
+
+    `comma_likely` decides where nothing else does, as in a file whose columns are separated by semicolons.
+
+    >>> decimal_mark(["67,3", "104"]), decimal_mark(["67.3", "1,204"]), decimal_mark(["1,204"])
+    (',', '.', None)
+    """
+    seen, open_comma = set(), False
+    for text in texts:
+        cell = _CELL.fullmatch(text.strip()) if len(text) <= MAX_LENGTH else None
+        if cell is None:
+            continue
+        number = cell["number"]
+        fits = {mark for mark, pattern in _NUMBERS.items() if pattern.fullmatch(number)}
+        if _AMBIGUOUS.fullmatch(number):
+            open_comma |= "," in number
+        elif len(fits) == 1 and ("." in number or "," in number):
+            seen |= fits
+        elif "0." in number[:2] or "0," in number[:2]:
+            seen.add(number[1])
+    if len(seen) == 1:
+        return seen.pop()
+    if seen or open_comma:
+        return "," if comma_likely and "." not in seen else None
+    return "."
+
+
+def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
+    """
+    The time in a cell, in ms; None if the cell marks a missing value.
+
+    Parameters
+    ----------
+    text : str
+        A number, with or without marks between thousands, and perhaps its own unit.
+    unit : str
+        A key of `UNITS`, for a number without its own.
+    decimal : "." or "," or None
+        As from `decimal_mark`; None refuses a number that depends on it.
+
+    Raises
+    ------
+    ValueError
+        If the text is not a time; the message says what was expected.
+
+    Examples
+    --------
+    >>> milliseconds("67.3", "ms", "."), milliseconds("1 204,5 ms", "s", ","), milliseconds("N/A", "ms", ".")
+    (67.3, 1204.5, None)
+    """
+    text = text.strip()
+    if text.lower() in MISSING:
+        return None
+    cell = _CELL.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    own = cell["unit"].lower() if cell else ""
+    if cell is None or (own and own not in UNITS):
+        raise ValueError("a time, as 67.3 or 67.3 ms")
+    number = cell["number"]
+    marks = [mark for mark in _NUMBERS if decimal in (None, mark) and _NUMBERS[mark].fullmatch(number)]
+    if not marks:
+        raise ValueError("a time, as 67.3 or 67.3 ms" if decimal != "," else "a time, as 67,3 or 67,3 ms")
+    values = {_plain(number, mark) for mark in marks}
+    if len(values) > 1:
+        raise ValueError("a time whose decimal mark is clear (give decimal='.' or decimal=',')")
+    value = values.pop() * UNITS[own or unit]
+    if not value < MAX_MS:
+        raise ValueError(f"a time under {MAX_MS:,.0f} ms")
+    return value
+
+
+def _plain(number, mark):
+    whole, _, part = number.partition(mark)
+    return float(re.sub(r"[^0-9]", "", whole) + "." + part + "0")
+
+
+def stated_unit(text: str) -> str | None:
+    """
+    The unit of time that a caption names in brackets or after "in"; None if it names none, or several.
+
+    >>> stated_unit("Average latency (ms)"), stated_unit("RTT in microseconds"), stated_unit("Source")
+    ('ms', 'microseconds', None)
+    """
+    words = {word.lower() for pair in _BRACKETED.findall(text[:MAX_CAPTION]) for word in pair}
+    units = words & set(UNITS)
+    return units.pop() if len({UNITS[unit] for unit in units}) == 1 else None
+
+
+def stated_statistic(text: str) -> str | None:
+    """
+    The statistic that a caption names, as a column of table pings; None if it names none, or several.
+
+    >>> stated_statistic("Average latency (ms)"), stated_statistic("P50 RTT"), stated_statistic("Source")
+    ('mean_rtt_ms', 'median_rtt_ms', None)
+    """
+    words = map(str.lower, _WORD.findall(text[:MAX_CAPTION]))
+    columns = {STATISTICS[word] for word in words if word in STATISTICS}
+    return columns.pop() if len(columns) == 1 else None
+
+
+def other_quantity(text: str) -> str | None:
+    """
+    The quantity other than round-trip time that a caption names; None if it names none.
+
+    >>> other_quantity("Throughput (Gbit/s)"), other_quantity("One-way delay"), other_quantity("Latency and jitter")
+    ('Throughput', 'One-way', None)
+    """
+    text = text[:MAX_CAPTION]
+    if match := _ONE_WAY.search(text):
+        return match[0]
+    match = _OTHER.search(text)
+    return match[0] if match and not _TIME.search(text) else None
+
+
+def check_settings(statistic: str | None, unit: str | None, decimal: str | None) -> None:
+    """ParameterError for an unknown statistic, unit or decimal mark."""
+    check_choice("statistic", statistic, STATISTICS, optional=True)
+    check_choice("unit", unit, UNITS, optional=True)
+    check_choice("decimal", decimal, _NUMBERS, optional=True)

@@ -1,0 +1,270 @@
+"""A folder of files that ping and iperf3 printed in other people's scripts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from wanbench import tables
+from wanbench.checks import check_choice, refusal
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.read.ingest import read_files
+from wanbench.read.ingest.content import as_utf8, decompressed
+from wanbench.read.ingest.iperf3_text import is_text
+
+from .assemble import finished
+from .provenance import check_about, file_sha256, source
+from .region_names import REGION, region_from
+from .sheet import shown
+
+GROUPS = ("from", "to", "from_cloud", "to_cloud", "kind", "run", "setting")
+PATTERNS = f"a template or a regular expression with from and to, and no other names than {', '.join(GROUPS)}"
+KINDS = ("ping", "iperf3")
+JSON = re.compile(rb"\[?\s*\{")
+"""How iperf3's output begins, or a list of several."""
+PLACE = re.compile(r"\{(\w*)\}")
+MAX_FILES = 100_000
+"""More files than all ordered pairs of the catalogue: the wrong folder was given."""
+CONTEXT = ("run_id", "test_id", "attempt", "from_region", "to_region")
+
+
+def read_folder(
+    path,
+    pattern: str = "{from}_{to}_{kind}.txt",
+    *,
+    regions: Mapping[str, str] | None = None,
+    kind: str | None = None,
+    about=None,
+) -> dict[str, pd.DataFrame]:
+    """
+    Tables of a folder of outputs of ping and iperf3: tests, echoes, transfers, intervals, sources, unread, flags.
+
+    Parameters
+    ----------
+    path : path
+        The folder; folders in it are searched, too (links to folders are not followed).
+    pattern : str
+        How a file's path below the folder, with /, names its pair. A template with `{from}` and `{to}`, and optionally
+        `{from_cloud}`, `{to_cloud}`, `{kind}` (ping or iperf3), `{run}`, `{setting}`; * stands for any text without /.
+        Or a regular expression with groups of these names: "(?P<from>.+)-to-(?P<to>.+)[.]json".
+    regions : mapping, optional
+        Names of regions in file names, mapped to names here. Other names must be "cloud:code", "cloud-code" or
+        "cloud_code", or a form that `region_from` reads.
+    kind : "ping" or "iperf3", optional
+        The tool that printed the files. Default: the pattern's kind, else what they begin like.
+    about : mapping, optional
+        title, address, version, licence of all files.
+
+    Notes
+    -----
+    The readers of `ingest` read the files; a file that pings several hosts is refused. Files that differ in their kind
+    only are one test: its `test_id` is their name with * for the kind, its `run_id` the pattern's run, else the name of
+    the folder. A test has failed if one of its files could not be read, or if iperf3 reports that it failed. Files
+    whose name or content cannot be read are rows of unread.
+
+    Raises
+    ------
+    ParameterError
+        If the pattern lacks from or to, or holds an unknown name.
+    RawDataError
+        If the folder cannot be read, or no file in it can.
+
+    Examples
+    --------
+    >>> read_folder("no/such/folder", "{from}_{to}.json")
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.RawDataError: no/such/folder: expected a folder with files, found 'nothing'.
+    """
+    if not isinstance(pattern, str):
+        raise refusal("pattern", pattern, PATTERNS)
+    _expression(pattern)
+    check_choice("kind", kind, KINDS, optional=True)
+    about = check_about(about)
+    folder = Path(path)
+    files, unread = [], []
+    for name in _names(folder):
+        try:
+            files.append(_file(folder, name, pattern, dict(regions or {}), kind))
+        except RawDataError as error:
+            unread.append(_unread(error))
+    read = {
+        tool: read_files([file["path"] for file in files if file["kind"] == tool], tool) for tool in KINDS
+    }
+    frames = {name: read["iperf3"][name] for name in ("transfers", "intervals")}
+    frames["echoes"], several_hosts = _of_one_host(read["ping"]["echoes"])
+    unread += several_hosts
+    unread += [row for tool in KINDS for row in read[tool]["unread"].to_dict("records")]
+    broken = {row["path"] for row in unread}
+    if not any(str(file["path"]) not in broken for file in files):
+        first = unread[0]
+        expected = f"{first['expected']} (no file of {len(unread):,} can be read)"
+        raise RawDataError(first["path"], None, first["found"], expected)
+    whole = {name: _with_context(name, frame, files) for name, frame in frames.items()}
+    sources = [
+        source(file["path"], file["sha256"], file["bytes"], about)
+        for file in files
+        if str(file["path"]) not in broken
+    ]
+    rest = {
+        "tests": tables.from_rows("tests", _tests(files, broken, whole)),
+        "sources": tables.from_rows("sources", sources),
+        "unread": tables.from_rows("unread", unread),
+    }
+    return finished(whole | rest)
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern:
+    """The pattern as a regular expression, its groups checked."""
+    text = pattern
+    if "(?P<" not in pattern:
+        text, end = "", 0
+        for place in PLACE.finditer(pattern):
+            text += _literal(pattern[end : place.start()])
+            name, end = place[1], place.end()
+            text += f"(?P={name})" if f"(?P<{name}>" in text else f"(?P<{name}>[^/]+?)"
+        text += _literal(pattern[end:])
+    try:
+        expression = re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise refusal("pattern", pattern, f"{PATTERNS} ({error})") from error
+    if not {"from", "to"} <= set(expression.groupindex) <= set(GROUPS):
+        raise refusal("pattern", pattern, PATTERNS)
+    return expression
+
+
+def _literal(text):
+    return "[^/]*".join(re.escape(part) for part in text.split("*"))
+
+
+def _names(folder: Path) -> list[str]:
+    """The files below a folder, as sorted paths relative to it."""
+    names = []
+    for parent, folders, files in os.walk(folder):
+        folders.sort()
+        names += [(Path(parent) / name).relative_to(folder).as_posix() for name in files]
+        if len(names) > MAX_FILES:
+            raise RawDataError(folder, None, "more", f"at most {MAX_FILES:,} files")
+    if not names:
+        raise RawDataError(folder, None, "nothing", "a folder with files")
+    return sorted(names)
+
+
+def _file(folder, name, pattern, regions, kind):
+    """A file's pair, test and hash, before it is read; RawDataError if its name does not give them."""
+    path = folder / name
+    match = _expression(pattern).fullmatch(name)
+    if not _is_text(name):
+        raise RawDataError(path, None, name, "a name in UTF-8")
+    if match is None:
+        raise RawDataError(path, None, name, f"a name like {pattern}")
+    groups = {group: text or "" for group, text in match.groupdict().items()}
+    if not path.is_file():
+        raise RawDataError(path, None, "no regular file", "a file that can be read")
+    ends = {
+        f"{end}_region": _region(path, groups[end], groups.get(f"{end}_cloud"), regions)
+        for end in ("from", "to")
+    }
+    test = name
+    if "kind" in groups:
+        start, end = match.span("kind")
+        test = name[:start] + "*" + name[end:]
+    file = {"path": path, "sha256": file_sha256(path), "bytes": path.stat().st_size}
+    file |= {"test_id": test, "run_id": groups.get("run") or folder.resolve().name, "attempt": 1}
+    kind = kind or _kind(path, groups.get("kind"))
+    return file | ends | {"kind": kind, "setting": groups.get("setting") or None}
+
+
+def _is_text(name):
+    try:
+        return name.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _kind(path, stated):
+    if stated is not None:
+        if stated.lower() not in KINDS:
+            raise RawDataError(path, None, stated, f"a kind: {' or '.join(KINDS)}")
+        return stated.lower()
+    with decompressed(path) as (_, file):
+        start = as_utf8(file).read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
+    return "iperf3" if JSON.match(start) or is_text(start.decode(errors="replace")) else "ping"
+
+
+def _region(path, text, cloud, regions):
+    given = regions.get(text, text)
+    readings = [(given, cloud.lower() if cloud else None)]
+    first, mark, code = re.sub("[-_]", ":", given, count=1).partition(":")
+    readings += [(code, first.lower())] if mark and not cloud else []
+    for name, its_cloud in readings:
+        try:
+            return region_from(name, its_cloud)
+        except ParameterError as error:
+            why = str(error)
+    plain = f"{cloud}:{given}".lower() if cloud and ":" not in given else given.lower()
+    if REGION.fullmatch(plain):
+        return plain
+    raise RawDataError(path, None, text, f"a region ({why})")
+
+
+def _unread(error):
+    return {
+        "path": shown(error.path),
+        "line_number": error.line_number,
+        "found": shown(error.found),
+        "expected": shown(error.expected),
+    }
+
+
+def _of_one_host(echoes):
+    """The echoes of files that ping one host, and rows of unread for the others: a file name holds only one pair."""
+    hosts = echoes.groupby("source_file", sort=False).target.unique()
+    several = hosts[hosts.map(len) > 1]
+    expected = "pings of one host: the file's name holds one pair"
+    unread = [
+        _unread(RawDataError(path, None, ", ".join(hosts), expected)) for path, hosts in several.items()
+    ]
+    return echoes[~echoes.source_file.isin(several.index)], unread
+
+
+def _with_context(name, frame, files):
+    """The frame with run, test, attempt and regions of each row's file."""
+    context = {
+        column: frame.source_file.map({str(file["path"]): file[column] for file in files})
+        for column in CONTEXT
+    }
+    return tables.validate(name, frame.assign(**context))
+
+
+def _tests(files, broken, whole):
+    """One row per test, with the earliest time in its files."""
+    failed, started = {}, {}
+    transfers, echoes = whole["transfers"], whole["echoes"]
+    wrong = transfers[transfers.error.notna() & transfers.throughput_bps.isna()]
+    failed |= dict(zip(wrong.source_file, wrong.error, strict=True))
+    failed |= dict.fromkeys(broken, "the file could not be read")
+    started |= transfers.groupby("source_file").started_at_utc.min().dropna().to_dict()
+    times = pd.to_datetime(
+        echoes.groupby("source_file").received_at_s.min().dropna() * 1e6, unit="us", utc=True, errors="coerce"
+    )
+    started |= times.dropna().to_dict()
+    rows = {}
+    for file in files:
+        path = str(file["path"])
+        new = {name: file[name] for name in (*CONTEXT, "setting")} | {
+            "outcome": "done",
+            "started_at_utc": None,
+        }
+        row = rows.setdefault((file["run_id"], file["test_id"]), new)
+        if path in failed and row["outcome"] == "done":
+            row |= {"outcome": "failed", "failed_experiment": file["kind"], "reason": failed[path]}
+        times = [time for time in (row["started_at_utc"], started.get(path)) if time is not None]
+        row["started_at_utc"] = min(times, default=None)
+    return list(rows.values())

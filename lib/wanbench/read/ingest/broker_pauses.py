@@ -1,0 +1,111 @@
+"""
+Read pauses from the logs of a broker or controller: rows of table broker_pauses.
+
+- The log that its JVM writes with `-Xlog:gc,safepoint:file=...:utctime,tags` has collections and safepoints. A
+  collection that stops all threads is in both; concurrent phases of G1 are in neither.
+- Kafka's own log has the durations of rolled segments and of written producer snapshots. It lacks the duration of
+flushes: table metrics has their count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
+
+A JVM log is rejected at its first foreign line, a Kafka log only if its first line is foreign. A truncated
+last line, from a killed process, is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from .content import decoded, read_bytes
+from .rows import fitting
+
+LARGEST_BYTES = 2**29
+"""Weeks of a broker's log."""
+SHOWN = 100
+_LARGEST_MS = 1e10
+"""Four months: no pause lasts longer."""
+
+_NODE = re.compile(r"(?:broker|controller)-(\d{1,9})\.")
+_JVM_LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{3}[+-]\d{4})\]\[(gc|safepoint) *\] (.*)")
+_COLLECTION = re.compile(r"GC\(\d+\) (Pause .+?)(?: \d+[KMG]->\d+[KMG]\(\d+[KMG]\))? (\d+[.,]\d+)ms")
+_SAFEPOINT = re.compile(r'Safepoint "(\w+)", Time since last: .*, Total: +(\d+) ns')
+_KAFKA_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z [A-Z]+ (.*)")
+_KAFKA = {
+    "roll": re.compile(
+        r"\[LocalLog partition=([^,\]]+).*\] Rolled new log segment at offset \d+ in (\d+) ms\."
+    ),
+    "snapshot": re.compile(
+        r"\[ProducerStateManager partition=([^,\]]+)\] Wrote producer snapshot at offset \d+ .* in (\d+) ms\."
+    ),
+}
+_FIRST_OF_JVM = "a line of the JVM's log of gc and safepoint with the decorations utctime and tags"
+_FIRST = f"a line of a Kafka node's log with its time in UTC, or {_FIRST_OF_JVM}"
+
+
+def read(path) -> dict[str, pd.DataFrame]:
+    """
+    The pauses in a log of Kafka or its JVM, by its first line, without context; none for an empty log.
+
+    RawDataError names the foreign or invalid line.
+    """
+    path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
+    lines = decoded(path, data[: data.rfind(b"\n") + 1]).split("\n")[:-1]
+    if data and not lines:
+        raise RawDataError(path, 1, data[:SHOWN].decode("utf-8", "replace"), _FIRST)
+    rows = []
+    if lines and _JVM_LINE.fullmatch(lines[0]):
+        rows = list(_of_jvm(path, lines))
+    elif lines and _KAFKA_LINE.fullmatch(lines[0]):
+        rows = list(_of_kafka(path, lines))
+    elif lines:
+        raise RawDataError(path, 1, lines[0][:SHOWN], _FIRST)
+    named = _NODE.search(Path(path).name)
+    node_id = int(named[1]) if named else None
+    return {"broker_pauses": fitting(path, "broker_pauses", [row | {"node_id": node_id} for row in rows])}
+
+
+def _of_jvm(path, lines: list[str]) -> Iterator[dict]:
+    for number, line in enumerate(lines, 1):
+        match = _JVM_LINE.fullmatch(line)
+        if not match:
+            raise RawDataError(path, number, line[:SHOWN], _FIRST_OF_JVM)
+        time, tag, message = match.groups()
+        if tag == "safepoint":
+            if not (found := _SAFEPOINT.fullmatch(message)):
+                raise RawDataError(
+                    path, number, line[:SHOWN], "a safepoint with its cause and its total in ns"
+                )
+            duration_ms = int(found[2]) / 1e6
+        elif found := _COLLECTION.fullmatch(message):
+            duration_ms = float(found[2].replace(",", "."))
+        elif message.startswith("GC(") and " Pause " in message:
+            raise RawDataError(path, number, line[:SHOWN], "a collection with its duration in ms")
+        else:
+            continue
+        text = found[1]
+        yield _row(path, number, line, time.replace(",", "."), duration_ms, tag, text)
+
+
+def _of_kafka(path, lines: list[str]) -> Iterator[dict]:
+    for number, line in enumerate(lines, 1):
+        # lists of settings and stack traces have further lines without a time
+        if not (match := _KAFKA_LINE.fullmatch(line)):
+            continue
+        for kind, pattern in _KAFKA.items():
+            if found := pattern.match(match[2]):
+                yield _row(path, number, line, f"{match[1]}+0000", float(found[2]), kind, found[1])
+
+
+def _row(path, number, line, time: str, duration_ms: float, kind: str, text: str) -> dict:
+    try:
+        ended_s = datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        raise RawDataError(path, number, line[:SHOWN], "a time") from None
+    if not duration_ms <= min(_LARGEST_MS, ended_s * 1_000):
+        raise RawDataError(path, number, line[:SHOWN], f"a duration of at most {_LARGEST_MS:g} ms")
+    return {"at_s": ended_s - duration_ms / 1_000, "duration_ms": duration_ms, "kind": kind, "text": text}

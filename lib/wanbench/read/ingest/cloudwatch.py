@@ -1,0 +1,73 @@
+"""
+Read what `wanbench.measure.labs.aws.cloudwatch` saved: rows of table metrics.
+
+- Metrics keep CloudWatch's names. A value is at the end of its period.
+- Each series also has a row `missing_data_points`, over the whole session: periods without a value.
+- Each resource has a file. If CloudWatch refused its metrics, the file is rejected with CloudWatch's message.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from wanbench.errors import RawDataError
+
+from .json_values import Members, read_json
+from .rows import fitting
+
+MISSING = "missing_data_points"
+EXPECTED = 'a JSON object with "name" and "series", as wanbench.measure.labs.aws.cloudwatch writes it'
+LATEST_S = 2**33
+"""The year 2242: a later time is in another unit."""
+
+
+def read(path) -> dict:
+    """The metrics of a file, without context; RawDataError names what is of the wrong type, missing or refused."""
+    path = Path(path)
+    document = Members(path, None, read_json(path, dict, EXPECTED))
+    return {"metrics": fitting(path, "metrics", list(_of_resource(document)))}
+
+
+def _of_resource(resource: Members):
+    name, kind = (_known(resource, resource.text(key), key) for key in ("name", "kind"))
+    if error := resource.text("error"):
+        raise RawDataError(resource.path, None, f"no metrics of {name}: {error}", "data of CloudWatch")
+    _known(resource, resource.values.get("series"), "series")
+    for series in resource.list("series"):
+        metric = _known(series, series.text("metric"), "metric")
+        period_s = _known(series, series.number("period_s", unknown=0, most=86_400), "period_s")
+        row = {
+            "source": "cloudwatch",
+            "host": name if kind == "instance" else None,
+            "node_id": series.count("node_id"),
+            "subject": name,
+            "cumulative": False,
+        }
+        what = {"metric": metric, "statistic": series.text("statistic"), "unit": series.text("unit") or ""}
+        what |= {"interval_s": period_s}
+        for at_s, value in _points(series):
+            yield row | what | {"at_utc": datetime.fromtimestamp(at_s + period_s, UTC), "value": value}
+        missing = _known(series, series.count("missing"), "missing")
+        yield row | {"subject": f"{name} {metric}", "metric": MISSING, "value": float(missing), "unit": ""}
+
+
+def _points(series: Members):
+    points = series.values.get("points")
+    if not isinstance(points, list):
+        series.refuse(f"{series.where}.points = {str(points)[:80]}", "a list of pairs")
+    before = -1.0
+    for point in points:
+        fits = isinstance(point, list) and [type(each) in (int, float) for each in point] == [True, True]
+        if not fits or not before < point[0] < LATEST_S or not abs(point[1]) < float("inf"):
+            series.refuse(
+                f"{series.where}: {str(point)[:80]}", "Unix s, later than the one before, and a number"
+            )
+        before = point[0]
+        yield point
+
+
+def _known(members: Members, value, name: str):
+    if value is None:
+        members.refuse(f"{members.where or 'a resource'} without {name}", EXPECTED)
+    return value

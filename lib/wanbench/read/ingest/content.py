@@ -1,0 +1,231 @@
+"""
+Open, decompress and decode raw files, for all readers.
+
+- gzip, bzip2, xz and Zstandard are decompressed, by their first bytes, whatever the file is called.
+- Text is UTF-8, with or without byte order mark, or UTF-16, as PowerShell redirects it.
+- A file of another format (XLSX, PDF, Parquet, ...) is rejected with the format's name.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from wanbench.errors import RawDataError
+
+from .formats import (
+    COMPRESSION_BYTES,
+    OPENING_BYTES,
+    binary_format,
+    compression,
+)
+
+TEXT = "text, which may be compressed with gzip, bzip2, xz or zstd"
+DECOMPRESS = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bzip2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+    "zstd": lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"),
+}
+"""Decompressors of binary files by the compression's name in `formats`."""
+
+ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
+
+FREE_BYTES = 64 << 20
+"""Size limit of any decompressed file."""
+
+MAX_RATIO = 100
+"""Maximum compression ratio of larger ones: logs of measurements shrink 5 to 20 times, a bomb 1,000 times."""
+
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"(?:\0[^\0]){8}")}
+"""Beginning of mostly ASCII UTF-16 without a byte order mark."""
+
+
+def plain_name(path) -> str:
+    """
+    The path without a compression suffix.
+
+    >>> plain_name("runs/t.producer-2.txt.gz"), plain_name("t.json")
+    ('runs/t.producer-2.txt', 't.json')
+    """
+    return ENDINGS.sub("", str(path))
+
+
+def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
+    """
+    The path ("<bytes>" for bytes) and the whole content, decompressed but not decoded.
+
+    RawDataError if it cannot be read, is damaged, or holds more than `most_bytes` once decompressed.
+    """
+    with decompressed(source) as (path, file):
+        return path, _whole(file, most_bytes)
+
+
+def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
+    """As `read_bytes`, for bytes that were already read."""
+    return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
+
+
+def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[object, str]:
+    """The path and the text of a file or of bytes: `decoded` of what `read_bytes` gives."""
+    path, data = read_bytes(source, most_bytes=most_bytes)
+    return path, decoded(path, data, otherwise=otherwise)
+
+
+def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
+    """
+    Decode bytes to text, without byte order mark.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for the error.
+    data : bytes
+        Its content, decompressed.
+    otherwise : str, optional
+        The encoding for text that is not UTF-8; bytes without meaning in it become U+FFFD.
+
+    Raises
+    ------
+    RawDataError
+        Names the format of a file that is not text or, without `otherwise`, the line of the first byte that is not.
+
+    Examples
+    --------
+    >>> decoded("a.txt", b"\\xff\\xfeP\\0I\\0N\\0G\\0"), decoded("a.txt", b"1\\xa0000", otherwise="cp1252")
+    ('PING', '1\\xa0000')
+    """
+    encoding, mark = encoding_of(path, data[:OPENING_BYTES])
+    data = data[mark:]
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        if otherwise:
+            return data.decode(otherwise if encoding == "utf-8" else encoding, "replace")
+        line = data.count(b"\n", 0, error.start) + 1 if encoding == "utf-8" else None
+        found = data[error.start : error.start + 20]
+        raise RawDataError(path, line, found, f"text in {encoding.upper()}") from None
+
+
+def encoding_of(path, opening: bytes) -> tuple[str, int]:
+    """The encoding and the length of the byte order mark of text; RawDataError names the format of anything else."""
+    for mark, encoding in BYTE_ORDER_MARKS.items():
+        if opening.startswith(mark):
+            return encoding, len(mark)
+    for encoding, pattern in UTF16.items():
+        if pattern.match(opening):
+            return encoding, 0
+    if name := binary_format(opening):
+        raise RawDataError(path, None, name, TEXT)
+    return "utf-8", 0
+
+
+def _whole(file: Content, most_bytes: int) -> bytes:
+    data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise RawDataError(file.path, None, "a larger file", f"at most {most_bytes:,} bytes")
+    return data
+
+
+@contextmanager
+def decompressed(source) -> Iterator[tuple[object, Content]]:
+    """
+    The path ("<bytes>" for bytes) and an object whose `read(size)` gives the content, decompressed.
+
+    RawDataError, then or on reading, for a file that cannot be read, is damaged, or is a decompression bomb.
+    """
+    if isinstance(source, bytes | bytearray):
+        yield "<bytes>", Content("<bytes>", io.BytesIO(source), len(source))
+        return
+    try:
+        file = open(source, "rb", buffering=0)  # noqa: SIM115
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or error
+        raise RawDataError(source, None, found, "a file that can be read") from error
+    with file:
+        yield source, Content(source, file, os.fstat(file.fileno()).st_size)
+
+
+def as_utf8(file: Content) -> BinaryIO:
+    """The file, or a stream of its text in UTF-8 if it is UTF-16. RawDataError names the format if it is not text."""
+    encoding, _ = encoding_of(file.path, file.peek(OPENING_BYTES))
+    return file if encoding == "utf-8" else _Transcoded(file, encoding)
+
+
+class Content:
+    """A file's content as a stream, decompressed if necessary; its size is then unknown."""
+
+    def __init__(self, path, file: BinaryIO, size: int):
+        self.path, self.format, self.size = path, None, size
+        self._file, self._most, self._n, self._start = file, None, 0, b""
+        name = compression(self.peek(COMPRESSION_BYTES))
+        if name in DECOMPRESS:
+            file.seek(0)
+            self.format, self.size, self._start, self._n = name, None, b"", 0
+            self._most = max(FREE_BYTES, MAX_RATIO * size)
+            self._file = DECOMPRESS[name](file)
+
+    def peek(self, size: int) -> bytes:
+        """This many bytes, fewer only at the end, without consuming them."""
+        while len(self._start) < size and (part := self._more(size - len(self._start))):
+            self._start += part
+        return self._start[:size]
+
+    def read(self, size: int) -> bytes:
+        """This many bytes, fewer only at the end."""
+        start, self._start = self._start[:size], self._start[size:]
+        parts, left = [start] if start else [], size - len(start)
+        while left and (part := self._more(left)):
+            parts.append(part)
+            left -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _more(self, size):
+        try:
+            part = self._file.read(size if self._most is None else min(size, self._most + 1 - self._n))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
+            found = getattr(error, "strerror", None) or error
+            expected = f"a whole file in {self.format} format" if self.format else "a file that can be read"
+            raise RawDataError(self.path, None, found, expected) from error
+        self._n += len(part)
+        if self._most is not None and self._n > self._most:
+            found = f"{self.format} data of more than {self._most:,} bytes once decompressed"
+            expected = f"at most {FREE_BYTES:,} bytes, or {MAX_RATIO} times the size of the file"
+            raise RawDataError(self.path, None, found, expected)
+        return part
+
+
+class _Transcoded:
+    """UTF-16 content as UTF-8."""
+
+    def __init__(self, file: Content, encoding: str):
+        self._file, self._encoding = file, encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def read(self, size: int) -> bytes:
+        """The next piece, of about this many bytes; b"" at the end."""
+        while True:
+            data = self._file.read(size)
+            try:
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                found, expected = data[error.start : error.start + 20], f"text in {self._encoding.upper()}"
+                raise RawDataError(self._file.path, None, found, expected) from None
+            if text or not data:
+                return text.encode()

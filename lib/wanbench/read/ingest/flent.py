@@ -1,0 +1,107 @@
+"""
+Read flent's data files, .flent, .flent.gz and .flent.bz2: pings into table pings, TCP flows into transfers.
+
+Only raw values are read. A series in ms is RTTs. Those of ping (fping) and irtt are single echoes and are summarised in
+a row; those of netperf UDP_RR are means over intervals, so only the tool's overall mean is kept. A series in Mbits/s of
+netperf or iperf is one transfer at the tool's mean rate. A series without values is a row without values; computed sums
+and means of series are not read.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from .json_values import read_objects
+from .rows import fitting
+
+SINGLE = ("PingRunner", "IrttRunner")
+"""flent's runners with one value per echo."""
+DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
+
+
+def read(source) -> dict[str, pd.DataFrame]:
+    """
+    Tables pings and transfers, for the series in the file, without their context.
+
+    RawDataError if it is not a data file of flent, or has no series of RTTs or rates.
+    """
+    top = read_objects(source, "a data file of flent, in JSON")[0]
+    path, metadata = top.path, top.values.get("metadata")
+    raw = top.values.get("raw_values") if isinstance(metadata, dict) else None
+    about = metadata.get("SERIES_META") if isinstance(raw, dict) else None
+    if not isinstance(about, dict) or not all(isinstance(series, dict) for series in about.values()):
+        raise RawDataError(
+            path, None, str(top.values)[:80], "flent's metadata with SERIES_META, and raw_values"
+        )
+    rows: dict[str, list[dict]] = {"pings": [], "transfers": []}
+    for name, series in about.items():
+        values, unit = _values(path, name, raw.get(name, [])), series.get("UNITS")
+        try:
+            if "COMMAND" in series and unit == "ms":
+                rows["pings"].append(_ping(series, values) | _start(metadata))
+            elif "COMMAND" in series and unit == "Mbits/s":
+                rows["transfers"].append(_transfer(name, series, values) | _start(metadata))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise RawDataError(path, None, f"{name}: {error}", "metadata as flent writes it") from None
+    if not any(rows.values()):
+        raise RawDataError(path, None, ", ".join(about)[:80] or "no series", "a series in ms or Mbits/s")
+    return {name: fitting(path, name, found) for name, found in rows.items() if found}
+
+
+def _values(path, name: str, raw) -> np.ndarray:
+    """The values of a series that are not null."""
+    try:
+        values = np.array([each["val"] for each in raw if each.get("val") is not None], dtype=float)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise RawDataError(
+            path, None, f"raw_values of {name}: {error}", "objects with a number val"
+        ) from None
+    return values[np.isfinite(values)]
+
+
+def _ping(series: dict, values: np.ndarray) -> dict:
+    """A row of table pings: a full summary of single echoes, or the tool's mean of interval means."""
+    if not len(values):
+        return {}
+    if series.get("RUNNER") not in SINGLE:
+        return {"mean_rtt_ms": series.get("MEAN_VALUE")}
+    quantiles = np.percentile(values, [0, 50, 90, 95, 99, 100])
+    names = ("min_rtt_ms", "median_rtt_ms", "p90_rtt_ms", "p95_rtt_ms", "p99_rtt_ms", "max_rtt_ms")
+    return dict(zip(names, map(float, quantiles), strict=True)) | {
+        "mean_rtt_ms": float(values.mean()),
+        "sd_rtt_ms": float(values.std()),
+    }
+
+
+def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
+    """A row of table transfers; the rate is the tool's own mean, else that of the intervals."""
+    command = series["COMMAND"]  # the name of its host must not decide the direction
+    reverse = bool(DOWN.search(name) or "TCP_MAERTS" in command.split())
+    mean = series.get("MEAN_VALUE")
+    if mean is None and len(values):
+        mean = float(values.mean())
+    carried = series.get("BYTES_RECVD")
+    retransmits = series.get("TCP_RETRANSMIT") if not reverse else None
+    return {
+        "direction": "reverse" if reverse else "forward",
+        "protocol": "UDP" if re.search(r"UDP|\biperf\b.* -u\b", f"{name} {command}") else "TCP",
+        "streams": 1,
+        "duration_s": series.get("ELAPSED_TIME"),
+        "bytes": int(carried) if carried else None,
+        "throughput_bps": None if mean is None else 1e6 * mean,
+        "retransmits": int(retransmits) if retransmits is not None else None,
+        "mss_bytes": series.get("TCP_MSS") or None,
+        "congestion_control": series.get("CONG_CONTROL"),
+        "error": None if mean is not None else "no values",
+    }
+
+
+def _start(metadata: dict) -> dict:
+    """Flent's start time, in UTC."""
+    time = pd.to_datetime(metadata.get("T0") or metadata.get("TIME"), errors="coerce", utc=True)
+    return {"started_at_utc": None if pd.isna(time) else time}

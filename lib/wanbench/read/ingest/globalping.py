@@ -1,0 +1,56 @@
+"""
+Read Globalping's ping measurements in JSON: what each probe's ping printed, as table echoes.
+
+`from_region` is the probe's network and city, `to_region` the target; a result is a ping. A probe that did not ping, or
+pinged by TCP, is a row of unread.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from . import ping
+from .json_values import Members, read_objects
+from .rows import fitting
+
+WANTED = "ping measurements of Globalping in JSON, as its API gives them"
+
+
+def read(source) -> dict[str, pd.DataFrame | list[dict]]:
+    """Tables echoes, with its regions, and unread. RawDataError if no result can be read."""
+    echoes, unread = [], []
+    for measurement in read_objects(source, WANTED):
+        if measurement.text("type") != "ping" or not isinstance(measurement.values.get("results"), list):
+            measurement.refuse(
+                ", ".join(map(str, measurement.values)), f"{WANTED}, with type ping and results"
+            )
+        for result in measurement.list("results"):
+            try:
+                echoes.append(_echoes(measurement, result, len(echoes)))
+            except RawDataError as error:
+                unread.append(error)
+    if not echoes:
+        raise unread[0] if unread else RawDataError(measurement.path, None, "no results", WANTED)
+    found = {"echoes": pd.concat(echoes, ignore_index=True)}
+    return found | ({"unread": [error.row() for error in unread]} if unread else {})
+
+
+def _echoes(measurement: Members, result: Members, number: int) -> pd.DataFrame:
+    probe, answer = result.members("probe"), result.members("result")
+    printed = answer.text("rawOutput") or ""
+    if answer.text("status") != "finished" or not printed.strip():
+        answer.refuse(
+            f"{answer.where}: {printed.strip() or answer.text('status')}", "a finished ping's rawOutput"
+        )
+    try:
+        frame = ping.read(printed.encode())["echoes"].to_pandas()
+    except RawDataError as error:
+        place = f"{answer.where}.rawOutput, line {error.line_number}: {error.found}"
+        raise RawDataError(answer.path, None, place, error.expected) from None
+    if frame.ping.nunique() > 1:
+        answer.refuse(f"{answer.where}: several pings", "what one ping printed")
+    place = f"{probe.text('network')}:{probe.text('city')}"
+    frame = fitting(answer.path, "echoes", frame.assign(ping=number))
+    return frame.assign(from_region=place, to_region=measurement.text("target"))

@@ -1,0 +1,247 @@
+"""
+Read output of `sadf -j`, sysstat 10.1 to 12.7.9: rows of table metrics.
+
+- Metrics keep the names of that version of sysstat ("usr" or "user", "rxkB"); what sysstat calls kB is 1,024 bytes, so
+  the unit is KiB.
+- Processors, disks and network are means over the sample's interval; memory and load are values at its end.
+- Statistics not in `KINDS` are ignored; others must have the known form.
+- Times must be in UTC, as sadf prints them by default; they are whole seconds.
+- A file <name>.hosts.json next to <name>.sadf.json names its hosts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterator
+from datetime import datetime
+from math import nan
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from .content import plain_name, read_text
+from .json_values import Members, check_values, read_json
+from .rows import fitting
+
+SUFFIX = ".sadf.json"
+LARGEST_BYTES = 512 * 2**20
+"""A day of samples each second on 16 processors has about 430 MB."""
+
+BYTES_PER_VALUE = 6
+"""sysstat writes one value in 16 bytes, and one in 11 once jq has packed it."""
+
+MOST_SUBJECTS = 100_000
+"""Processors, disks and network interfaces of a file; a host of containers makes some thousand interfaces in a day."""
+
+WANTED_SUBJECTS = f"at most {MOST_SUBJECTS:,} processors, disks and interfaces"
+LONGEST_INTERVAL_S = 1e6
+"""sysstat 10 printed a huge number as the interval of the first sample; it is dropped."""
+ABOVE_100_PERCENT = 1.0
+"""Tolerance above 100 % for rounding of processor shares."""
+
+KINDS = {
+    # key in the file: (subject, the member that names which one, of the machine rather than the network?, a mean?)
+    "cpu-load": ("cpu", "cpu", True, True),
+    "cpu-load-all": ("cpu", "cpu", True, True),
+    "disk": ("disk", "disk-device", True, True),
+    "memory": ("memory", None, True, False),
+    "queue": ("load", None, True, False),
+    "net-dev": ("net", "iface", False, True),
+    "net-edev": ("net", "iface", False, True),
+    "net-tcp": ("tcp", None, False, True),
+    "net-etcp": ("tcp", None, False, True),
+}
+UNITS = (
+    # (subject, pattern of the metric's name, unit); the first that fits counts
+    ("cpu", r".*", "%"),
+    ("", r".*-percent|util|%.*", "%"),
+    ("disk", r"tps", "1/s"),
+    ("disk", r"(rd|wr|dc)_sec", "sectors/s"),
+    ("disk", r"[rwd]kB", "KiB/s"),
+    ("disk", r"areq-sz", "KiB"),
+    ("disk", r"avgrq-sz", "sectors"),
+    ("disk", r"await|svctm", "ms"),
+    ("net", r"[rt]xkB", "KiB/s"),
+    ("net", r".*", "packets/s"),
+    ("tcp", r".*", "1/s"),
+    ("memory", r".*", "KiB"),
+)
+
+
+def read(path) -> dict[str, pd.DataFrame]:
+    """
+    The metrics in a file of `sadf -j`, without context.
+
+    RawDataError names what is not JSON (and where), of the wrong type, impossible, or not in UTC.
+    """
+    path = Path(path)
+    try:
+        columns = _columns(path)
+    except UnicodeEncodeError as error:
+        raise RawDataError(path, None, error, "text in UTF-8") from None
+    return {"metrics": fitting(path, "metrics", columns)}
+
+
+def _document(path: Path) -> Members:
+    _, text = read_text(path, most_bytes=LARGEST_BYTES)
+    check_values(path, text, BYTES_PER_VALUE)
+    try:
+        content = json.loads(text, parse_constant=float)
+    except json.JSONDecodeError as error:
+        line = text[text.rfind("\n", 0, error.pos) + 1 :].partition("\n")[0].strip() or "the end"
+        expected = f"JSON of sadf -j, whole and with decimal points (LC_ALL=C): {error.msg}"
+        raise RawDataError(path, error.lineno, line, expected) from None
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, None, error, "JSON of sadf -j") from None
+    if not isinstance(content, dict) or not isinstance(content.get("sysstat"), dict):
+        raise RawDataError(path, None, text[:200], 'a JSON object with "sysstat", as sadf -j prints it')
+    return Members(path, None, content["sysstat"], "sysstat")
+
+
+def _hosts_of(path: Path) -> dict[bool, str] | None:
+    """The hosts that share the machine (True) and the network (False); None if not in the file."""
+    name = plain_name(path.name)
+    about = path.with_name(name.removesuffix(SUFFIX) + ".hosts.json")
+    if not name.endswith(SUFFIX) or not about.is_file():
+        return None
+    expected = "JSON with the lists machine_of and network_of"
+    content = read_json(about, dict, expected)
+    hosts = {True: content.get("machine_of"), False: content.get("network_of")}
+    for names in hosts.values():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise RawDataError(about, None, content, expected)
+    return {of_machine: ", ".join(names) for of_machine, names in hosts.items()}
+
+
+def _columns(path: Path) -> dict:
+    """Columns of table metrics by name; a constant column is a single value."""
+    entries = _Entries()
+    document, hosts_of = _document(path), _hosts_of(path)
+    hosts = document.list("hosts")
+    if not hosts:
+        document.refuse("sysstat without hosts", "one host, with its statistics")
+    for host in hosts:
+        names = hosts_of or dict.fromkeys((True, False), host.text("nodename"))
+        for sample in host.list("statistics"):
+            at_utc, interval_s = _time(sample.members("timestamp"))
+            entries.begin(at_utc, nan if interval_s is None else interval_s)
+            for of_machine, subject, is_mean, values in _entries(sample):
+                if entries.add(names[of_machine] or None, subject, is_mean, values) > MOST_SUBJECTS:
+                    sample.refuse(subject, WANTED_SUBJECTS)
+    return entries.columns() | {"source": "sysstat", "cumulative": False}
+
+
+class _Entries:
+    """Numeric objects collected as columns: a file has millions of numbers, but few names."""
+
+    def __init__(self):
+        self._at_s, self._interval_s, self._values = array("q"), array("d"), array("d")
+        # by entry: the number of its sample, and those of its host, subject and metrics in `_known`
+        self._sample, self._codes = array("i"), (array("i"), array("i"), array("i"))
+        self._known: tuple[dict, ...] = ({}, {}, {})
+
+    def begin(self, at_utc: datetime, interval_s: float) -> None:
+        """Begin a sample."""
+        self._at_s.append(int(at_utc.timestamp()))
+        self._interval_s.append(interval_s)
+
+    def add(self, host: str | None, subject: str, is_mean: bool, values: dict[str, float]) -> int:
+        """Add one object of the sample; returns the number of subjects so far."""
+        self._sample.append(len(self._at_s) - 1)
+        about = (host, subject, (subject.partition(" ")[0], is_mean, *values))
+        for codes, numbers, key in zip(self._codes, self._known, about, strict=True):
+            codes.append(numbers.setdefault(key, len(numbers)))
+        self._values.extend(values.values())
+        return len(self._known[1])
+
+    def columns(self) -> dict:
+        """The columns that vary by row."""
+        hosts, subjects, kinds = map(list, self._known)
+        host, subject, kind, sample = (np.array(codes, int) for codes in (*self._codes, self._sample))
+        names = [(name, _unit(what, name)) for what, _, *metrics in kinds for name in metrics]
+        lengths = np.array([len(kind) - 2 for kind in kinds], int)
+        is_mean = np.array([kind[1] for kind in kinds], bool)
+        interval_s = np.where(is_mean[kind], np.array(self._interval_s)[sample], nan)
+        n_metrics = lengths[kind]
+        starts = np.cumsum(lengths) - lengths  # in `names`, of the metrics of each kind
+        metric = np.arange(n_metrics.sum()) + np.repeat(
+            starts[kind] - np.cumsum(n_metrics) + n_metrics, n_metrics
+        )
+        at = pd.Series(np.array(self._at_s).astype("M8[s]")[sample]).dt.tz_localize("UTC")
+        by_entry = {
+            "host": _texts(hosts, host),
+            "at_utc": at.array,
+            "interval_s": interval_s,
+            "subject": _texts(subjects, subject),
+        }
+        columns = {name: values.repeat(n_metrics) for name, values in by_entry.items()}
+        columns["metric"] = _texts([name for name, _ in names], metric)
+        columns["unit"] = _texts([unit for _, unit in names], metric)
+        return columns | {"value": np.array(self._values)}
+
+
+def _texts(texts: list[str | None], codes: np.ndarray):
+    """The texts with these numbers."""
+    return pd.array(texts, dtype="str").take(codes)
+
+
+def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float]]]:
+    """Every numeric object in a sample: whether of the machine, its subject, whether a mean, and the numbers."""
+    found = dict(sample.values)
+    for name in ("network", "power-management"):
+        found |= sample.members(name).values
+    for kind, (subject, naming, of_machine, is_mean) in KINDS.items():
+        if kind not in found:
+            continue
+        held = sample.of(found)
+        if isinstance(found[kind], list) and len(found[kind]) > MOST_SUBJECTS:
+            sample.refuse(f"{len(found[kind]):,} in {kind}", WANTED_SUBJECTS)
+        for entry in held.list(kind) if isinstance(found[kind], list) else [held.members(kind)]:
+            which = [str(entry.values.get(naming))] if naming else []
+            if naming and not isinstance(entry.values.get(naming), str | int):
+                entry.refuse(
+                    f"{entry.where} with {', '.join(map(str, entry.values))}",
+                    f"{naming}, which identifies it",
+                )
+            values = {name: _number(entry, name, subject) for name in entry.values if name != naming}
+            yield of_machine, " ".join([subject, *which]), is_mean, values
+
+
+def _number(entry: Members, name: str, subject: str) -> float:
+    most = 100 + ABOVE_100_PERCENT if subject == "cpu" else 1e18
+    value = entry.number(name, most=most)
+    if value is None:
+        entry.refuse(f"{entry.where}.{name} = {entry.values[name]!r}", "a number")
+    return value
+
+
+def _time(stamp: Members) -> tuple[datetime, float | None]:
+    day, hour = stamp.text("date"), stamp.text("time")
+    # From 12.7.1 on: the name of the zone. No other name will do: sadf prints "GMT" in British summer, too.
+    if stamp.values.get("utc") not in (1, True) and stamp.values.get("tz") != "UTC":
+        stamp.refuse(
+            f"{stamp.where}: {json.dumps(stamp.values)[:100]}", "a time in UTC (sadf without -t and -T)"
+        )
+    text = f"{day}T{hour}+00:00"
+    if (
+        day is None
+        or hour is None
+        or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", text, re.ASCII)
+    ):
+        stamp.refuse(f"{stamp.where}: {day} {hour}", "a date and a time such as 2026-11-21 17:39:51")
+    try:
+        at_utc = datetime.fromisoformat(text)
+    except ValueError as error:
+        stamp.refuse(f"{stamp.where}: {text}", str(error))
+    interval_s = stamp.number("interval", unknown=0)
+    return at_utc, interval_s if interval_s is None or interval_s <= LONGEST_INTERVAL_S else None
+
+
+def _unit(subject: str, metric: str) -> str:
+    kind = subject.partition(" ")[0]
+    return next((unit for of, name, unit in UNITS if of in ("", kind) and re.fullmatch(name, metric)), "")

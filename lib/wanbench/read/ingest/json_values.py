@@ -1,0 +1,163 @@
+"""Checked JSON of other programs: at most as many values as the file's size allows, and members of the right type."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from wanbench.errors import RawDataError
+
+from .content import read_bytes, read_text
+
+LARGEST = 10**18
+"""No count or number of any tool is larger; below it whole numbers fit into 64 bits."""
+
+LARGEST_BYTES = 256 << 20
+"""The counts of batches of a long load have some MB; everything else is smaller."""
+
+FREE_VALUES = 200_000
+"""Values allowed in any file: each takes 50 to 100 bytes of memory."""
+
+
+def check_values(path, text: str, bytes_per_value: int) -> None:
+    """Reject JSON with more values than its size allows, before they take memory."""
+    most = max(FREE_VALUES, len(text) // bytes_per_value)
+    n = sum(map(text.count, ",[{"))
+    if n > most:
+        found = f"{n:,} values in {len(text):,} characters"
+        raise RawDataError(path, None, found, f"at most {most:,} values in a file of this size")
+
+
+def members_once(pairs: list[tuple]) -> dict:
+    """For json's `object_pairs_hook`; ValueError if a name stands there twice, with different values."""
+    members = dict(pairs)
+    if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
+        raise ValueError("a name stands there twice, with different values")
+    return members
+
+
+def read_json(path, kind: type, expected: str):
+    """The object (`dict`) or list in a small JSON file of this library, compressed or not; else a RawDataError."""
+    path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, None, error, expected) from error
+    if not isinstance(content, kind):
+        raise RawDataError(path, None, str(content)[:200], expected)
+    return content
+
+
+def read_objects(source, expected: str, *, bytes_per_value: int = 6) -> list[Members]:
+    """The objects in a file of another program: one, a list of them, or one per line; else a RawDataError."""
+    path, text = read_text(source, most_bytes=LARGEST_BYTES)
+    check_values(path, text, bytes_per_value)
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        try:
+            values = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, RecursionError):
+            raise RawDataError(path, getattr(error, "lineno", None), error, expected) from None
+    values = values if isinstance(values, list) else [values]
+    if not values or not all(isinstance(value, dict) for value in values):
+        raise RawDataError(path, None, text.strip()[:80] or "an empty file", expected)
+    return [Members(path, None, value) for value in values]
+
+
+def object_of_line(path, line_number: int, line: bytes, expected: str) -> Members:
+    """The object that a line holds; else a RawDataError."""
+    try:
+        content = json.loads(line)
+        if not isinstance(content, dict):
+            raise ValueError("no object")
+    except (ValueError, RecursionError):
+        raise RawDataError(path, line_number, line.decode("utf-8", "replace").strip(), expected) from None
+    return Members(path, line_number, content)
+
+
+class Members:
+    """
+    A JSON object of a file. A missing, null or NaN member is unknown: None, or empty.
+
+    Anything of the wrong type, negative or huge is rejected with a RawDataError that names the member.
+    """
+
+    __slots__ = ("line_number", "path", "values", "where")
+
+    def __init__(self, path, line_number: int, values: dict, where: str = ""):
+        self.path, self.line_number, self.values, self.where = path, line_number, values, where
+
+    @classmethod
+    def none(cls, like: Members) -> Members:
+        """An empty object of the same file."""
+        return cls(like.path, like.line_number, {})
+
+    def of(self, values: dict) -> Members:
+        """Other values at the same place in the file."""
+        return Members(self.path, self.line_number, values, self.where)
+
+    def refuse(self, found: str, expected: str):
+        """Raise the RawDataError for this file."""
+        raise RawDataError(self.path, self.line_number, found, expected)
+
+    def members(self, name: str) -> Members:
+        """An object; empty if missing."""
+        values = self._typed(name, dict, "an object") or {}
+        return Members(self.path, self.line_number, values, self._place(name))
+
+    def list(self, name: str) -> list[Members]:
+        """A list of objects; empty if missing."""
+        values = self._typed(name, list, "a list of objects") or []
+        for value in values:
+            if not isinstance(value, dict):
+                self._refuse(name, value, "a list of objects")
+        place = self._place(name)
+        return [
+            Members(self.path, self.line_number, value, f"{place}[{n}]") for n, value in enumerate(values)
+        ]
+
+    def text(self, name: str, allowed: tuple[str, ...] = ()) -> str | None:
+        """Text, with characters invalid in UTF-8 replaced; must be one of `allowed`, if given."""
+        value = self._typed(name, str, "text")
+        if allowed and value is not None and value not in allowed:
+            self._refuse(name, value, " or ".join(allowed))
+        return None if value is None else value.encode("utf-8", "replace").decode()
+
+    def flag(self, name: str) -> bool | None:
+        """True or false."""
+        return self._typed(name, bool, "true or false")
+
+    def number(self, name: str, *, unknown: float | None = None, most: float = LARGEST) -> float | None:
+        """A number from 0; None if it is `unknown`, iperf3's value for an unknown one."""
+        value = self.values.get(name)
+        if value is None or value != value or value == unknown:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            self._refuse(name, value, f"a number from 0 to {most:g}")
+        return float(value)
+
+    def count(self, name: str, *, unknown: int | None = None, minimum: int | None = 0) -> int | None:
+        """A whole number from 0. With `minimum` None, None if it is negative."""
+        value = self.values.get(name)
+        if value is None or value != value or value == unknown:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+            self._refuse(name, value, f"a whole number from 0 to {LARGEST:g}")
+        if not math.isfinite(value) or value != int(value) or (value < 0 and minimum is not None):
+            self._refuse(name, value, "a whole number from 0")
+        return int(value) if value >= 0 else None
+
+    def _typed(self, name, kind, expected):
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, kind):
+            self._refuse(name, value, expected)
+        return value
+
+    def _place(self, name):
+        return f"{self.where}.{name}" if self.where else name
+
+    def _refuse(self, name, value, expected):
+        shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 10 else "a huge number"
+        self.refuse(f"{self._place(name)} = {shown[:80]}", expected)

@@ -1,0 +1,171 @@
+"""
+Read kafka-producer-perf-test, Kafka 1.x to 4.x: tables producers and producer_windows.
+
+- MB are MiB. Percentiles are the tool's, of at most 500,000 of its latencies, in whole milliseconds.
+- Without a summary (the tool was stopped, or died) there is a row with null figures, and `error` has the reason.
+- With --warmup-records the tool sums up all records, and then those after the warm-up: two rows, the first with
+  `warmup`.
+- NaN and infinity (no records, no time) are null, and so are negative values (the clock was set back). A summary of no
+  records has no latencies.
+- A line whose percentiles or maximum are out of order cannot be the tool's: it counts as an error.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .complaints import NO_SUMMARY, Complaints
+from .lines import Line
+from .numbers import (
+    REAL,
+    WHOLE,
+    real,
+    whole,
+)
+
+MIB_BITS = 8 * 2**20
+ROUNDING_MS = 0.051
+"""A mean may exceed the maximum by this much, because windows print both with one decimal."""
+
+_COUNT = rf"(?:^\d{{1,3}}(?: \d{{3}}){{1,5}}|(?<!\d){WHOLE})"
+_LINE = re.compile(
+    rf"(?P<records>{_COUNT})(?P<steady> steady state)? records sent, (?P<rate>{REAL}) records/sec "
+    rf"\((?P<mib>{REAL}) MB/sec\), (?P<mean>{REAL}) ms avg latency, (?P<max>{REAL})(?: ms)? max latency"
+    r"(?:, (?P<p50>\d{1,18}) ms 50th, (?P<p95>\d{1,18}) ms 95th, (?P<p99>\d{1,18}) ms 99th, "
+    r"(?P<p999>\d{1,18}) ms 99\.9th)?(?P<end>\.?)(?!,)"
+)
+_WARMUP = re.compile(r"Warmup first \d+ records\. Steady state results will print[^.]*\.")
+_STEADY = re.compile(r"In steady state\.")
+PERCENTILES = ("p50", "p95", "p99", "p999")
+
+
+def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
+    """Find the next figures of this tool from `at` on: start, end and event."""
+    found = None
+    if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
+        return line.start(), line.end(), event
+    if " records sent, " in text:
+        for line in _LINE.finditer(text, at):
+            event = _event(line, whole_line or line.end() < len(text))
+            if event is not None:
+                found = (line.start(), line.end(), event)
+                break
+    for pattern, word, kind in ((_WARMUP, "Warmup", "warm-up"), (_STEADY, "In steady", "steady state")):
+        if word in text and (line := pattern.search(text, at)) and (found is None or line.start() < found[0]):
+            found = (line.start(), line.end(), {"kind": kind})
+    return found
+
+
+def alone(text: str, whole_line: bool) -> dict | None:
+    """The event of a line with only figures of this tool, the usual case; otherwise None."""
+    line = _LINE.fullmatch(text) if " records sent, " in text else None
+    return line and _event(line, whole_line)
+
+
+def _event(line: re.Match, ended: bool) -> dict | None:
+    """The values of a line of figures; None if truncated or impossible."""
+    summary = line["p50"] is not None or line["steady"] is not None or _six_decimals(line["rate"])
+    if line["p50"] is None and not line["end"] and not ended:
+        return None
+    try:
+        row = {
+            "records": whole(line["records"].replace(" ", "\u00a0")),
+            "records_per_s": _amount(line["rate"], 6 if summary else 1),
+            "throughput_bps": _amount(line["mib"], 2, MIB_BITS),
+            "mean_latency_ms": _amount(line["mean"], 2 if summary else 1),
+            "max_latency_ms": _amount(line["max"], 2 if summary else 1),
+        }
+    except ValueError:
+        return None
+    if summary:
+        row |= {f"{name}_latency_ms": line[name] and float(line[name]) for name in PERCENTILES}
+        if row["records"] == 0:
+            row |= {name: None for name in row if name.endswith("_latency_ms")}
+    if row["records"] < 0 or not _in_order(row):
+        return None
+    kind = "steady summary" if line["steady"] else "summary" if summary else "window"
+    return {"kind": kind, "row": row}
+
+
+def _amount(text: str, decimals: int, unit: float = 1.0) -> float | None:
+    value = real(text.replace(" ", "\u00a0"), decimals)
+    return None if value is None or value < 0 else value * unit
+
+
+def _six_decimals(rate: str) -> bool:
+    return re.search(r"[.,]\d{6}$", rate) is not None
+
+
+def _in_order(row: dict) -> bool:
+    mean, maximum = row["mean_latency_ms"], row["max_latency_ms"]
+    rising = [*(row.get(f"{name}_latency_ms") for name in PERCENTILES), maximum]
+    rising = [value for value in rising if value is not None]
+    return rising == sorted(rising) and (None in (mean, maximum) or mean <= maximum + ROUNDING_MS)
+
+
+class ProducerOutput:
+    """The output of one producer."""
+
+    tool = "producer"
+
+    def __init__(self):
+        self.complaints = Complaints()
+        self.windows: list[dict] = []
+        self.summary: dict | None = None
+        self.steady: dict | None = None
+        self.warmup = self.in_steady_state = False
+
+    def takes(self, event: dict) -> bool:
+        """Whether the event can belong to this output; otherwise a new one begins."""
+        if event["kind"] == "steady summary":
+            return self.steady is None
+        return self.summary is None and self.steady is None
+
+    def add(self, event: dict, line: Line) -> None:
+        """Add a line's values, as `find` returned them."""
+        kind = event["kind"]
+        if kind == "warm-up":
+            self.warmup = True
+        elif kind == "steady state":
+            self.in_steady_state = True
+            for window in self.windows:
+                window["warmup"] = True
+        elif kind == "summary":
+            self.summary = event["row"]
+        elif kind == "steady summary":
+            self.steady = event["row"]
+        else:
+            has_warmup = self.warmup or self.in_steady_state
+            warmup = not self.in_steady_state if has_warmup else None
+            event["row"].update(printed_at_s=line.printed_at_s, warmup=warmup)
+            self.windows.append(event["row"])
+
+    def metric(self, row: dict) -> None:
+        """Ignore a row of table metrics that this producer printed."""
+
+    def rows(self, number: int) -> dict[str, list[dict]]:
+        """Rows of the tables, without context; `number` is the producer's in its test."""
+        for window, row in enumerate(self.windows):
+            row.update(producer=number, window=window, length_s=_length_s(row))
+        same = {"producer": number, "n_errors": self.complaints.n}
+        rows = []
+        with_warmup = self.steady is not None or self.warmup or self.in_steady_state
+        if with_warmup and self.summary is not None:
+            rows.append(self.summary | same | {"warmup": True, "error": self._error(None)})
+        figures = self.steady if with_warmup else self.summary
+        missing = None
+        if figures is None:
+            missing = "no summary of the steady state" if rows else NO_SUMMARY
+        rows.append((figures or {}) | same | {"warmup": False, "error": self._error(missing)})
+        return {"producers": rows, "producer_windows": self.windows}
+
+    def _error(self, missing: str | None) -> str | None:
+        total = self.summary or self.steady
+        n = sum(window["records"] for window in self.windows)
+        if missing is None and self.complaints.n == 0 and n > total["records"]:
+            return f"the windows have {n} records, the summary {total['records']}: two outputs are mixed"
+        return self.complaints.cell(missing)
+
+
+def _length_s(window: dict) -> float | None:
+    return window["records"] / window["records_per_s"] if window["records_per_s"] else None

@@ -1,0 +1,89 @@
+"""
+Read mtr's report (-r) and JSON (-j): the echoes of the last hop, the target, as a row of table pings.
+
+`from_region` is the host that ran mtr, `to_region` the target; a report does not name it, so its last hop stands for
+it. A target that never answered ("???") has no RTTs. The hops before it are not kept: routers delay their own answers.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from .content import decoded, read_bytes
+from .json_values import LARGEST_BYTES, read_objects
+from .kafka_load.lines import lines
+from .rows import fitting
+
+WANTED = "mtr's report (mtr -r) or JSON (mtr -j)"
+HEADING = re.compile(r"\s*HOST: (?P<host>\S+)\s+(?P<columns>Loss%.*)")
+HOP = re.compile(r"\s*[0-9]{1,3}\.(?:\|--)?\s")
+RTTS = {"min_rtt_ms": "Best", "mean_rtt_ms": "Avg", "max_rtt_ms": "Wrst", "sd_rtt_ms": "StDev"}
+
+
+def read(source) -> dict[str, pd.DataFrame]:
+    """Table pings, with its regions. RawDataError if there is no report with a hop, or a hop cannot be read."""
+    path, data = read_bytes(source, most_bytes=LARGEST_BYTES)
+    text = decoded(path, data)
+    rows = _of_json(source) if text.lstrip()[:1] in ("{", "[") else _of_report(path, text)
+    if not rows:
+        raise RawDataError(path, None, text.strip()[:80] or "an empty file", WANTED)
+    regions = {name: [row.pop(name) for row in rows] for name in ("from_region", "to_region")}
+    return {"pings": fitting(path, "pings", rows).assign(**regions)}
+
+
+def _of_json(source) -> list[dict]:
+    rows = []
+    for top in read_objects(source, WANTED):
+        report = top.members("report")
+        about, hubs = report.members("mtr"), report.list("hubs")
+        if not hubs:
+            top.refuse(", ".join(map(str, top.values)), f"{WANTED} with report.hubs")
+        last = {name: hubs[-1].number(name) for name in ("Loss%", "Snt", *RTTS.values())}
+        rows.append(_row(top.path, None, hubs[-1].text("host"), last))
+        rows[-1] |= {"from_region": about.text("src"), "to_region": about.text("dst")}
+    return rows
+
+
+def _of_report(path, text) -> list[dict]:
+    rows, started, columns, host = [], None, None, None
+    for number, line, *_ in lines(path, text):
+        if line.startswith("Start: "):
+            started = _time(line.removeprefix("Start: ").strip())
+        elif heading := HEADING.match(line):
+            columns, host = heading["columns"].split(), heading["host"]
+            rows.append(None)
+        elif columns and HOP.match(line):
+            words = line.split()
+            try:
+                hop, figures = words[-len(columns) - 1], words[-len(columns) :]
+                values = {name: float(word.rstrip("%")) for name, word in zip(columns, figures, strict=True)}
+            except (ValueError, IndexError):
+                raise RawDataError(path, number, line, f"a hop with {' '.join(columns)}") from None
+            reached = None if hop == "???" else hop.strip("()")
+            rows[-1] = _row(path, number, hop, values)
+            rows[-1] |= {"from_region": host, "to_region": reached, "started_at_utc": started}
+    return [row for row in rows if row]
+
+
+def _row(path, line_number, hop: str, values: dict[str, float | None]) -> dict:
+    sent, loss = values.get("Snt"), values.get("Loss%")
+    if sent is None or loss is None or not (0 <= sent < 2**53 and 0 <= loss <= 100):
+        raise RawDataError(
+            path, line_number, f"Snt {sent}, Loss% {loss}", "echoes sent, and 0 to 100 % of them lost"
+        )
+    row = {"n_sent": sent, "n_lost": round(sent * loss / 100)}
+    is_silent = hop == "???" or row["n_lost"] == sent
+    return row if is_silent else row | {name: values.get(column) for name, column in RTTS.items()}
+
+
+def _time(text: str) -> datetime | None:
+    """A time with a zone; None for that of old versions, which have none."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError:
+        return None

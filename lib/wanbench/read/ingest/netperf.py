@@ -1,0 +1,163 @@
+"""
+Read netperf: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_MAERTS and UDP_STREAM into transfers.
+
+A request and its answer of one byte take a round trip, so 1 / rate of a request/response test with one transaction in
+flight is the mean RTT of TCP or UDP, including processing on both hosts; the other columns are known only on request
+(-k or -o MIN_LATENCY, P50_LATENCY, ...). Default columns, -k and -o are read; several tests in a file, and other lines
+around them.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from itertools import pairwise
+from math import isfinite
+
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from . import content
+from .rows import fitting
+
+MOST_BYTES = 50_000_000
+"""A test prints about 1 kB, so this is some 50,000 tests."""
+
+BANNER = re.compile(
+    r"(?:MIGRATED |OMNI )?(?P<test>[\w/ ]+?) TEST (?:from \S+.* )?to .*?(?:: first burst (?P<burst>\d+))?\s*"
+)
+TESTS = {
+    "TCP REQUEST/RESPONSE": ("TCP", None),
+    "UDP REQUEST/RESPONSE": ("UDP", None),
+    "TCP STREAM": ("TCP", "forward"),
+    "TCP MAERTS": ("TCP", "reverse"),
+    "UDP STREAM": ("UDP", "forward"),
+    "Send": (None, "forward"),
+    "Receive": (None, "reverse"),
+    "Send|Recv": (None, None),
+}
+"""Protocol and direction of each test by its banner; no direction: requests and responses."""
+ALLOWED = "TCP_RR, UDP_RR, TCP_STREAM, TCP_MAERTS, UDP_STREAM, or omni"
+BITS = {
+    "10^3bits": 1e3, "10^6bits": 1e6, "10^9bits": 1e9,
+    "Bytes": 8.0, "KBytes": 8.0 * 2**10, "MBytes": 8.0 * 2**20, "GBytes": 8.0 * 2**30,
+}  # fmt: skip
+"""Bits per unit, as netperf(1) says of -f: capital letters are powers of 1,024, in bytes."""
+UNIT = re.compile(r"(10\^[369]bits|[KMG]?Bytes)/s(?:ec)?\b")
+KEYVAL = re.compile(r"([A-Z][A-Z0-9_]+)=(.*)")
+NUMBERS = re.compile(r"\s*[-\d.]+(?:\s+[-\d.]+)+\s*")
+HEADINGS = {
+    "Throughput": "THROUGHPUT", "Throughput Units": "THROUGHPUT_UNITS", "Elapsed Time (sec)": "ELAPSED_TIME",
+    "Protocol": "PROTOCOL", "Direction": "DIRECTION", "Minimum Latency Microseconds": "MIN_LATENCY",
+    "Mean Latency Microseconds": "MEAN_LATENCY", "50th Percentile Latency Microseconds": "P50_LATENCY",
+    "90th Percentile Latency Microseconds": "P90_LATENCY", "99th Percentile Latency Microseconds": "P99_LATENCY",
+    "Maximum Latency Microseconds": "MAX_LATENCY", "Stddev Latency Microseconds": "STDDEV_LATENCY",
+}  # fmt: skip
+"""Names of -k by the headings of -o."""
+LATENCIES = {
+    "min_rtt_ms": "MIN_LATENCY", "mean_rtt_ms": "MEAN_LATENCY", "median_rtt_ms": "P50_LATENCY",
+    "p90_rtt_ms": "P90_LATENCY", "p99_rtt_ms": "P99_LATENCY", "max_rtt_ms": "MAX_LATENCY",
+    "sd_rtt_ms": "STDDEV_LATENCY",
+}  # fmt: skip
+
+
+def read(source) -> dict[str, pd.DataFrame]:
+    """
+    Tables pings and transfers, without their context.
+
+    RawDataError names the line of a test without a result, or a file without the banner, which states test and units
+    (netperf -P 0 omits it).
+    """
+    path, text = content.read_text(source, most_bytes=MOST_BYTES)
+    lines = text.splitlines()
+    starts = [(k, found) for k, line in enumerate(lines) if (found := BANNER.fullmatch(line.strip()))]
+    if not starts:
+        first = next((k for k, line in enumerate(lines) if line.strip()), 0)
+        found = lines[first] if lines else "nothing"
+        raise RawDataError(path, first + 1, found, "netperf's banner, '... TEST from ... to ...'")
+    ends = [k for k, _ in starts[1:]] + [len(lines)]
+    rows: dict[str, list[dict]] = {}
+    for (k, banner), end in zip(starts, ends, strict=True):
+        name, row = _test(path, k + 1, banner, lines[k + 1 : end])
+        rows.setdefault(name, []).append(row)
+    return {name: fitting(path, name, found) for name, found in rows.items()}
+
+
+def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[str, dict]:
+    """Table and row of one test."""
+    test = banner["test"]
+    if test not in TESTS:
+        raise RawDataError(path, line_number, banner[0], ALLOWED)
+    protocol, direction = TESTS[test]
+    values = _named(body) or _columns(body, protocol, direction)
+    rate, unit = _number(values, "THROUGHPUT"), values.get("THROUGHPUT_UNITS", "")
+    if not rate:
+        raise RawDataError(
+            path, line_number, banner[0], "a result above zero in netperf's own columns, -k or -o"
+        )
+    protocol = values.get("PROTOCOL", protocol)
+    if unit == "Trans/s":
+        times = {column: _number(values, name) for column, name in LATENCIES.items()}
+        if times["mean_rtt_ms"] is None:
+            times["mean_rtt_ms"] = 1e6 * (1 + int(banner["burst"] or 0)) / rate
+        return "pings", {column: us and us / 1000 for column, us in times.items()}
+    measure = UNIT.fullmatch(unit)
+    if measure is None or direction is None:
+        raise RawDataError(path, line_number, unit or banner[0], "a rate in a unit of netperf's -f")
+    bits = BITS[measure[1]]
+    sent, received = (_number(values, name) for name in ("LOCAL_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT"))
+    packets, arrived = (_number(values, name) for name in ("SENT_MESSAGES", "RECEIVED_MESSAGES"))
+    carried = _number(values, "REMOTE_BYTES_RECVD" if direction == "forward" else "LOCAL_BYTES_RECVD")
+    return "transfers", {
+        "direction": direction,
+        "protocol": protocol,
+        "streams": 1,
+        "duration_s": _number(values, "ELAPSED_TIME"),
+        "bytes": carried or None,
+        "throughput_bps": bits * (received or rate if direction == "forward" else rate),
+        "sent_throughput_bps": bits * sent if sent and direction == "forward" else None,
+        "retransmits": _number(values, "LOCAL_TRANSPORT_RETRANS") if direction == "forward" else None,
+        "mss_bytes": _number(values, "TRANSPORT_MSS"),
+        "congestion_control": values.get("LOCAL_CONG_CONTROL"),
+        "packets": packets,
+        "lost_packets": None if packets is None or arrived is None else packets - arrived,
+    }
+
+
+def _named(body: list[str]) -> dict[str, str]:
+    """The output of -k or -o, by the names of -k; empty if neither was used."""
+    found = {match[1]: match[2].strip() for line in body if (match := KEYVAL.fullmatch(line.strip()))}
+    for heading, values in pairwise(body):
+        names = next(csv.reader([heading]), [])
+        if not found and len(names) > 1 and "Throughput" in names:
+            found = dict(zip((HEADINGS.get(name, name) for name in names), values.split(","), strict=False))
+    return found
+
+
+def _columns(body: list[str], protocol: str | None, direction: str | None) -> dict[str, str]:
+    """The columns of an ordinary test, by the names of -k; empty without a line of numbers."""
+    numbers = [line.split() for line in body if NUMBERS.fullmatch(line)]
+    unit = next((found[0] for line in body if (found := UNIT.search(line))), "")
+    first = numbers[0] if numbers else []
+    if direction is None:
+        names = ("", "", "", "", "ELAPSED_TIME", "THROUGHPUT")
+        return dict(zip(names, first, strict=False)) | {"THROUGHPUT_UNITS": "Trans/s"}
+    if protocol == "UDP":
+        if len(numbers) < 2 or len(first) != 6 or len(numbers[1]) != 4:
+            return {}
+        _, elapsed, arrived, received = numbers[1]
+        found = {"ELAPSED_TIME": elapsed, "THROUGHPUT": received, "LOCAL_SEND_THROUGHPUT": first[5]}
+        found |= {"SENT_MESSAGES": first[3], "RECEIVED_MESSAGES": arrived}
+    else:
+        found = dict(zip(("", "", "", "ELAPSED_TIME", "THROUGHPUT"), first, strict=False))
+    return found | {"THROUGHPUT_UNITS": unit}
+
+
+def _number(values: dict[str, str], name: str) -> float | None:
+    """A number; None if netperf did not measure it and printed -1 or nan."""
+    try:
+        value = float(values.get(name, "nan"))
+    except ValueError:
+        return None
+    return value if isfinite(value) and value >= 0 else None

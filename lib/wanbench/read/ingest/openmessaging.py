@@ -1,0 +1,302 @@
+"""
+Read result files of the OpenMessaging Benchmark and its forks, older and newer.
+
+Definitions of its latencies (by LocalWorker, WorkerStats and WorkloadGenerator upstream):
+
+==============  ==========================================================  ==================================
+latency         from, to, by which clock                                    unit, and what is left out
+==============  ==========================================================  ==================================
+publish         actual send to acknowledgement; the producer's monotonic    ms, from whole microseconds; at
+                clock                                                       most 60 s
+publish delay   intended to actual send; the producer's monotonic clock     whole µs, converted to ms here
+end to end      actual send, as the record's timestamp says, to receipt;    ms, from whole milliseconds; what
+                wall clocks of producer and consumer                        is not above zero is left out
+send call       the call that hands a message to the client, from its       ms, from whole microseconds; only
+                start to its return ("schedule")                            in Redpanda's fork
+==============  ==========================================================  ==================================
+
+The latency of an open-loop load (`kafka_open_loop`) is from the intended send to receipt, with nothing left out.
+Messages that could not be sent have no latency; column publish_errors_per_s counts them.
+
+Names of members are read in any case, with or without underscores; unknown members are ignored. Percentiles of windows
+are separate rows and are never combined.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from functools import cached_property
+from itertools import pairwise
+from math import nan
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from .content import read_text
+from .json_values import check_values, members_once
+from .rows import fitting
+
+LARGEST_BYTES = 16 << 20
+"""A day's result has about 4 MB."""
+
+BYTES_PER_VALUE = 6
+"""Real results hold one value in 7 bytes or more, and each becomes a row of 40 bytes."""
+
+MOST_WINDOWS = 100_000
+"""Eleven days of windows of ten seconds."""
+
+LARGEST = 1e15
+"""More than any latency or rate; whole numbers up to it are exact in floats."""
+
+EXACT_BITS = 18
+"""The benchmark's histograms keep five significant digits, so 18 binary ones."""
+
+LARGEST_WHOLE_MS = 26_000
+"""
+Above it a bucket of these histograms is wider than a tenth of a millisecond, too coarse to reveal the clocks'
+resolution.
+"""
+
+WHAT = {
+    "publish": "publish",
+    "publishdelay": "publish delay",
+    "endtoend": "end to end",
+    "schedule": "send call",
+}
+UNITS_PER_MS = {"publish": 1, "publish delay": 1_000, "end to end": 1, "send call": 1}
+PERCENT = re.compile(
+    r"(?P<aggregated>aggregated)?(?P<what>publish|publishdelay|endtoend|schedule)latency(?P<digits>[0-9]{2,7})pct"
+)
+PERCENTAGE = re.compile(r"[0-9]{1,3}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?", re.ASCII)
+QUANTILES = re.compile(r"aggregated(?P<what>publish|publishdelay|endtoend|schedule)latencyquantiles")
+
+
+def read(path) -> dict[str, pd.DataFrame]:
+    """
+    Tables benchmark_runs (one row), benchmark_windows and quantiles of one result, without their context.
+
+    RawDataError names the invalid member.
+    """
+    path = Path(path)
+    result = _Result(path, _members(path))
+    columns = {
+        "benchmark_runs": {name: [value] for name, value in result.run().items()},
+        "benchmark_windows": result.windows(),
+        "quantiles": result.quantiles,
+    }
+    return {name: fitting(path, name, values) for name, values in columns.items()}
+
+
+class _Result:
+    """One result: its members by lower-case names without underscores."""
+
+    def __init__(self, path: Path, members: dict):
+        self.path, self.members = path, {}
+        for name, value in members.items():
+            first, its = self.members.setdefault(re.sub(r"[_\- ]", "", name).lower(), (name, value))
+            if first != name and its != value:
+                raise RawDataError(
+                    path, None, f"{first[:60]!r} and {name[:60]!r}", "the same in both, or one of them"
+                )
+        self.n_windows = len(self.series("publishRate")) or len(self.series("consumeRate"))
+        if not self.n_windows and not any(QUANTILES.fullmatch(name) for name in self.members):
+            self.refuse("publishRate", "a result with a list of rates or the quantiles of its run")
+
+    def run(self) -> dict:
+        rates = {name: self.series(name) for name in ("publishRate", "consumeRate")}
+        means = {
+            name: sum(values.tolist()) / len(values) if len(values) and not np.isnan(values).any() else None
+            for name, values in rates.items()
+        }
+        return {
+            "workload": self.text("workload"),
+            "driver": self.text("driver"),
+            "record_bytes": self.count("messageSize"),
+            "topics": self.count("topics"),
+            "partitions": self.count("partitions"),
+            "producers_per_topic": self.count("producersPerTopic"),
+            "consumers_per_topic": self.count("consumersPerTopic"),
+            "n_windows": self.n_windows,
+            "mean_publish_records_per_s": means["publishRate"],
+            "mean_consume_records_per_s": means["consumeRate"],
+            "clock_limited": self.clock_limited(),
+        }
+
+    def windows(self) -> dict[str, np.ndarray]:
+        """Columns of table benchmark_windows."""
+        columns = {
+            "publish_records_per_s": "publishRate",
+            "consume_records_per_s": "consumeRate",
+            "backlog_records": "backlog",
+            "mean_latency_ms": "publishLatencyAvg",
+            "max_latency_ms": "publishLatencyMax",
+            "mean_end_to_end_ms": "endToEndLatencyAvg",
+            "max_end_to_end_ms": "endToEndLatencyMax",
+        }
+        unknown = np.full(self.n_windows, nan)
+        values = {column: self.windowed(name) for column, name in columns.items()}
+        values["publish_errors_per_s"] = self.publish_errors()
+        return {"window": np.arange(self.n_windows)} | {
+            column: numbers if len(numbers) else unknown for column, numbers in values.items()
+        }
+
+    def publish_errors(self) -> np.ndarray:
+        """Errors per window: upstream states the rate, Redpanda's fork the number and the length of a window."""
+        if len(rates := self.windowed("publishErrorRate")):
+            return rates
+        every_ms = self.number("sampleRateMillis")
+        failed = self.windowed("publishFailed")
+        return failed * 1_000 / every_ms if every_ms else np.array([])
+
+    @cached_property
+    def quantiles(self) -> dict:
+        """Columns of table quantiles: of the whole run, and of each window."""
+        parts = [_part("publish", nan, nan, np.array([]))]
+        for name in self.members:
+            if found := QUANTILES.fullmatch(name):
+                shares, values = np.array(self.steps(name), float).reshape(-1, 2).T
+                parts.append(_part(WHAT[found["what"]], nan, shares, values))
+            elif found := PERCENT.fullmatch(name):
+                what, share = WHAT[found["what"]], _share(found["digits"])
+                if found["aggregated"]:
+                    parts.append(_part(what, nan, share, np.array([self.number(name)], float)))
+                else:
+                    values = self.windowed(name)
+                    parts.append(_part(what, np.arange(len(values)), share, values))
+        whats, *numbers = zip(*parts, strict=True)
+        columns = dict(zip(("window", "quantile", "latency_ms"), map(np.concatenate, numbers), strict=True))
+        columns["what"] = pd.array(whats, dtype="str").repeat([len(values) for *_, values in parts])
+        known = ~np.isnan(columns["latency_ms"])
+        return columns if known.all() else {name: values[known] for name, values in columns.items()}
+
+    def clock_limited(self) -> bool:
+        """Whether the end-to-end quantiles are whole milliseconds, or below zero."""
+        found = self.quantiles
+        values = np.unique(found["latency_ms"][found["what"] == "end to end"])
+        if (values < 0).any():
+            return True
+        near = values[values < LARGEST_WHOLE_MS].tolist()
+        return bool(near) and all(map(_is_whole, near))
+
+    def series(self, name: str) -> np.ndarray:
+        """A list of numbers, NaN if not measured; empty if missing."""
+        value = self.get(name)
+        if value is None:
+            return np.array([])
+        if isinstance(value, np.ndarray):
+            return value
+        if not isinstance(value, list) or len(value) > MOST_WINDOWS:
+            self.refuse(name, "a list of numbers")
+        if not (
+            set(map(type, value)) <= {int, float} and all(-LARGEST <= number <= LARGEST for number in value)
+        ):
+            value = [self.checked(name, number) for number in value]
+        numbers = np.array(value, float)
+        given, _ = self.members[name.lower()]
+        self.members[name.lower()] = (given, numbers)  # a quarter of the list's memory
+        return numbers
+
+    def windowed(self, name: str) -> np.ndarray:
+        """As `series`, with one number for each window."""
+        values = self.series(name)
+        if len(values) not in (0, self.n_windows):
+            self.refuse(name, f"{self.n_windows} numbers, one for each window", f"{len(values)} numbers")
+        return values
+
+    def steps(self, name: str) -> list[tuple[float, float]]:
+        """(share, latency) of a mapping from per cent, in text, to latency."""
+        value = self.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, dict):
+            self.refuse(name, "an object from per cent to latency")
+        found = []
+        for key, latency in value.items():
+            latency = self.checked(name, latency)
+            if not PERCENTAGE.fullmatch(key) or float(key) > 100 or latency is None:
+                self.refuse(name, "an object from per cent to latency", f"{key[:40]!r}: {latency!r}")
+            found.append((float(Decimal(key) / 100), latency))
+        found.sort()
+        if any(a[1] > b[1] for a, b in pairwise(found)):
+            self.refuse(name, "latencies that do not fall as the share grows")
+        return found
+
+    def number(self, name: str) -> float | None:
+        return self.checked(name, self.get(name))
+
+    def count(self, name: str) -> int | None:
+        value = self.number(name)
+        if value is not None and (value < 0 or value != int(value)):
+            self.refuse(name, "a whole number from 0")
+        return None if value is None else int(value)
+
+    def text(self, name: str) -> str | None:
+        value = self.get(name)
+        if value is not None and not isinstance(value, str):
+            self.refuse(name, "text")
+        return None if value is None else value.encode("utf-8", "replace").decode()
+
+    def get(self, name: str):
+        return self.members.get(name.lower(), (name, None))[1]
+
+    def checked(self, name: str, value) -> float | None:
+        """A finite number; None for null and NaN, which mean "not measured"."""
+        if value is None or value == "NaN" or value != value:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+            self.refuse(name, "a number", repr(value)[:60])
+        return float(value)
+
+    def refuse(self, name: str, expected: str, found: str | None = None):
+        given, value = self.members.get(name.lower(), (name, None))
+        found = (type(value).__name__ if value is not None else "nothing") if found is None else found
+        found = f"{given[:60]} = {found}".encode("utf-8", "replace").decode()
+        raise RawDataError(self.path, None, found, expected)
+
+
+def _part(what: str, windows, shares, values: np.ndarray) -> tuple:
+    """Columns of quantiles of one kind: what, window, quantile, latency."""
+    latencies = values if UNITS_PER_MS[what] == 1 else values / UNITS_PER_MS[what]
+    return what, *np.broadcast_arrays(windows, shares, latencies)
+
+
+def _is_whole(value_ms: float) -> bool:
+    """
+    Whether a latency in a histogram of microseconds may be a whole millisecond.
+
+    The benchmark states the highest value of a histogram's bucket. Below 262.144 ms a bucket is a microsecond; it
+    doubles with each doubling of the latency.
+
+    >>> [_is_whole(value) for value in (83.0, 302.001, 852.003, 83.001, 302.501)]
+    [True, True, True, False, False]
+    """
+    value_us = round(value_ms * 1_000)
+    bucket_us = 1 << max(0, value_us.bit_length() - EXACT_BITS)
+    return value_us % 1_000 < bucket_us and abs(value_ms * 1_000 - value_us) < 1e-3
+
+
+def _share(digits: str) -> float:
+    """
+    The share denoted by the digits of a member's name.
+
+    >>> [_share(digits) for digits in ("50", "99", "999", "9999")]
+    [0.5, 0.99, 0.999, 0.9999]
+    """
+    return int(digits) / 10 ** len(digits)
+
+
+def _members(path: Path) -> dict:
+    _, text = read_text(path, most_bytes=LARGEST_BYTES)
+    check_values(path, text, BYTES_PER_VALUE)
+    try:
+        members = json.loads(text, object_pairs_hook=members_once)
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, getattr(error, "lineno", None), error, "a result in JSON") from error
+    if not isinstance(members, dict):
+        raise RawDataError(path, None, type(members).__name__, "a result, an object in JSON")
+    return members

@@ -1,0 +1,184 @@
+"""A row per ordered pair of regions, from the tables of a run or an import."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from wanbench import tables
+from wanbench.checks import check_choice
+from wanbench.errors import ParameterError
+from wanbench.regions import (
+    distance_km,
+    geodesic_km,
+    light_rtt_ms,
+    region,
+)
+
+from .setting import MixedSettings, mixture, selected
+
+PAIR = ["from_region", "to_region"]
+TEST = [*PAIR, "run_id", "test_id", "attempt"]
+RTT = ("min", "mean", "median")
+FROM_RUN = ("tests", "echoes", "transfers")
+
+
+def summarise_pairs(
+    run: Mapping[str, pd.DataFrame],
+    rtt: str = "min",
+    *,
+    regions: pd.DataFrame | None = None,
+    setting: str | Iterable[str] | None = None,
+) -> pd.DataFrame:
+    """
+    Table pairs: all tests of each ordered pair, summarised.
+
+    Parameters
+    ----------
+    run : mapping of DataFrame
+        Tables tests, echoes and transfers, as `read_run` gives them (of several runs: joined); or tests and pings,
+        with or without the others, as the importers do.
+    rtt : "min", "mean" or "median"
+        The statistic that represents a test's round-trip times; `rtt_ms` is its median over the tests. Extra replies
+        and lost echoes do not count. A time with only an upper bound (Windows "time<1ms") counts as below all others;
+        if that makes the result unknown, it is null. A row of pings counts with its column of that name.
+    regions : DataFrame, optional
+        A table regions, whose coordinates give the distances. Regions that it lacks have the catalogue's.
+    setting : str or several, optional
+        Only tests whose setting matches one of these patterns, in which * stands for any text: "PREMIUM * to
+        PREMIUM *". Default: all tests, with a `MixedSettings` warning if pairs mix settings; "*" takes all that
+        have a setting, without the warning.
+
+    Raises
+    ------
+    ParameterError
+        If a table is missing or has rows without regions; if rows of pings come from a source that does not give
+        the RTT asked for (the error names what it has); if no test has the setting.
+
+    Notes
+    -----
+    A transfer counts for the pair in whose direction the data went: a reverse one for the opposite pair. UDP, whose
+    rate was chosen, and transfers that ended in an error do not count; nor do echoes while a link was cut or
+    changed. Echoes sent and lost are null where a source does not give them.
+    """
+    check_choice("rtt", rtt, RTT)
+    found = {name: _of_pairs(run, name) for name in (*FROM_RUN, "pings")}
+    if setting is not None:
+        found = selected(found, setting)
+    elif warning := mixture(found):
+        warnings.warn(warning, MixedSettings, stacklevel=2)
+    tests, echoes, pings = found["tests"], found["echoes"], found["pings"]
+    echoes = echoes[~_disturbed(echoes, run.get("sources")) & ~echoes.duplicate]
+    transfers = _by_sender(found["transfers"])
+    names = [frame[PAIR] for frame in (tests, echoes, pings, transfers)]
+    pairs = pd.concat(names).drop_duplicates().sort_values(PAIR)
+    if pairs.empty:
+        return tables.from_rows("pairs", [])
+    pairs["from_cloud"] = pairs.from_region.str.partition(":")[0]
+    pairs["to_cloud"] = pairs.to_region.str.partition(":")[0]
+    pairs = pairs.set_index(PAIR)
+    points = _points(regions)
+    pairs["distance_km"] = [_distance_km(*pair, points) for pair in pairs.index]
+    pairs["light_rtt_ms"] = light_rtt_ms(pairs.distance_km)
+    done = tests[tests.outcome == "done"].drop_duplicates(["run_id", "test_id"])
+    pairs["n_tests"] = done.groupby(PAIR).size()
+    pairs["n_echoes"] = _count(pairs.index, echoes.groupby(PAIR).size(), pings, "n_sent")
+    pairs["n_lost"] = _count(pairs.index, echoes.groupby(PAIR).lost.sum(), pings, "n_lost")
+    pairs["rtt_ms"] = _rtt_ms(echoes, pings, rtt)
+    rates = transfers.groupby(TEST, dropna=False).throughput_bps.median()
+    pairs["throughput_bps"] = rates.groupby(PAIR).median()
+    pairs["n_transfers"] = transfers.groupby(PAIR).size()
+    retransmits = transfers.retransmits.astype("float64").groupby([transfers[name] for name in PAIR])
+    pairs["retransmits"] = retransmits.sum(min_count=1)
+    counts = ["n_tests", "n_transfers"]
+    pairs[counts] = pairs[counts].fillna(0)
+    return tables.validate("pairs", pairs.reset_index())
+
+
+def _of_pairs(run, name):
+    """The checked table; an empty one if an import lacks it."""
+    if name not in run:
+        if name != "tests" and (name == "pings" or "pings" in run):
+            return tables.from_rows(name, [])
+        raise ParameterError(f"summarise_pairs needs table {name}; given: {', '.join(run) or 'none'}.")
+    frame = run[name]
+    missing = frame[PAIR].isna().any(axis=1)
+    if missing.any():
+        raise ParameterError(f"table {name}, row {int(np.flatnonzero(missing)[0])}: no regions, so no pair.")
+    return frame
+
+
+def _disturbed(echoes, sources):
+    """Echoes while a link was cut or changed, by their file, unless it is an import from a folder of that name."""
+    foreign = echoes.source_file.isin([] if sources is None else sources.path)
+    return echoes.source_file.str.startswith(("cut/", "shorten/")) & ~foreign
+
+
+def _by_sender(transfers):
+    kept = transfers[
+        (transfers.protocol == "TCP") & transfers.throughput_bps.notna() & transfers.error.isna()
+    ]
+    reverse = kept.direction == "reverse"
+    senders = kept.from_region.where(~reverse, kept.to_region)
+    receivers = kept.to_region.where(~reverse, kept.from_region)
+    return kept.assign(from_region=senders, to_region=receivers)
+
+
+def _count(index, of_echoes, pings, column):
+    """Count of single echoes plus that of rows of pings; null if a row lacks its count."""
+    groups = [pings[name] for name in PAIR]
+    counted = pings[column].groupby(groups).sum().reindex(index).fillna(0)
+    unknown = pings[column].isna().groupby(groups).any().reindex(index).fillna(False).astype(bool)
+    total = of_echoes.reindex(index).fillna(0) + counted.astype("float64")
+    return total.mask(unknown)
+
+
+def _rtt_ms(echoes, pings, rtt):
+    # -inf stands for "below all others": minimum, mean and median then come out right, and -inf becomes null below
+    replies = echoes[~echoes.lost]
+    bounded = replies.rtt_ms.isna() & replies.error.str.startswith("time<").fillna(False).astype(bool)
+    times = replies.rtt_ms.mask(bounded, -np.inf)
+    by_test = times.groupby([replies[name] for name in TEST], dropna=False).agg(rtt)
+    summarised = _statistic(pings, rtt).groupby([pings[name] for name in TEST], dropna=False).median()
+    return pd.concat([by_test, summarised]).groupby(PAIR).median().replace(-np.inf, np.nan)
+
+
+def _statistic(pings, rtt):
+    """The column of pings for this statistic; each source must have it."""
+    columns = {name: f"{name}_rtt_ms" for name in RTT}
+    has = pings[list(columns.values())].notna().groupby(pings.source_file).any()
+    lacking = has[~has[columns[rtt]] & has.any(axis=1)]
+    if len(lacking):
+        there = [name for name, column in columns.items() if lacking[column].all()]
+        allowed = ", ".join(there) or "another for each source"
+        raise ParameterError(
+            f"rtt is {rtt!r}; allowed with the pings of {', '.join(lacking.index)}: {allowed}."
+        )
+    return pings[columns[rtt]]
+
+
+def _points(regions):
+    """Coordinates by name; none for the catalogue's own."""
+    if regions is None:
+        return {}
+    regions = tables.validate("regions", regions)
+    if not regions.name.is_unique:
+        twice = regions.name[regions.name.duplicated()].iloc[0]
+        raise ParameterError(f"table regions holds {twice} more than once.")
+    points = zip(regions.latitude_deg.tolist(), regions.longitude_deg.tolist(), strict=True)
+    return dict(zip(regions.name, points, strict=True))
+
+
+def _distance_km(a, b, points):
+    try:
+        if a not in points and b not in points:
+            return distance_km(a, b)
+        ends = [
+            points.get(name) or (region(name).latitude_deg, region(name).longitude_deg) for name in (a, b)
+        ]
+    except ParameterError:
+        return np.nan
+    return geodesic_km(*ends)

@@ -1,0 +1,436 @@
+"""
+Parse one line of ping, in all its dialects.
+
+Known: iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host;
+IPv4 and IPv6.
+
+Outside a ping (before its header, after its counts, or after the last line of one that was killed) any line may stand:
+prompts, dates, output of a script. But a line that only ping prints is rejected there, as its header was not
+understood. So is an unknown line within a ping, as it may be an unknown form of echo.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from . import fping
+from .events import (
+    ADDRESS,
+    AT,
+    REPLY,
+    REPORT,
+    SILENCE,
+    Event,
+    Footer,
+    Ping,
+    number,
+)
+from .footer_times import CARRY_MS, WITHOUT_CARRY, Times
+
+LONGEST_LINE = 4096
+"""No line of ping is nearly as long; a bound keeps the patterns fast."""
+
+MARKS = ("DUP!", "BAD CHECKSUM!", "DIFFERENT ADDRESS!", "truncated")
+
+_WHO = rf"(?:[^ ]{{1,255}} \((?P<who>{ADDRESS})\)|(?P<bare>{ADDRESS}))"
+REPLY_LINE = re.compile(
+    rf"{AT}(?P<size>[0-9]{{1,6}}) bytes from {_WHO}[:,] (?:icmp_[rs]eq|seq)=(?P<seq>[0-9]{{1,5}})"
+    r"(?: ident=[0-9]{1,5})?(?: (?:ttl|hlim)=(?P<ttl>[0-9]{1,3}))?"
+    r"(?: time=(?P<time>[0-9]{1,9}(?:\.[0-9]{1,6})?) ms)?"
+    rf"(?P<marks>(?: \((?:{'|'.join(MARKS)})\))*)(?:\t\(same route\))?"
+)
+SILENCE_LINE = re.compile(
+    rf"{AT}(?P<message>no answer yet|Request timeout) for icmp_seq(?:=| )(?P<seq>[0-9]{{1,9}})"
+)
+REPORT_LINE = re.compile(rf"{AT}From {_WHO}:? icmp_seq=(?P<seq>[0-9]{{1,5}}) (?P<message>[ -~]{{1,200}})")
+DAMAGE_LINE = re.compile(r"wrong (?:data byte|total length) [ -~]{1,100}")
+# Messages that name no echo, IP options, and dumps of headers and payloads.
+MESSAGE_LINE = re.compile(r"ping6?: .*|ai->.*|WARNING: .*|Warning: .*|PATTERN: .*")
+NOTE_LINE = re.compile(
+    r"(?:RR|TS|LSRR|SSRR): ?.*|NOP|unknown option .*|\t.*|#[0-9]+\t[0-9a-f ]*|[cd]p:[0-9a-f ]*"
+    r"|\^C|\r?[0-9]+/[0-9]+ packets.*|load: .*"
+    rf"|{AT}[0-9]{{1,6}} bytes from {ADDRESS}(?: \([^ ]+\))?: [A-Z][ -~]*"
+)
+FLOOD_LINE = re.compile(r"[.\x08](?:[.\x08 EC]|\^C)*$")
+DUMP_HEADER = "Vr HL TOS "
+STATISTICS_LINE = re.compile(r"(?:\^C)?--- .* ping6? statistics ---")
+COUNTS_LINE = re.compile(
+    r"(?P<transmitted>[0-9]{1,12}) packets transmitted, (?P<received>[0-9]{1,12}) (?:packets )?received"
+    r"(?P<more>.*?)(?:, (?P<loss>-?[0-9.e+-]{1,12})% packet loss.*)?"
+)
+DUPLICATES = re.compile(r"\+?([0-9]{1,12}) duplicates")
+AFTER_COUNTS_LINE = re.compile(r"(?:rtt|round-trip) .*|,? ?pipe .*|,? ?ipg/ewma .*|ping6?: .*")
+
+WINDOWS_REPLY_LINE = re.compile(
+    r"Reply from (?P<who>[^ ]{1,128}): (?:bytes=(?P<size>[0-9]{1,6}) (?:\(sent [0-9]{1,6}\) )?)?"
+    r"time(?P<sign>[=<])(?P<time>[0-9]{1,9})ms(?: TTL=(?P<ttl>[0-9]{1,3}))? ?"
+)
+WINDOWS_REPORT_LINE = re.compile(r"Reply from (?P<who>[^ ]{1,128}): (?P<message>[A-Z][ -~]{1,200})")
+WINDOWS_SILENCE_LINE = re.compile(
+    r"(?P<message>Request timed out|General failure|Hardware error|Destination (?:host|net|port) unreachable"
+    r"|Packet needs to be fragmented but DF set|Negotiating IP Security|PING: transmit failed[ -~]{0,80}?)\. ?"
+)
+WINDOWS_COUNTS_LINE = re.compile(
+    r" *Packets: Sent = (?P<transmitted>[0-9]{1,12}), Received = (?P<received>[0-9]{1,12}),"
+    r" Lost = [0-9]{1,12}(?P<more>) \((?P<loss>[0-9]{1,3})% loss\),? ?"
+)
+WINDOWS_AFTER_COUNTS_LINE = re.compile(r" *(?:Approximate round trip|Minimum = ).*|Control-C|\^C")
+
+HEADERS = tuple(
+    (dialect, first_sequence, re.compile(pattern))
+    for dialect, first_sequence, pattern in (
+        (
+            "iputils",
+            1,
+            r"PING (?P<target>.*) \([^ ]+\) (?:from [^ ]+ [^ ]*: )?[0-9]+\([0-9]+\) bytes of data\.",
+        ),
+        (
+            "bsd",
+            0,
+            r"PING (?P<target>.*) \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id 0x[0-9a-f]+ = [0-9]+)?",
+        ),
+        (
+            "iputils",
+            1,
+            r"PING (?P<target>.*?) ?\([^ ]+(?: \([^ ]+\))?\) (?:, flow [^ ]+, )?(?:from [^ ]+ [^ ]*: )?"
+            r"[0-9]+ data bytes",
+        ),
+        ("bsd", 0, r"PING6\([0-9=+ ]+bytes\) [^ ]+ --> (?P<target>[^ ]+)"),
+        (
+            "windows",
+            1,
+            r"Pinging (?P<target>[^ ]+) (?:\[[^ ]+\] )?(?:from [^ ]+ )?with [0-9]+ bytes of data: ?",
+        ),
+        ("toybox", 1, r"Ping (?P<target>.*) \([^ ]+\): [0-9]+\([0-9]+\) bytes\."),
+    )
+)
+"""Dialect and sequence of the first echo by the header; the first that matches counts."""
+
+BEGINNINGS = (
+    "[", "From ", "no answer yet", "Request time", "--- ", "Reply from ", "Ping stat", "rtt ", "round-t",
+)  # fmt: skip
+"""How lines of ping begin: a cut-off last line with such a beginning may be one."""
+
+ANOTHER_LANGUAGE = re.compile(r"seq=[0-9]+ ttl=[0-9]|[0-9] ?ms TTL=[0-9]")
+IN_ENGLISH = re.compile(r"[0-9] bytes from |Reply from ")
+_STAMP = AT.replace("?P<at>", "?:").replace("?P<clock>", "?:")
+ONLY_PING = re.compile(
+    rf"icmp_[rs]eq[ =]|{ANOTHER_LANGUAGE.pattern}|^{_STAMP}[0-9]+ bytes from "
+    r"|^Reply from |^Request timed out|^(?:\^C)?--- .* ping6? statistics ---|[0-9] packets transmitted, [0-9]"
+    r"|^Ping statistics for |^ *Packets: Sent = [0-9]"
+)
+"""Occurs only in lines that ping prints, in any language."""
+LIKE_AN_ECHO = re.compile(
+    r"seq[ =]|ttl=|time[=<]|[0-9] ?ms\b|unreachable|timed? ?out|answer|reply|^from ", re.IGNORECASE
+)
+"""A line with this cannot end an unfinished ping: it may be an echo."""
+LIKE_A_HEADER = re.compile(r"ping\w*[ (]", re.IGNORECASE)
+MOST_OTHER_LINES = 10_000
+"""After so many lines without a ping the file is refused as not ping's: each costs microseconds in Python."""
+
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?: [AP]M)?"
+_ZONE = r"(?: ?(?P<zone{}>Z|UTC|GMT|[+-][0-9]{{2}}:?[0-9]{{2}})| [A-Z]{{3,5}})?"
+_DAY = r"(?:[A-Z][a-z]{2},? )?"
+PREFIX = re.compile(
+    r"(?P<indent>[ \t]*)(?:\[?(?P<time>"
+    rf"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T _]{_CLOCK}{_ZONE.format(1)}"
+    rf"|{_DAY}[A-Z][a-z]{{2}} {{1,2}}[0-9]{{1,2}} {_CLOCK}(?:{_ZONE.format(2)} [0-9]{{4}})?"
+    rf"|{_DAY}[0-9]{{1,2}} [A-Z][a-z]{{2}} [0-9]{{4}} {_CLOCK}{_ZONE.format(3)}"
+    rf"|(?P<unix>[0-9]{{9,10}}(?:\.[0-9]{{1,9}})?)|{_CLOCK})\]?(?:[:,|]? |[:,|]|$))?"
+)
+"""Indentation, or the time that a script, `date` or `ts` put before a line. Only with a zone is it known when."""
+MAY_BE_PREFIXED = ("PING", "Ping", " avg, ")
+
+JOINED = re.compile(
+    r"(?:bytes of data[.:]|data bytes(?:, id [^ ]+ = [0-9]+)?|[0-9] ms|TTL=[0-9]{1,3})"
+    r" (?:[0-9]{1,6} bytes from |Reply from )"
+    r"|--- [^ ]{1,255} ping6? statistics --- [0-9]"
+)
+SPLIT = (
+    r"s/ ([0-9]+ bytes from |Reply from |Request timed out|no answer yet|From [^ ]+ icmp_seq|--- [^ ]+ ping|"
+    r"[0-9]+ packets transmitted|rtt |round-trip |Ping statistics|Packets: |Approximate |Minimum = )/\n\1/g"
+)
+LINE_BREAKS = (
+    'lines of ping with their line breaks, which `echo $OUT` loses and `echo "$OUT"` keeps; '
+    f"`sed -E '{SPLIT}'` puts them back"
+)
+
+HEADER = (
+    "a header of ping in English, such as 'PING host (192.0.2.1) 56(84) bytes of data.' or "
+    "'Pinging 192.0.2.1 with 32 bytes of data:', or lines of fping -C, -c or -l"
+)
+ENGLISH = "output of ping in English (LC_ALL=C, or on Windows chcp 437)"
+
+
+class LineReader:
+    """
+    Reads lines in order, one at a time, and tracks the position in ping's output.
+
+    `phase` is "outside" (of any ping), "body", "footer" (its counts are still to come) or "after". `ping` is the latest
+    ping, None before the first. `lacking` maps a ping's number to whether its doubtful times lack a carry.
+    """
+
+    def __init__(self, path, lacking: dict[int, bool] | None = None):
+        self.path, self.lacking = path, lacking or {}
+        self.phase = "outside"
+        self.ping: Ping | None = None
+        self.last_reply: tuple[int, int] = (0, 0)
+        self._first_other: tuple[int | None, str] = (None, "nothing")
+        self._other: tuple[int | None, str] = (None, "nothing")
+        self._n_other = 0
+        self._unfinished: tuple[int, str] | None = None
+        self._dump_follows = False
+        self._indent, self._is_timed = "", False
+
+    def feed(self, line_number: int, text: str, *, whole: bool = True) -> Event | None:
+        """
+        The event in the line, or None; RawDataError if a line of ping is required and this is none.
+
+        `whole` is False for a last line without its newline: ping was killed while it wrote, so the line counts only if
+        nothing essential can be missing.
+        """
+        text = text.removesuffix("\r").strip("\a")  # the bell of ping -a
+        text, at_s = self._without_prefix(text)
+        event = self._read(line_number, text, whole)
+        return event._replace(received_at_s=at_s) if event and event.received_at_s is None else event
+
+    def _without_prefix(self, text):
+        """The line without its ping's indentation, or without the time before it; and that time where it is known."""
+        may_begin = any(word in text for word in MAY_BE_PREFIXED)
+        if not (may_begin or self._indent or self._is_timed):
+            return text, None
+        before = PREFIX.match(text)
+        if may_begin and not fping.ECHO.fullmatch(text):
+            self._indent, self._is_timed = before["indent"], before["time"] is not None
+        if not (self._is_timed and before["time"]):
+            return text.removeprefix(self._indent), None
+        return text[before.end() :], _unix_s(before)
+
+    def _read(self, line_number, text, whole):
+        if len(text) > LONGEST_LINE and not (self._is_of_fping() and fping.SUMMARY.match(text)):
+            self.refuse(line_number, text, f"lines of at most {LONGEST_LINE} characters")
+        if not text.strip():
+            return None
+        if not whole and self._is_cut(text):
+            return None
+        if text.startswith("P") and self._begins(line_number, text):
+            return None
+        if "% loss)" in text or self._is_of_fping():
+            if found := fping.echo(line_number, text):
+                return self._of_fping(text, *found)
+            if self._is_of_fping() and fping.SUMMARY.match(text):
+                self.phase = "outside"
+                return None
+        return getattr(self, f"_{self.phase}")(line_number, text)
+
+    def end(self) -> None:
+        """Finish after the last line; rejects a file without any ping."""
+        if self.ping is None:
+            self.refuse(*self._first_other, HEADER)
+
+    def refuse(self, line_number: int | None, found: str, expected: str):
+        """Raise the RawDataError for this file."""
+        is_joined = JOINED.search(found[:LONGEST_LINE])
+        raise RawDataError(self.path, line_number, found, LINE_BREAKS if is_joined else expected)
+
+    def _begins(self, line_number, text):
+        """Whether a ping begins here."""
+        for dialect, first_sequence, header in HEADERS:
+            if line := header.fullmatch(text):
+                if self.phase == "footer":
+                    self.refuse(line_number, text, "the counts of packets transmitted and received")
+                self._start(line_number, dialect, first_sequence, line["target"])
+                return True
+        return False
+
+    def _start(self, line_number, dialect, first_sequence, target):
+        number = 0 if self.ping is None else self.ping.number + 1
+        self.ping = Ping(number, line_number, dialect, first_sequence, target)
+        self.phase, self.last_reply, self._n_other, self._unfinished = "body", (0, 0), 0, None
+
+    def _is_of_fping(self):
+        return self.phase == "body" and self.ping.dialect == "fping"
+
+    def _of_fping(self, text, target, event):
+        """An echo of fping, which prints no header: a ping begins with its first echo."""
+        is_first = event.sequence == 0 and not event.duplicate
+        same = self._is_of_fping() and self.ping.target == target
+        if self._is_of_fping() and not same and not is_first:
+            self.refuse(event.line_number, text, f"echoes of {self.ping.target} only (fping of one host)")
+        if not same or (is_first and self.ping.counted):
+            if self.phase == "footer":
+                self.refuse(event.line_number, text, "the counts of packets transmitted and received")
+            self._start(event.line_number, "fping", 0, target)
+        self.ping.counted += is_first
+        return event
+
+    def _outside(self, line_number, text):
+        """A line outside any ping."""
+        if ONLY_PING.search(text):
+            if self._unfinished:
+                self.refuse(*self._unfinished, "a line of ping in English")
+            header = self._other if LIKE_A_HEADER.match(self._other[1]) else (line_number, text)
+            foreign = ANOTHER_LANGUAGE.search(text) and not _is_echo(text) and not IN_ENGLISH.search(text)
+            self.refuse(*header, ENGLISH if foreign else HEADER)
+        self._other, self._n_other = (line_number, text), self._n_other + 1
+        if self._first_other[0] is None:
+            self._first_other = self._other
+        if self._n_other > MOST_OTHER_LINES:
+            where = self._first_other if self.ping is None else self._other
+            self.refuse(*where, f"{HEADER}, within {MOST_OTHER_LINES:,} lines")
+
+    def _is_cut(self, text):
+        if self.phase == "outside" or text.endswith((" ms", "% packet loss", "% loss)")):
+            return False
+        if self.phase == "footer" and COUNTS_LINE.fullmatch(text) and "% packet loss" in text:
+            return False
+        return text[0] in "0123456789 " or any(text.startswith(b) or b.startswith(text) for b in BEGINNINGS)
+
+    def _body(self, line_number, text):
+        if STATISTICS_LINE.fullmatch(text) or text.startswith("Ping statistics for "):
+            self.phase = "footer"
+            return None
+        read = {"windows": self._windows, "fping": lambda *line: None}.get(self.ping.dialect, self._unix)
+        event = read(line_number, text)
+        if event is not None:
+            return event
+        dump, self._dump_follows = self._dump_follows, text.startswith(DUMP_HEADER)
+        notes = (NOTE_LINE, MESSAGE_LINE, *([fping.NOTE] if self.ping.dialect == "fping" else []))
+        if dump or self._dump_follows or any(note.fullmatch(text) for note in notes):
+            return None
+        if FLOOD_LINE.match(text):
+            self.refuse(line_number, text, "a line per echo (ping without -f)")
+        if ONLY_PING.search(text) or LIKE_AN_ECHO.search(text):
+            self.refuse(line_number, text, "a line of ping in English")
+        self.phase, self._unfinished = "outside", (line_number, text)  # refused if more echoes follow
+        return self._outside(line_number, text)
+
+    def _unix(self, line_number, text):
+        if line := REPLY_LINE.fullmatch(text):
+            return self._reply(line_number, text, line)
+        if line := SILENCE_LINE.fullmatch(text):
+            return Event(line_number, SILENCE, int(line["seq"]), number(line["at"]), error=line["message"])
+        if line := REPORT_LINE.fullmatch(text):
+            sequence = self._in_range(line_number, text, line["seq"], 65535)
+            who = line["who"] or line["bare"]
+            return Event(
+                line_number,
+                REPORT,
+                sequence,
+                number(line["at"]),
+                responder=who,
+                error=line["message"].strip(),
+            )
+        if DAMAGE_LINE.fullmatch(text) and self.last_reply[0]:
+            return Event(line_number, REPORT, self.last_reply[1], error=text)
+        return None
+
+    def _reply(self, line_number, text, line):
+        sequence = self._in_range(line_number, text, line["seq"], 65535)
+        self.last_reply = (line_number, sequence)
+        marks = line["marks"].replace(" (DUP!)", "").strip()
+        rtt_ms = number(line["time"])
+        if rtt_ms == 0:  # the clock was set back, or is too coarse: no light is that fast
+            rtt_ms, marks = None, f"time={line['time']} ms {marks}".strip()
+        elif rtt_ms and self.ping.dialect == "iputils" and WITHOUT_CARRY.fullmatch(line["time"]):
+            rtt_ms, marks = self._resolved(line["time"], marks)
+        return Event(
+            line_number,
+            REPORT if "BAD CHECKSUM" in marks else REPLY,
+            sequence,
+            number(line["at"]),
+            rtt_ms,
+            self._in_range(line_number, text, line["ttl"] or -1, 255),
+            int(line["size"]),
+            line["who"] or line["bare"],
+            marks or None,
+            "(DUP!)" in line["marks"],
+        )
+
+    def _resolved(self, digits, marks):
+        """A doubtful time, as far as the footer resolves it, and a remark."""
+        lacking = self.lacking.get(self.ping.number)
+        if lacking is False:
+            return float(digits), marks
+        marks = f"time={digits} ms {marks}".strip()
+        if lacking:
+            return float(round(float(digits) + CARRY_MS)), marks
+        self.ping.doubtful.add([float(digits)])
+        return None, marks
+
+    def _windows(self, line_number, text):
+        if line := WINDOWS_REPLY_LINE.fullmatch(text):
+            exact = line["sign"] == "=" and int(line["time"]) > 0
+            self.ping.counted += 1
+            return Event(
+                line_number,
+                REPLY,
+                self.ping.counted,
+                None,
+                float(line["time"]) if exact else None,
+                self._in_range(line_number, text, line["ttl"] or -1, 255),
+                int(line["size"] or -1),
+                line["who"],
+                None if exact else f"time{line['sign']}{line['time']}ms",
+            )
+        if line := WINDOWS_REPORT_LINE.fullmatch(text):
+            self.ping.counted += 1
+            self.ping.reported += 1
+            who, message = line["who"], line["message"].strip()
+            return Event(line_number, REPORT, self.ping.counted, responder=who, error=message)
+        if line := WINDOWS_SILENCE_LINE.fullmatch(text):
+            self.ping.counted += 1
+            return Event(line_number, SILENCE, self.ping.counted, error=line["message"])
+        return None
+
+    def _footer(self, line_number, text):
+        counts = (WINDOWS_COUNTS_LINE if self.ping.dialect == "windows" else COUNTS_LINE).fullmatch(text)
+        if not counts:
+            self.refuse(line_number, text, "the counts of packets transmitted and received")
+        more = DUPLICATES.search(counts["more"])
+        transmitted, received = int(counts["transmitted"]), int(counts["received"])
+        self.ping.footer = Footer(line_number, text, transmitted, received, int(more[1]) if more else 0)
+        self.phase = "after"
+        try:
+            loss = float(counts["loss"] or "nan")
+        except ValueError:
+            self.refuse(line_number, text, "a number before '% packet loss'")
+        if transmitted and abs(100 * (transmitted - received) / transmitted - loss) > 1:
+            self.refuse(line_number, text, f"the loss of {received} received out of {transmitted}")
+
+    def _after(self, line_number, text):
+        line = WINDOWS_AFTER_COUNTS_LINE if self.ping.dialect == "windows" else AFTER_COUNTS_LINE
+        if line.fullmatch(text):
+            self.ping.times = self.ping.times or Times.of(line_number, text)
+        else:
+            self.phase = "outside"
+            self._outside(line_number, text)
+
+    def _in_range(self, line_number, text, digits, most):
+        if int(digits) > most:
+            self.refuse(line_number, text, f"a sequence up to 65535 and a ttl up to 255 (here {digits})")
+        return int(digits)
+
+
+def _unix_s(before: re.Match) -> float | None:
+    """The time of a prefix; None if its zone is not known."""
+    if before["unix"]:
+        return float(before["unix"])
+    return _parsed_s(before["time"]) if any(before[f"zone{n}"] for n in (1, 2, 3)) else None
+
+
+@lru_cache
+def _parsed_s(time: str) -> float | None:
+    try:
+        return pd.Timestamp(time.replace(",", ".").replace("_", " ")).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _is_echo(text):
+    return any(line.fullmatch(text) for line in (REPLY_LINE, SILENCE_LINE, REPORT_LINE, WINDOWS_REPLY_LINE))

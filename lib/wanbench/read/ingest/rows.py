@@ -1,0 +1,101 @@
+"""
+Join readers' rows to tables.
+
+A reader returns a table without its context (run, test, regions, file) as a DataFrame, an Arrow table or a list of
+rows: the latter two are cheaper for thousands of small files, as columns are checked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import chain
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from wanbench import tables
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.tables.columns import Column
+
+Rows = pd.DataFrame | pa.Table | list[dict]
+
+
+@cache
+def core(name: str) -> tuple[Column, ...]:
+    """The columns of a table that a reader returns: all but its context."""
+    return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
+
+
+def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
+    """
+    A table without its context, each column checked and typed.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for the error.
+    name : str
+        The table.
+    data : list of rows, or mapping of columns (a DataFrame is one)
+        Values missing from a row, and columns missing from a mapping, are null. A single value for a column
+        applies to all rows.
+
+    Raises
+    ------
+    RawDataError
+        If a value does not fit its column.
+    """
+    try:
+        data = _of_rows(name, data) if isinstance(data, list) else dict(data)
+        n = max((len(values) for values in data.values() if not _is_single(values)), default=0)
+        if not n:
+            return _empty(name).copy()
+        typed = {
+            column.name: column.check(_series(data.get(column.name), n, column.dtype), name)
+            for column in core(name)
+        }
+        return pd.DataFrame(typed)
+    except (ParameterError, OverflowError, UnicodeEncodeError) as error:
+        raise RawDataError(path, None, error, f"values that table {name} allows") from error
+
+
+@cache
+def _empty(name: str) -> pd.DataFrame:
+    return pd.DataFrame({column.name: pd.Series([], dtype=column.dtype) for column in core(name)})
+
+
+def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:
+    """One valid table of several files: (rows, context) of each. Rows may have their own regions."""
+    if not files:
+        return tables.from_rows(name, [])
+    frame = _concatenated(name, [rows for rows, _ in files])
+    file = pa.array(np.repeat(np.arange(len(files)), [len(rows) for rows, _ in files]))
+    for column in tables.CONTEXT:
+        if column in tables.table(name).columns and column.name not in frame:
+            values = pa.array([context[column.name] for _, context in files], column.arrow_field().type)
+            frame[column.name] = values.take(file).to_pandas()
+    return tables.validate(name, frame)
+
+
+def _concatenated(name: str, files: list[Rows]) -> pd.DataFrame:
+    if isinstance(files[0], list):
+        return pd.DataFrame(_of_rows(name, list(chain.from_iterable(files))))
+    if isinstance(files[0], pa.Table):
+        return pa.concat_tables(table.replace_schema_metadata() for table in files).to_pandas()
+    return pd.concat(files, ignore_index=True)
+
+
+def _of_rows(name: str, rows: list[dict]) -> dict[str, pd.Series]:
+    return {c.name: pd.Series([row.get(c.name) for row in rows], dtype=object) for c in core(name)}
+
+
+def _is_single(values) -> bool:
+    return not isinstance(values, list) and np.ndim(values) == 0
+
+
+def _series(values, n: int, dtype: str) -> pd.Series:
+    if _is_single(values):  # taken from an array of one: no Python object per row
+        return pd.Series(pd.array([values], dtype=dtype)).take(np.zeros(n, int)).reset_index(drop=True)
+    return pd.Series(values, dtype=object if isinstance(values, list) else None)

@@ -1,0 +1,132 @@
+"""The settings of a run's trials, from its plan: table `trials`."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from wanbench import tables
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.runs import Run
+
+TRIAL = "kafka_trial"
+LINK = ("delay_ms", "jitter_ms", "loss", "rate_bps")
+LOAD = (
+    "topics", "partitions", "replication", "producers", "consumer_groups", "consumers", "acks", "batch_bytes",
+    "linger_ms", "compression", "record_bytes", "target_records_per_s", "duration_s", "payload", "max_in_flight",
+    "client_rack",
+)  # fmt: skip
+
+
+def trials(run: Run) -> dict[str, pd.DataFrame]:
+    """
+    Table trials of a run, by name; no table if its plan has no Kafka trials.
+
+    Raises
+    ------
+    RawDataError
+        If the plan in the journal is malformed.
+    """
+    planned = run.plan.get("tests")
+    try:
+        rows = [
+            _row(run.run_id, test, experiment)
+            for test in (planned if isinstance(planned, list) else ())
+            for experiment in test.get("experiments", ())
+            if experiment.get("name") == TRIAL
+        ]
+        return {"trials": tables.from_rows("trials", rows)} if rows else {}
+    except (AttributeError, KeyError, TypeError, ValueError, ParameterError) as error:
+        raise RawDataError(run.folder / "journal.jsonl", 1, error, "a plan of trials") from error
+
+
+def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """
+    A table with the setting and the block of each test in the run's plan.
+
+    Raises
+    ------
+    RawDataError
+        If the plan in the journal is malformed.
+    """
+    try:
+        planned = {test["id"]: test for test in run.plan.get("tests") or ()}
+        columns = {
+            column: [planned.get(test_id, {}).get(column) for test_id in frame.test_id]
+            for column in ("setting", "block")
+        }
+        return tables.validate(name, frame.assign(**columns))
+    except (AttributeError, KeyError, TypeError, ParameterError) as error:
+        raise RawDataError(run.folder / "journal.jsonl", 1, error, "a plan of trials") from error
+
+
+def _row(run_id, test, experiment):
+    link, load = experiment.get("link") or {}, _of_all_producers(experiment["load"])
+    background = experiment.get("background") or {}
+    row = {name: test[name] for name in ("block", "setting", "from_region", "to_region")}
+    row |= {"run_id": run_id, "test_id": test["id"], "background_bps": background.get("rate_bps")}
+    row |= {name: link.get(name) for name in LINK} | {name: load.get(name) for name in LOAD}
+    row |= {name: experiment.get(name) for name in ("security", "gateway_bps", "system", "cluster")}
+    return row | {
+        "acks": None if load.get("acks") is None else str(load["acks"]),
+        "client_regions": None
+        if experiment.get("client_regions") is None
+        else len(experiment["client_regions"]),
+        **_kafka_settings(experiment, load),
+    }
+
+
+def _of_all_producers(load):
+    """An open-loop load, a rate search's load, or an external workload, by column names."""
+    if isinstance(load.get("workload"), dict):
+        return _of_workload(load["workload"], load["driver"])
+    rate = load.get("rate_records_per_s")
+    if isinstance(load.get("load"), dict):
+        load, rate = load["load"], None
+    if "rate_records_per_s" not in load:
+        return load
+    producers = load["topics"] * load["producers"]
+    each = None if rate is None else rate / producers
+    return load | {"producers": producers, "consumer_groups": load["groups"], "target_records_per_s": each}
+
+
+def _of_workload(workload, driver):
+    """A workload of the OpenMessaging Benchmark; its driver's settings stay text."""
+    producers = workload["topics"] * workload["producersPerTopic"]
+    return {
+        "topics": workload["topics"],
+        "partitions": workload["partitionsPerTopic"],
+        "replication": driver["replicationFactor"],
+        "producers": producers,
+        "consumer_groups": workload["subscriptionsPerTopic"],
+        "consumers": workload["consumerPerSubscription"],
+        "record_bytes": workload["messageSize"],
+        "target_records_per_s": workload["producerRate"] / producers or None,
+        "duration_s": 60 * workload["testDurationMinutes"],
+    }
+
+
+def _kafka_settings(experiment, load):
+    """Columns taken from settings of topics, clients and brokers, which a plan stores as pairs of text."""
+    brokers = dict(experiment.get("broker_settings") or ())
+    topics, producers, consumers = (
+        dict(load.get(f"{kind}_settings") or ()) for kind in ("topic", "producer", "consumer")
+    )
+    numbers = {
+        "min_insync": {**brokers, **topics}.get("min.insync.replicas"),
+        "client_send_buffer_bytes": _buffer(producers, "send.buffer.bytes"),
+        "client_receive_buffer_bytes": _buffer(consumers, "receive.buffer.bytes"),
+    }
+    return {
+        **{name: None if text is None else int(text) for name, text in numbers.items()},
+        "broker_settings": json.dumps(brokers, sort_keys=True) if brokers else "",
+        "broker_sizes": json.dumps(sizes, sort_keys=True)
+        if (sizes := experiment.get("broker_sizes"))
+        else "",
+    }
+
+
+def _buffer(settings, name):
+    """The size of a socket buffer, librdkafka's socket.<name>."""
+    return settings.get(name, settings.get(f"socket.{name}"))

@@ -1,0 +1,362 @@
+"""Regions whose round trips contradict their stated place, and the area that the round trips allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from wanbench import regions as catalogue_of_regions
+from wanbench.formatting import count, number, quantity
+from wanbench.regions import LIGHT_RTT_MS_PER_KM
+
+from . import light
+from .geolocation import Area, locate, position
+from .positions import great_circle_km
+from .rule import IMPOSSIBLE, SUSPECT, Rule
+
+RULE = Rule(
+    "coordinates",
+    "The round trips of a region allow its stated place.",
+    "a region is flagged if it is among the fewest that explain the pairs faster than light (greedy set cover), and "
+    "its RTTs exclude the stated place and allow another that fits the distances at least 1.5 times better; two "
+    "regions that fit each other's place in this way are exchanged; where no pair is too fast, a region is flagged "
+    "if exchanged coordinates or another sign fit 3 times better, and its stated place fits 2.5 times worse than "
+    "those of other regions, whose RTTs follow the distances (median misfit at most 0.4)",
+    "Gueye et al. 2006, Constraint-based geolocation of internet hosts",
+)
+OFFSET_MS = 10.0
+"""Added to both RTTs before they are compared, so that the last mile of near landmarks does not decide."""
+FAR_LIGHT_MS = 5.0
+"""Over shorter paths the last mile, not light, determines the RTT."""
+USUAL_INFLATION = 1.5
+"""Where no pair is far enough apart to measure it."""
+MIN_LANDMARKS = 3
+"""Three discs bound an area on all sides."""
+MIN_FOR_FIT = 6
+"""Regions and landmarks from which a fit of RTT to distance can be judged."""
+MIN_GAIN = 1.5
+"""Another place must fit this much better: a right place never fits best exactly."""
+AS_GOOD = 2.0
+"""A usual mistake is named if its place fits at most this much worse than the best."""
+SOFT_GAIN = 3.0
+"""As `MIN_GAIN`, where no pair is faster than light: the fit alone is weaker evidence."""
+SOFT_WORSE = 2.5
+"""Without a pair faster than light, a region is examined only if its place fits this much worse than usual."""
+SOFT_AS_GOOD = 1.3
+"""And the corrected place must fit nearly as well as usual."""
+MAX_TYPICAL = 0.4
+"""RTTs that scatter more do not follow the distances."""
+N_TRIED = 5
+"""Number of candidates per step; others are in far fewer pairs."""
+SAME_PLACE_KM = 30.0
+"""Within one city."""
+FAR_KM = 500.0
+"""RTTs do not distinguish places that are nearer."""
+N_POINTS = 400
+"""Points of an area at which the fit is computed: they lie close enough for its minimum."""
+MAX_CITIES = 5
+"""Cities that a sentence lists."""
+
+
+@dataclass(frozen=True)
+class _Region:
+    """A region with its stated place and its landmarks, the regions it has RTTs to."""
+
+    name: str
+    latitude: float
+    longitude: float
+    precision_km: float
+    landmarks: pd.DataFrame
+    usual: float
+
+    def score(self, latitude, longitude) -> np.ndarray:
+        """
+        How badly the RTTs fit the distances from these places.
+
+        The mean deviation of log (RTT / expected RTT) from its median, plus half the median: a place is wrong if
+        landmarks disagree, and less clearly if all RTTs are too long or too short.
+        """
+        away = great_circle_km(
+            np.atleast_1d(latitude)[:, None],
+            np.atleast_1d(longitude)[:, None],
+            self.landmarks.latitude_deg.to_numpy(),
+            self.landmarks.longitude_deg.to_numpy(),
+        )
+        expected = self.usual * LIGHT_RTT_MS_PER_KM * away + OFFSET_MS
+        error = np.log((self.landmarks.rtt_ms.to_numpy() + OFFSET_MS) / expected)
+        middle = np.median(error, axis=1)
+        return np.abs(error - middle[:, None]).mean(axis=1) + np.abs(middle) / 2
+
+    @property
+    def stated_score(self) -> float:
+        return float(self.score(self.latitude, self.longitude)[0])
+
+    def allowed_by(self, area: Area) -> bool:
+        """Whether the stated place lies in an area, within its precision."""
+        return bool(area.allows(self.latitude, self.longitude, slack_km=self.precision_km)[0])
+
+    def hypotheses(self) -> dict[str, tuple[float, float]]:
+        """For each kind of mistake, the true place that it would have turned into the stated one."""
+        latitude, longitude = self.latitude, self.longitude
+        places = {
+            "the longitude has the wrong sign": (latitude, -longitude),
+            "the latitude has the wrong sign": (-latitude, longitude),
+            "latitude and longitude have the wrong signs": (-latitude, -longitude),
+        }
+        if abs(longitude) <= 90:
+            places = {"latitude and longitude are exchanged": (longitude, latitude)} | places
+        away = great_circle_km(latitude, longitude, *np.array(list(places.values())).T)
+        return {name: place for (name, place), km in zip(places.items(), away, strict=True) if km > FAR_KM}
+
+
+def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
+    """Flags of misplaced regions and of the rows that they explain; and a mask of these rows."""
+    explained = np.zeros(len(rtts), bool)
+    usable = rtts[open_rows & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
+    if usable.empty:
+        return [], explained
+    pairs = _unordered(usable)
+    places = places.loc[sorted({*pairs.region_a, *pairs.region_b})]
+    places.index = places.index.astype(object)
+    blamed = _blamed(pairs, places)
+    flags = []
+    below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
+    for region, verdict, found, cause, value, bound in blamed:
+        table = usable.table.mode().iloc[0]
+        flags.append(
+            RULE.flag(table, "region", verdict, found, cause, region=region, value=value, bound=bound)
+        )
+        theirs = below & ~explained & ((rtts.from_region == region) | (rtts.to_region == region)).to_numpy()
+        flags += light.flags(rtts[theirs], f"{region}: {cause}")
+        explained |= theirs
+    return flags, explained
+
+
+def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -> Area | None:
+    """The area that a region's round trips allow, without the landmarks `without`; None if no landmark is left."""
+    landmarks = _landmarks(region, _unordered(rtts), places, without)
+    return locate(region, landmarks) if len(landmarks) else None
+
+
+def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
+    """One row per unordered pair: region_a, region_b, rtt_ms (the minimum), fibre_ms, light_ms."""
+    ends = np.sort(rtts[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
+    frame = pd.DataFrame(
+        {"region_a": ends[:, 0], "region_b": ends[:, 1]}
+        | {name: rtts[name].to_numpy() for name in ("rtt_ms", "fibre_ms", "light_ms")}
+    )
+    return frame.groupby(["region_a", "region_b"], as_index=False).agg(
+        {"rtt_ms": "min", "fibre_ms": "min", "light_ms": "min"}
+    )
+
+
+def _landmarks(region, pairs, places, without) -> pd.DataFrame:
+    first, second = pairs.region_a.to_numpy(dtype=object), pairs.region_b.to_numpy(dtype=object)
+    mine = np.flatnonzero((first == region) | (second == region))
+    other = np.where(first == region, second, first)[mine]
+    place = places.index.get_indexer(other)
+    used = (place >= 0) & np.array([name not in without for name in other], dtype=bool)
+    kept = place[used]
+    columns = {name: places[name].to_numpy()[kept] for name in places}
+    return pd.DataFrame(
+        {"region": places.index[kept]} | columns | {"rtt_ms": pairs.rtt_ms.to_numpy()[mine[used]]}
+    )
+
+
+def _region(name, pairs, places, without) -> _Region:
+    place = places.loc[name]
+    light_ms = pairs.light_ms.to_numpy()
+    far = light_ms > FAR_LIGHT_MS
+    usual = float(np.median(pairs.rtt_ms.to_numpy()[far] / light_ms[far])) if far.any() else USUAL_INFLATION
+    stated = (float(place[column]) for column in ("latitude_deg", "longitude_deg", "precision_km"))
+    return _Region(name, *stated, _landmarks(name, pairs, places, without), usual)
+
+
+def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
+    """Misplaced regions, each with verdict, found, cause, km off and the radius of the allowed area."""
+    names = sorted({*pairs.region_a, *pairs.region_b})
+    blamed: dict[str, tuple] = {}
+    while True:  # greedy set cover: blame the region that explains most pairs, drop its pairs, and look again
+        left = pairs[
+            (pairs.rtt_ms < pairs.fibre_ms) & ~pairs.region_a.isin(blamed) & ~pairs.region_b.isin(blamed)
+        ]
+        counts = pd.concat([left.region_a, left.region_b]).value_counts()
+        best = _best(counts.head(N_TRIED), left, pairs, places, set(blamed))
+        if best is None:
+            break
+        region, n, area, score = best
+        blamed[region.name] = _verdict(region, n, area, places, IMPOSSIBLE, score)
+    suspected = [*blamed, *counts.head(N_TRIED).index]
+    for first, second in _exchanged(suspected, pairs, places, set(blamed)):
+        cause = f"the labels, or the coordinates, of {first.name} and {second.name} are exchanged"
+        for region in (first, second):
+            area, of_region = locate(region.name, region.landmarks), blamed.get(region.name)
+            verdict = SUSPECT if region.allowed_by(area) else IMPOSSIBLE
+            flagged = of_region or _verdict(region, 0, area, places, verdict, np.inf)
+            blamed[region.name] = (*flagged[:2], cause, *flagged[3:])
+    others = [_region(name, pairs, places, blamed) for name in names if name not in blamed]
+    others = [region for region in others if len(region.landmarks) >= MIN_FOR_FIT]
+    if len(others) >= MIN_FOR_FIT:
+        typical = float(np.median([region.stated_score for region in others]))
+        for region in sorted(others, key=lambda region: region.stated_score, reverse=True):
+            if region.stated_score < SOFT_WORSE * typical or typical > MAX_TYPICAL:
+                break
+            flagged = _soft(region, typical, places)
+            if flagged:
+                blamed[region.name] = flagged
+    return [(name, *flagged) for name, flagged in blamed.items()]
+
+
+def _best(counts: pd.Series, left, pairs, places, blamed):
+    """Among the regions in most pairs that are too fast, the one that best fits another place; None if none does."""
+    best = None
+    for name, n in counts.items():
+        others = left[(left.region_a != name) & (left.region_b != name)]
+        uncertain = {*others.region_a, *others.region_b}  # in other pairs that are too fast: poor landmarks
+        region = _region(name, pairs, places, blamed | uncertain)
+        if len(region.landmarks) < MIN_LANDMARKS:
+            region = _region(name, pairs, places, blamed)
+        if len(region.landmarks) < MIN_LANDMARKS:
+            continue
+        area = locate(name, region.landmarks)
+        if area.empty or region.allowed_by(area):
+            continue
+        points = area.points.iloc[:: max(1, len(area.points) // N_POINTS)]
+        score = max(float(region.score(points.latitude_deg, points.longitude_deg).min()), 1e-3)
+        gain = region.stated_score / score
+        if gain >= MIN_GAIN and (best is None or n * gain > best[0]):
+            best = (n * gain, region, int(n), area, score)
+    return best[1:] if best else None
+
+
+def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]]:
+    """Pairs of regions, one of them suspected, which fit each other's place and not their own."""
+    exchanged, taken = [], set()
+    for name in dict.fromkeys(suspected):
+        fits = []
+        for other in _better_places(name, pairs, places, blamed, taken) if name not in taken else ():
+            without = blamed | taken | {name, other}
+            first, second = _region(name, pairs, places, without), _region(other, pairs, places, without)
+            if min(len(first.landmarks), len(second.landmarks)) < MIN_LANDMARKS:
+                continue
+            if _fits(first, places.loc[other]) and _fits(second, places.loc[name]):
+                score = _at(first, places.loc[other]) + _at(second, places.loc[name])
+                fits.append((score, first, second))
+        if fits:
+            _, first, second = min(fits, key=lambda fit: fit[0])
+            exchanged.append((first, second))
+            taken |= {first.name, second.name}
+    return exchanged
+
+
+def _better_places(name, pairs, places, blamed, taken) -> list[str]:
+    """The regions whose places fit a region best."""
+    region = _region(name, pairs, places, blamed | taken)
+    if region.landmarks.empty:
+        return []
+    scores = region.score(places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
+    best = [k for k in np.argsort(scores) if places.index[k] not in {name, *taken}]
+    return [places.index[k] for k in best[: 2 * N_TRIED]]
+
+
+def _at(region: _Region, place) -> float:
+    return float(region.score(place.latitude_deg, place.longitude_deg)[0])
+
+
+def _fits(region: _Region, place) -> bool:
+    """Whether the RTTs of a region allow another place, far from the stated one, and fit it better."""
+    away = great_circle_km(region.latitude, region.longitude, place.latitude_deg, place.longitude_deg)
+    if away < FAR_KM or MIN_GAIN * _at(region, place) > region.stated_score:
+        return False
+    area = locate(region.name, region.landmarks)
+    return not area.empty and bool(
+        area.allows(place.latitude_deg, place.longitude_deg, slack_km=region.precision_km)[0]
+    )
+
+
+def _soft(region: _Region, typical: float, places) -> tuple | None:
+    """The verdict on a region that a common mistake explains, although no pair is faster than light; None otherwise."""
+    area = locate(region.name, region.landmarks)
+    for place in region.hypotheses().values():
+        score = float(region.score(*place)[0])
+        fits = score < SOFT_AS_GOOD * typical and region.stated_score > SOFT_GAIN * score
+        if fits and not area.empty and area.allows(*place, slack_km=region.precision_km)[0]:
+            return _verdict(region, 0, area, places, SUSPECT, score)
+    return None
+
+
+def _verdict(region: _Region, n: int, area: Area, places, verdict, score: float) -> tuple:
+    """Verdict, found, cause, km from the stated place to the middle of the allowed area, and the radius of the area."""
+    away = float(great_circle_km(region.latitude, region.longitude, area.latitude_deg, area.longitude_deg))
+    fast = f"{count(n, 'pair')} of {region.name} faster than light in fibre; " if n else ""
+    found = (
+        f"{region.name} is stated at {position(region.latitude, region.longitude)}; {fast}its RTTs to "
+        f"{count(len(area.discs), 'region')} allow {number(area.area_km2, -3)} km2 around "
+        f"{position(area.latitude_deg, area.longitude_deg)}, at most {area.radius_km:,.0f} km from there and "
+        f"{away:,.0f} km from the stated place{_cities_inside(area)}"
+    )
+    return verdict, found, _cause(region, area, places, score), away, area.radius_km
+
+
+def _cities_inside(area: Area) -> str:
+    """The cities of the catalogue that lie in the area, those near its middle first."""
+    regions = catalogue_of_regions.catalogue()
+    inside = regions[area.allows(regions.latitude_deg, regions.longitude_deg, slack_km=0.0)]
+    if inside.empty:
+        return ""
+    away = great_circle_km(area.latitude_deg, area.longitude_deg, inside.latitude_deg, inside.longitude_deg)
+    cities = inside.city.iloc[np.argsort(away)].drop_duplicates()
+    more = f" and {len(cities) - MAX_CITIES} more" if len(cities) > MAX_CITIES else ""
+    return f" ({', '.join(cities.head(MAX_CITIES))}{more} in it)"
+
+
+def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> str:
+    """The likely mistake in the coordinates, by the places that the RTTs allow."""
+    scores = {}
+    for name, place in region.hypotheses().items():
+        if area.allows(*place, slack_km=region.precision_km)[0]:
+            scores[name] = float(region.score(*place)[0])
+    if scores and min(scores.values()) < AS_GOOD * score:
+        return min(scores, key=scores.get)
+    if abs(region.latitude) < 0.01 and abs(region.longitude) < 0.01:
+        return "no coordinates: 0 N 0 E stands for an unknown place"
+    if catalogued := _catalogued(region, area):
+        return catalogued
+    twin = _twin(region, places) or _twin(region, catalogue_of_regions.catalogue().set_index("name"))
+    if twin:
+        return f"the coordinates are those of {twin}"
+    return "wrong coordinates, or the label of another region"
+
+
+def _catalogued(region: _Region, area: Area) -> str:
+    """The difference from the catalogue's coordinates of that name, if these are allowed and far away."""
+    catalogued = catalogue_of_regions.catalogue().set_index("name")
+    if region.name not in catalogued.index:
+        return ""
+    own = catalogued.loc[region.name]
+    away = float(great_circle_km(region.latitude, region.longitude, own.latitude_deg, own.longitude_deg))
+    slack = own.precision_km + region.precision_km
+    if (
+        away < slack + SAME_PLACE_KM
+        or not area.allows(own.latitude_deg, own.longitude_deg, slack_km=slack)[0]
+    ):
+        return ""
+    latitude_off = abs(region.latitude - own.latitude_deg) > 1
+    longitude_off = abs(region.longitude - own.longitude_deg) > 1
+    which = "place" if latitude_off == longitude_off else "latitude" if latitude_off else "longitude"
+    twin = _twin(region, catalogued[catalogued.index != region.name])
+    copied = f": the coordinates are those of {twin}" if twin and which == "place" else ""
+    return (
+        f"the {which} is wrong{copied}; {own.city}, {quantity(away, 'km')} away at "
+        f"{position(own.latitude_deg, own.longitude_deg)}, is the catalogue's place, and fits its RTTs"
+    )
+
+
+def _twin(region: _Region, places: pd.DataFrame) -> str | None:
+    """Another region at the same place; None if there is none."""
+    others = places[places.index != region.name]
+    away = great_circle_km(region.latitude, region.longitude, others.latitude_deg, others.longitude_deg)
+    near = others.index[np.asarray(away) < SAME_PLACE_KM / 3]
+    return str(near[0]) if len(near) else None

@@ -1,0 +1,242 @@
+"""Round-trip times in a wrong unit: in a column, the rows of one region, one direction, or single rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import count, number, quantity
+
+from . import light
+from .rule import IMPOSSIBLE, Rule
+from .summaries import MAX_DECIMALS, decimals
+
+RULE = Rule(
+    "unit of RTT",
+    "A right RTT agrees with light and the opposite direction; one in a wrong unit is off by a factor of 1,000.",
+    "a thousandth: not below light in fibre or 1/300 of the opposite direction, unless 1,000 times the RTT is "
+    "outside the range from light in fibre to 4 times that plus 40 ms, or not within a factor 2 of the opposite "
+    "direction; likewise a thousand times, where single pairs under 2,000 ms may take as long in the other direction "
+    "(satellites, detours); single RTTs under 1 ms are in seconds only where the opposite direction agrees within 5 "
+    "%, or where they have more decimals than others: a NAT or a proxy near the sender answers as fast",
+    "light in fibre, ITU-T G.652",
+)
+SECONDS = "factor 1,000: seconds for milliseconds"
+MICROSECONDS = "factor 1,000: microseconds for milliseconds"
+FACTORS = ((1e3, SECONDS), (1e-3, MICROSECONDS))
+"""The factor that makes the RTT right, and the cause."""
+MAX_INFLATION = 4.0
+"""Longer paths are rare: the usual inflation is 1.2 to 2.5."""
+MAX_EXTRA_MS = 40.0
+"""The last mile and queues, which do not grow with the distance."""
+AGREEMENT = 2.0
+"""Both directions of a pair agree within this factor."""
+FAR_APART = 300.0
+"""A factor between directions that queues do not reach, and a unit of 1,000 does."""
+TOO_LONG = 5.0
+"""An RTT so many times above the maximum that is usual cannot be in ms."""
+WHOLE_SHARE = 0.8
+"""From this share of wrong rows the whole column or region is flagged: the rest may have other faults."""
+MIN_ROWS = 3
+"""Fewer rows get one flag each."""
+ONE_DIRECTION_SHARE = 0.05
+"""From this share of the rows on, the column is flagged although no region explains them."""
+MIN_FIBRE_MS = 0.5
+"""Over shorter paths an RTT does not show its unit."""
+DETOUR_MS = 2000.0
+"""Satellites and detours may take as long."""
+SUB_MS = 1.0
+"""A NAT or a proxy near the sender answers within it."""
+FAR_MS = 5.0
+"""Over such a path, an answer within `SUB_MS` came from near the sender or is in seconds."""
+SINGLE_AGREEMENT = 0.05
+"""A single RTT in seconds agrees with the opposite direction this closely; an answer from near hardly ever does."""
+PING_DECIMALS = 3
+"""As ping prints ms."""
+MIN_DISTANCE_SCATTER = 0.3
+"""In natural logarithms: distances that scatter less do not show whether RTTs follow them."""
+FOLLOWS_DISTANCE = 0.8
+"""RTTs follow the distance if their multiple of light scatters less than this part of the scatter of distances."""
+ODD_SHARE = 0.2
+"""The deviation from the opposite direction, and the share of implausible RTTs, that RTTs in seconds stay below."""
+NEAR = "answered near the sender, by a NAT or a proxy, or a wrong RTT"
+NEAR_OR_SECONDS = (
+    "answered near the sender, by a NAT or a proxy, or in seconds: an RTT under 1 ms over so long a path is one of "
+    "both, and this row alone does not show which"
+)
+
+
+def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flags of the round trips in another unit among the open rows, and a mask of the rows they explain."""
+    explained = ~open_rows
+    flags = []
+    if rtts.empty:
+        return flags, explained
+    for factor, cause in FACTORS:
+        opposite = opposite_ms(rtts, ~explained)
+        wrong = _wrong_unit(rtts, opposite, factor) & ~explained
+        if not wrong.any():
+            continue
+        for (table, column), group in rtts.groupby(["table", "column_name"], sort=False):
+            here = rtts.index.isin(group.index)
+            wrong = wrong & ~(here & _detours(rtts, here & wrong, here, opposite, factor))
+            new, marked = _wide_flags(rtts, here, wrong, opposite, table, column, cause)
+            flags += new
+            left = here & wrong & ~marked
+            if factor > 1 and not any(flag["scope"] == "column" for flag in new):
+                unclear = _ambiguous(rtts, left, opposite)
+                flags += light.flags(rtts[unclear], NEAR_OR_SECONDS)
+                explained |= unclear
+                left &= ~unclear
+            marked = (marked | left) & ~explained
+            rows = zip(rtts[marked].itertuples(index=False), opposite[marked], strict=True)
+            flags += [_flag(row, other, cause) for row, other in rows]
+            explained |= marked
+    return flags, explained & open_rows
+
+
+def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
+    """The median RTT of the opposite direction (`among` these rows), per row; NaN where there is none."""
+    median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
+    return np.array(
+        [median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float
+    )
+
+
+def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.ndarray:
+    """Rows that are implausible as they stand, and plausible once multiplied by the factor."""
+    value, fibre, maximum = (rtts[name].to_numpy() for name in ("rtt_ms", "fibre_ms", "max_ms"))
+    usual = _max_usual_ms(rtts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = opposite / value
+        if factor > 1:
+            wrong = (value < fibre) | (ratio > FAR_APART)
+            # In seconds, the maximum is too fast as well; a maximum that is possible shows a single wrong echo.
+            wrong &= (
+                (maximum < fibre) | np.isnan(fibre) | (factor * value <= 1.1 * maximum) | (ratio > FAR_APART)
+            )
+        else:
+            wrong = (value > TOO_LONG * usual) | (ratio < 1 / FAR_APART)
+        plausible = np.isnan(fibre) | ((factor * value >= 0.95 * fibre) & (factor * value <= usual))
+        agreement = np.abs(np.log(ratio / factor))
+        same_unit = np.abs(np.log(ratio)) < np.log(AGREEMENT)
+        agrees = np.isnan(opposite) | same_unit | (agreement < np.log(AGREEMENT))
+        return wrong & plausible & agrees & ~(np.isnan(fibre) & np.isnan(opposite))
+
+
+def _max_usual_ms(rtts: pd.DataFrame) -> np.ndarray:
+    """The largest usual RTT for the distance."""
+    return (MAX_INFLATION * rtts.light_ms + MAX_EXTRA_MS).to_numpy()
+
+
+def sub_millisecond(rtts: pd.DataFrame) -> np.ndarray:
+    """Rows with all echoes under 1 ms over a path that takes light in fibre more than 5 ms."""
+    return ((rtts.max_ms < SUB_MS) & (rtts.fibre_ms > FAR_MS)).to_numpy()
+
+
+def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
+    """
+    Whether RTTs, read as seconds, agree with the opposite directions or the distances; True if undecided.
+
+    They agree if three quarters of those with an opposite direction are within a fifth of it. With fewer than 3 such
+    rows, if their multiples of light scatter less than 0.8 times as much as the distances; where distances hardly
+    scatter, if less than a fifth of the RTTs is implausible.
+    """
+    opposite, rows = opposite[rows.light_ms > 0], rows[rows.light_ms > 0]
+    if rows.empty:
+        return True
+    value, light_ms = 1000 * rows.rtt_ms.to_numpy(), rows.light_ms.to_numpy()
+    comparable = opposite > FAR_MS
+    if comparable.sum() >= MIN_ROWS:
+        off = np.abs(np.log(value[comparable] / opposite[comparable]))
+        return bool(np.quantile(off, 0.75) < np.log(1 + ODD_SHARE))
+    implausible = (value < 0.95 * rows.fibre_ms.to_numpy()) | (value > _max_usual_ms(rows))
+    spread = _scatter(light_ms)
+    if spread > MIN_DISTANCE_SCATTER:
+        return _scatter(value / light_ms) < FOLLOWS_DISTANCE * spread
+    return implausible.mean() < ODD_SHARE
+
+
+def _scatter(values: np.ndarray) -> float:
+    """The mean distance of the logarithms from their median."""
+    logs = np.log(values[values > 0])
+    return float(np.abs(logs - np.median(logs)).mean()) if len(logs) else 0.0
+
+
+def _ambiguous(rtts: pd.DataFrame, rows: np.ndarray, opposite: np.ndarray) -> np.ndarray:
+    """
+    Whether each of these rows may be either an answer from near the sender or an RTT in seconds.
+
+    Either of two facts shows seconds: the opposite direction took 1,000 times as long, within 5 %; or the RTT has more
+    decimals than ping's three and than the other RTTs of the column, because a thousandth has three more.
+    """
+    unclear = rows & sub_millisecond(rtts)
+    if not unclear.any():
+        return unclear
+    value = rtts.rtt_ms.to_numpy()
+    unclear &= ~(np.abs(1000 * value / opposite - 1) < SINGLE_AGREEMENT)
+    places = max(decimals(rtts.rtt_ms[~rows], share=0.99), PING_DECIMALS)
+    finer = np.abs(value - value.round(places)) > 1e-9
+    return unclear & ~(finer & (places < MAX_DECIMALS))
+
+
+def _detours(rtts, wrong, here, opposite, factor) -> np.ndarray:
+    """The rows 1,000 times too long that a satellite or a detour explains; none if the whole column is too long."""
+    if factor > 1 or _whole(rtts, wrong, here):
+        return np.zeros(len(rtts), bool)
+    value = rtts.rtt_ms.to_numpy()
+    return wrong & (value < DETOUR_MS) & ~(opposite < value / FAR_APART)
+
+
+def _telling(rtts, wrong, here) -> np.ndarray:
+    """The rows of a column that reveal its unit."""
+    return here & ((rtts.fibre_ms.to_numpy() > MIN_FIBRE_MS) | wrong)
+
+
+def _whole(rtts, wrong, here) -> bool:
+    """Whether enough of the rows that reveal the unit are wrong to blame the column."""
+    n = int((wrong & here).sum())
+    return n >= MIN_ROWS and n >= WHOLE_SHARE * _telling(rtts, wrong, here).sum()
+
+
+def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list[dict], np.ndarray]:
+    """Flags of the column, the regions, or the direction of the wrong rows; and a mask of all rows of these."""
+    telling = _telling(rtts, wrong, here)
+    n, rows = int((wrong & here).sum()), count(int(here.sum()), "row")
+    middle = float(rtts.rtt_ms[wrong & here].median()) if n else np.nan
+    common = {"column_name": column, "value": middle, "bound": float(rtts.fibre_ms[wrong & here].median())}
+    if _whole(rtts, wrong, here):
+        found = (
+            f"{column}: {n:,} of {rows} are so, {number(middle)} in the median where light in fibre takes "
+            f"{number(common['bound'])} ms"
+        )
+        return [RULE.flag(table, "column", IMPOSSIBLE, found, cause, **common)], here.copy()
+    flags, marked = [], np.zeros(len(rtts), bool)
+    whole = {}
+    for region, group in rtts[telling].groupby("from_region"):
+        inside = wrong[group.index.to_numpy()]
+        if inside.sum() >= MIN_ROWS and inside.mean() >= WHOLE_SHARE:
+            whole[region] = int(inside.sum()), len(group)
+    if sum(n_inside for n_inside, _ in whole.values()) < WHOLE_SHARE * n:
+        whole = {}
+    for region, (n_inside, n_region) in whole.items():
+        found = f"{column}: {n_inside:,} of {count(n_region, 'row')} that start in {region} are so"
+        of_region = f"{cause}, in what was measured from {region}"
+        flags.append(RULE.flag(table, "region", IMPOSSIBLE, found, of_region, region=region, **common))
+        marked |= here & (rtts.from_region == region).to_numpy()
+    rest = wrong & here & ~marked
+    follow = follows_distance(rtts[rest], opposite[rest]) or not sub_millisecond(rtts[rest]).all()
+    if rest.sum() >= max(MIN_ROWS, ONE_DIRECTION_SHARE * telling.sum()) and follow:
+        pairs = {tuple(pair) for pair in rtts.loc[rest, ["from_region", "to_region"]].to_numpy()}
+        both = sum((b, a) in pairs for a, b in pairs)
+        which = "all in one direction of their pairs" if not both else f"{both:,} of them in both directions"
+        found = f"{column}: {int(rest.sum()):,} of {rows} are so, {which}"
+        flags.append(RULE.flag(table, "column", IMPOSSIBLE, found, cause, **common))
+    return flags, marked
+
+
+def _flag(row, opposite: float, cause: str) -> dict:
+    other = f", and the opposite direction took {quantity(opposite, 'ms')}" if np.isfinite(opposite) else ""
+    light = f" where light in fibre takes {quantity(row.fibre_ms, 'ms')}" if np.isfinite(row.fibre_ms) else ""
+    found = f"{row.from_region} to {row.to_region}: {quantity(row.rtt_ms, 'ms')}{light}{other}"
+    return RULE.flag_round_trip(row, IMPOSSIBLE, found, cause, row.fibre_ms)

@@ -1,0 +1,222 @@
+"""Impossible summaries: percentiles out of order, spreads too large, totals that do not fit their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import count, number, quantity
+
+from .observations import row_names
+from .rule import IMPOSSIBLE, SUSPECT, Rule
+
+RULE = Rule(
+    "summary",
+    "minimum <= median, mean, percentiles in order <= maximum; the standard deviation fits them; n lost <= n sent; a "
+    "total fits the intervals that it counts.",
+    "sd^2 <= 2 (max - mean)(mean - min) + 2 mean x 1 us, and sd >= (max - min) / sqrt(2 n sent); tolerance: the "
+    "rounding of the columns. The factor 2 is n / (n - 1) of two echoes; the last term is by how much ping's "
+    "mdev exceeds a standard deviation, because it cuts the mean to whole us. A rate is at most 1 % "
+    "above that of iperf3's intervals, without the omitted ones; records and maximum latencies of Kafka's perf tools "
+    "are at least those of their intervals, and quantiles of OpenMessaging Benchmark at least the lowest of them",
+    "Bhatia & Davis 2000, A better bound on the variance; von Szokefalvi Nagy 1918",
+)
+ORDER = {
+    "pings": (
+        ("min_rtt_ms", "median_rtt_ms", "p90_rtt_ms", "p95_rtt_ms", "p99_rtt_ms", "max_rtt_ms"),
+        ("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"),
+        ("n_lost", "n_sent"),
+    ),
+    "transfers": (("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"), ("lost_packets", "packets")),
+    "pairs": (("n_lost", "n_echoes"),),
+}
+"""By table: columns whose values cannot decrease from left to right."""
+COLUMN_SHARE = 0.9
+"""From this share of wrong rows on, the columns themselves are wrong."""
+MIN_ROWS_OF_COLUMN = 5
+"""Fewer rows do not blame a column."""
+MAX_DECIMALS = 6
+"""Nothing is measured finer than to the nanosecond."""
+DECIMALS_SHARE = 1 / 3
+"""A part of the values may end in 0, and so have fewer decimals than the column."""
+CUT_MS = 0.001
+"""ping cuts its mean to whole microseconds before it computes mdev."""
+THOUSAND = 1000
+PARTS = (
+    ("producers", "producer_windows", ["producer"], {"records": "sum", "max_latency_ms": "max"}),
+    ("consumers", "consumer_windows", ["consumer"], {"records": "max"}),
+    ("quantiles", "quantiles of windows", ["what", "quantile"], {"latency_ms": "min"}),
+)
+"""Tables of totals and of their intervals, the columns that tell the totals of a file apart, and their lower bounds."""
+MAX_ABOVE_INTERVALS = 1.01
+"""iperf3 reads the clock for intervals and total a moment apart; over 78 files they differ by 0.2 % at most."""
+OMITTED = "the total counts more than its intervals, as that of old versions of iperf3 with -O, or is of another test"
+MIN_COVERED = 0.8
+"""Intervals over less of the transfer's time may have other rates than the rest of it."""
+
+
+def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+    """Flags of the rows with an impossible summary, and of columns that look exchanged."""
+    flags = []
+    for table, orders in ORDER.items():
+        if table not in tables or tables[table].empty:
+            continue
+        frame = tables[table]
+        names = row_names(table, frame)
+        for low, high in _neighbours(frame, orders):
+            flags += _out_of_order(table, frame, names, low, high)
+        if table == "pings":
+            flags += _spread(frame, names)
+    return flags + _against_intervals(tables) + _against_parts(tables)
+
+
+def _against_intervals(tables) -> list[dict]:
+    """Flags of transfers whose rates exceed that of the intervals that iperf3 counts into them."""
+    if not {"transfers", "intervals"} <= set(tables):
+        return []
+    frame, by = tables["transfers"], ["run_id", "source_file", "direction"]
+    rows = tables["intervals"]
+    counted = {name: rows[name].where(~rows.omitted) for name in ("start_s", "end_s")}
+    rows = rows.assign(
+        carried=rows.bytes.where(~rows.omitted), left_out=rows.bytes.where(rows.omitted), **counted
+    )
+    sums = {"carried": "sum", "left_out": "sum", "start_s": "min", "end_s": "max"}
+    sums = rows.groupby(by, dropna=False, sort=False).agg(sums).reset_index()
+    sums = frame[by].merge(sums, on=by, how="left").set_index(frame.index)
+    length, forward = sums.end_s - sums.start_s, frame.direction == "forward"
+    carried, left_out = sums.carried.astype("float64"), sums.left_out.astype("float64")
+    comparable = frame.error.isna() & ~frame.duplicated(by, keep=False)
+    comparable &= length >= MIN_COVERED * frame.duration_s
+    # What was in flight when the omitted time ended arrives later, and is less than half of what it carried.
+    own = (MAX_ABOVE_INTERVALS - 1) * carried
+    there = np.maximum(own, (left_out / 2).where(left_out > 0))
+    names, flags = row_names("transfers", frame), []
+    for column, extra in (
+        ("sent_throughput_bps", own.where(forward)),
+        ("throughput_bps", own.mask(forward, there)),
+    ):
+        rate = frame[column]
+        for k in np.flatnonzero(comparable & (rate > 8 * (carried + extra) / length)):
+            bound = float(8 * carried.iloc[k] / length.iloc[k])
+            found = (
+                f"{quantity(rate.iloc[k], 'bit/s')} where the intervals that were not omitted carried "
+                f"{quantity(bound, 'bit/s')}"
+            )
+            where = {"column_name": column, "value": rate.iloc[k], "bound": bound}
+            flags.append(RULE.flag_row("transfers", frame, names, k, IMPOSSIBLE, found, OMITTED, **where))
+    return flags
+
+
+def _against_parts(tables) -> list[dict]:
+    """Flags of totals that are less than their intervals hold."""
+    if "quantiles" in tables:
+        quantiles = tables["quantiles"]
+        parts = quantiles.window.notna()
+        tables = {**tables, "quantiles": quantiles[~parts], "quantiles of windows": quantiles[parts]}
+    flags = []
+    for table, part, which, columns in PARTS:
+        if table not in tables or part not in tables:
+            continue
+        frame, by = tables[table], ["run_id", "source_file", *which]
+        bounds = tables[part].groupby(by, dropna=False, sort=False).agg(columns).reset_index()
+        bounds = frame[by].merge(bounds, on=by, how="left").set_index(frame.index)
+        names = row_names(table, frame)
+        for column in columns:
+            total = frame[column].astype("float64")
+            largest = total.groupby([frame[name] for name in by], dropna=False).transform("max")
+            bound = bounds[column].astype("float64")
+            for k in np.flatnonzero((total == largest) & (total < bound - _rounding(total, bound))):
+                found = f"{column} is {number(total.iloc[k])}, and its intervals have {number(bound.iloc[k])}"
+                cause = "a total of another run, or a file in which lines of several runs are mixed"
+                where = {"column_name": column, "value": total.iloc[k], "bound": bound.iloc[k]}
+                flags.append(RULE.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
+    return flags
+
+
+def _neighbours(frame, orders) -> list[tuple[str, str]]:
+    """Pairs of columns: each that has values with the next larger one."""
+    neighbours = []
+    for order in orders:
+        used = [name for name in order if name in frame and frame[name].notna().any()]
+        neighbours += pairwise(used)
+    return list(dict.fromkeys(neighbours))
+
+
+def decimals(values: pd.Series, share: float = DECIMALS_SHARE) -> int:
+    """The fewest decimal places, at most six, that suffice for more than this share of a column's values."""
+    numbers = values.dropna().to_numpy(dtype=float)
+    for places in range(MAX_DECIMALS):
+        if (
+            not len(numbers)
+            or np.isclose(numbers, numbers.round(places), rtol=1e-12, atol=1e-9).mean() > share
+        ):
+            return places
+    return MAX_DECIMALS
+
+
+def _rounding(*columns: pd.Series) -> float:
+    """The error by which rounding may put values of these columns out of order."""
+    places = [decimals(column) for column in columns]
+    return 1e-6 if len(set(places)) == 1 else 0.5 * 10.0 ** -min(places) + 1e-6
+
+
+def _out_of_order(table, frame, names, low, high) -> list[dict]:
+    lower, upper = (frame[name].astype("float64") for name in (low, high))
+    both = lower.notna() & upper.notna()
+    wrong = both & (lower > upper + _rounding(lower, upper))
+    n, of = int(wrong.sum()), int(both.sum())
+    if not n:
+        return []
+    flags = []
+    cause = f"a wrong value, or one of another row or column; {low} cannot exceed {high}"
+    if of >= MIN_ROWS_OF_COLUMN and n >= COLUMN_SHARE * of:
+        cause = f"the columns {low} and {high} are exchanged or misnamed"
+        ratio = float((lower / upper)[wrong & (upper > 0)].median())
+        if abs(np.log(ratio / THOUSAND)) < np.log(2):
+            cause = f"factor 1,000: {high} is in seconds, or {low} in microseconds, where it should be in ms"
+        found = f"{low} exceeds {high} in {n:,} of {count(of, 'row')}"
+        flags.append(RULE.flag(table, "column", IMPOSSIBLE, found, cause, column_name=low, value=n, bound=0))
+    for k in np.flatnonzero(wrong):
+        found = f"{low} is {number(lower.iloc[k])}, and {high} is {number(upper.iloc[k])}"
+        where = {"column_name": low, "value": lower.iloc[k], "bound": upper.iloc[k]}
+        flags.append(RULE.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
+    return flags
+
+
+def _spread(frame, names) -> list[dict]:
+    """Flags of standard deviations that the minimum, mean and maximum rule out."""
+    minimum, mean, maximum, sd = (
+        frame[f"{name}_rtt_ms"].astype("float64").to_numpy() for name in ("min", "mean", "max", "sd")
+    )
+    n = frame.n_sent.astype("float64").to_numpy()
+    slack = 10.0 ** -min(
+        (decimals(frame[f"{name}_rtt_ms"]) for name in ("min", "mean", "max", "sd")), default=0
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        no_mean = np.isnan(mean)
+        ordered = (minimum <= mean + slack) & (mean <= maximum + slack)
+        # Without a mean, the variance is largest with half of the values at either end.
+        halves = ((maximum - minimum) / 2 + slack) ** 2
+        product = (maximum - mean + slack).clip(0) * (mean - minimum + slack).clip(0)
+        cut = 2 * np.where(no_mean, maximum, mean) * CUT_MS
+        bound = np.sqrt(np.where(no_mean, halves, product) * 2.0 + cut)
+        floor = np.where(n > 1, (maximum - minimum - slack).clip(0) / np.sqrt(2 * n) - slack, 0.0)
+        high = (sd > bound + slack) & (ordered | no_mean)
+        low = (sd < floor) & (maximum >= minimum)
+    flags = []
+    for wrong, ends, verdict, limit in (
+        (high, bound, IMPOSSIBLE, "at most"),
+        (low, floor, SUSPECT, "at least"),
+    ):
+        for k in np.flatnonzero(wrong):
+            found = (
+                f"sd_rtt_ms is {number(sd[k])} where values from {number(minimum[k])} to {number(maximum[k])} allow "
+                f"{limit} {number(ends[k])}"
+            )
+            cause = "a wrong value, or a spread of another kind than a standard deviation"
+            where = {"column_name": "sd_rtt_ms", "value": sd[k], "bound": ends[k]}
+            flags.append(RULE.flag_row("pings", frame, names, k, verdict, found, cause, **where))
+    return flags

@@ -1,1 +1,0 @@
-"""Analyses and figures that one page alone uses. A study imports methods; no method imports a study."""
