@@ -37,7 +37,7 @@ def received_bps(end):
 
 
 class Meter:
-    """Processor time of the keeper, as a share of one processor, and how late it was."""
+    """Processor time of the supervisor, as a share of one processor, and how late it was."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -61,7 +61,7 @@ class Meter:
         return (int(fields[11]) + int(fields[12])) / 100
 
 
-HEAD = "keeper's CPU  mean late ms  worst late ms"
+HEAD = "supervisor's CPU  mean late ms  worst late ms"
 
 
 def rtt():

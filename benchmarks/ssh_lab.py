@@ -126,7 +126,7 @@ def kafka(folder):
     with SshdLab(folder, links, 10.0) as sshd:
         of = {"ssh": {"lab_options": {"inventory": str(sshd.inventory)}}, "local": {}}
         for kind in ("ssh", "local", "local", "ssh"):
-            run = campaign.carry_out(whole, links, lab=kind, campaign=kind, **of[kind], **options)
+            run = campaign.run(whole, links, lab=kind, campaign=kind, **of[kind], **options)
             tables = ingest.tabulate(run.folder)
             print(kind, {key: len(table) for key, table in sorted(tables.items()) if len(table)})
             logs[kind].append(methods.trial_rates(tables).rates)

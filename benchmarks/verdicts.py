@@ -66,7 +66,7 @@ def main() -> int:
     plan = make_trials(trials, from_region=ZONES[0], to_region=ZONES[1], more_regions=ZONES[2:], seed=1)
     links = matrix_links(dict.fromkeys(combinations(ZONES, 2), 2.0), rate_bps=50e6)
     cluster = {"profile": "functional", "heap_mb": 384, "metrics": False}
-    run = campaign.carry_out(
+    run = campaign.run(
         plan, links, lab="local", campaign="verdicts", brokers=ZONES, cluster=cluster, fresh=asked.again
     )
     names = [system.name for system in systems]

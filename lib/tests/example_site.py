@@ -85,7 +85,7 @@ CELLS = [
     ("text", "## The figures"),
     ("code", FIGURE),
     ("code", BARS),
-    ("code", "from wanbench.publish.colophon import colophon\n\ncolophon()"),
+    ("code", "from wanbench.publish.provenance import provenance\n\nprovenance()"),
 ]
 
 FAILING = [

@@ -71,7 +71,7 @@ LOG_LINES = """\
 2026-09-21T13:33:22.100Z INFO [Partition t-0 broker=1] ISR updated to 1,3  and version updated to 2 (Partition)
 2026-09-21T13:33:26.000Z INFO [Partition t-0 broker=1] ISR updated to 1,3,2  and version updated to 3 (Partition)
 2026-09-21T13:33:26.100Z INFO [Partition t-1 broker=1] ISR updated to 1,3,2  and version updated to 3 (Partition)
-"""  # noqa: E501
+"""
 SETTINGS = {
     "fault": "cut", "at": "eu", "acks": "all", "replication": 2, "partitions": 2, "records_per_s": 10.0,
     "record_bytes": 64, "topic_settings": [["min.insync.replicas", "2"]],

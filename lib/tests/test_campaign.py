@@ -7,7 +7,6 @@ import pytest
 from wanbench.errors import ParameterError
 from wanbench.folders import samples_folder
 from wanbench.measure.campaign import start
-from wanbench.measure.campaign.start import carry_out
 from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import make_plan
@@ -36,7 +35,7 @@ def recorded():
 
 
 def replay(plan, links):
-    return carry_out(plan, links, lab="samples", campaign=CAMPAIGN)
+    return start.run(plan, links, lab="samples", campaign=CAMPAIGN)
 
 
 def test_the_recording_of_a_plan_is_found(recorded):
@@ -78,7 +77,7 @@ def test_a_setting_that_is_newer_than_a_recording_must_be_left_open(wanted, is_i
 def test_an_unknown_lab_is_refused(recorded):
     _, links, plan = recorded
     with pytest.raises(ParameterError, match=r"allowed: 'local', .*'samples'"):
-        carry_out(plan, links, lab="moon", campaign=CAMPAIGN)
+        start.run(plan, links, lab="moon", campaign=CAMPAIGN)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ def test_the_command_line_asks_to_measure_again(recorded, monkeypatch, asked, op
     monkeypatch.setattr(
         "wanbench.measure.campaign.start.measure", lambda *_, fresh, retry_failed, **__: (fresh, retry_failed)
     )
-    assert carry_out(plan, links, lab="local", campaign="c") == options
+    assert start.run(plan, links, lab="local", campaign="c") == options
 
 
 def test_the_local_lab_has_hosts_for_brokers_and_for_controllers_of_their_own(recorded, monkeypatch):
@@ -100,7 +99,7 @@ def test_the_local_lab_has_hosts_for_brokers_and_for_controllers_of_their_own(re
     here, there = plan.regions[:2]
 
     def hosts(brokers, **cluster):
-        lab = carry_out(plan, links, lab="local", campaign="c", brokers=brokers, cluster=cluster)
+        lab = start.run(plan, links, lab="local", campaign="c", brokers=brokers, cluster=cluster)
         return {len(each) for each in lab.hosts.values()}
 
     assert hosts([]) == hosts([here, there]) == {1} and hosts([here, here]) == {2}

@@ -121,21 +121,21 @@ def test_a_path_is_one_of_the_lab_and_no_link_of_a_real_network_is_set():
 
 def test_actions_need_their_broker_and_links_that_can_be_changed():
     far = BrokerActions((BrokerAction("link", 3, delay_ms=50.0),))
-    check_trials(plan_of(replace(TRIAL, beside=(far,))), Small(REGIONS, LINKS), REGIONS, {})
+    check_trials(plan_of(replace(TRIAL, alongside=(far,))), Small(REGIONS, LINKS), REGIONS, {})
     lab = ScriptedLab(REGIONS)
     lab.hosts = dict.fromkeys(REGIONS)
     with pytest.raises(ParameterError, match="links of a scripted lab cannot be changed"):
-        check_trials(plan_of(replace(TRIAL, beside=(far,))), lab, REGIONS, {})
+        check_trials(plan_of(replace(TRIAL, alongside=(far,))), lab, REGIONS, {})
     nobody = BrokerActions((BrokerAction("restart", 4),))
     with pytest.raises(ParameterError, match="restart broker 4 at 0 s”; allowed: brokers 1 to 3"):
-        check_trials(plan_of(replace(TRIAL, beside=(nobody,))), Small(REGIONS, LINKS), REGIONS, {})
+        check_trials(plan_of(replace(TRIAL, alongside=(nobody,))), Small(REGIONS, LINKS), REGIONS, {})
 
 
 FAR = replace(TRIAL, cluster="far", load=KafkaLoad(replication=5))
 
 
 def test_a_trial_on_an_external_cluster_may_do_what_its_clients_can():
-    for trial in (FAR, replace(FAR, beside=(HostMetrics(),), gateway_bps=1e8)):
+    for trial in (FAR, replace(FAR, alongside=(HostMetrics(),), gateway_bps=1e8)):
         check_trials(plan_of(trial), Small(REGIONS, LINKS), REGIONS, {}, ["far", "near"])
     for trial in (FAR.load, replace(FAR, cluster=None), KafkaFault("cut", "a"), Ping()):
         check_trials(plan_of(trial), Small(REGIONS, LINKS), (), {}, ["far"])
@@ -165,7 +165,12 @@ def test_a_trial_on_an_external_cluster_may_do_what_its_clients_can():
             ["far"],
             "trial x asks an external cluster for broker_settings, security; allowed: settings of clients only",
         ),
-        (replace(FAR, beside=(BrokerMetrics(),)), REGIONS, ["far"], "external cluster for broker_metrics;"),
+        (
+            replace(FAR, alongside=(BrokerMetrics(),)),
+            REGIONS,
+            ["far"],
+            "external cluster for broker_metrics;",
+        ),
         (KafkaFault("freeze", "a"), (), ["far"], "external cluster for the fault freeze;"),
         (
             replace(FAR, client_regions=("a", "d")),
@@ -194,9 +199,9 @@ def test_a_trial_says_itself_that_an_external_cluster_is_not_restarted():
 def test_carrying_out_a_plan_checks_its_trials_before_anything_starts(monkeypatch):
     monkeypatch.setattr(start, "measure", lambda *_, **__: pytest.fail("it was started"))
     with pytest.raises(ParameterError, match="a replication of 3; allowed: at most 2"):
-        start.carry_out(plan_of(TRIAL), LINKS, lab="local", campaign="c", brokers=["a", "b"])
+        start.run(plan_of(TRIAL), LINKS, lab="local", campaign="c", brokers=["a", "b"])
     with pytest.raises(ParameterError, match=r"external cluster 'far': password_from names .* not set"):
-        start.carry_out(plan_of(FAR), LINKS, lab="local", campaign="c", external={"far": SECRETIVE})
+        start.run(plan_of(FAR), LINKS, lab="local", campaign="c", external={"far": SECRETIVE})
 
 
 SECRETIVE = {

@@ -78,9 +78,9 @@ def test_steps_of_an_external_cluster_are_spread_over_the_groups():
 
 def test_two_external_clusters_need_none_of_the_labs():
     far = [{"name": "x", "cluster": "one"}, {"name": "y", "cluster": "two"}]
-    trials = systems_by_steps(far, LOAD, STEPS, replicates=1, beside=(HostMetrics(), BrokerMetrics()))
+    trials = systems_by_steps(far, LOAD, STEPS, replicates=1, alongside=(HostMetrics(), BrokerMetrics()))
     assert {trial.experiments[0].cluster for trial in trials} == {"one", "two"} and len(trials) == 6
-    assert {trial.experiments[0].beside for trial in trials} == {(HostMetrics(),)}
+    assert {trial.experiments[0].alongside for trial in trials} == {(HostMetrics(),)}
     assert not any(trial.experiments[0].set_up_s(None) for trial in trials)
 
 

@@ -21,7 +21,7 @@ from wanbench.pages.geo_kafka.claims import SHOWN, own_numbers, source_deploymen
 
 
 def tried(**measured):
-    return geo_kafka.geo_kafka(**measured).table().set_index("claim")
+    return geo_kafka.claims.geo_kafka(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():

@@ -28,7 +28,7 @@ def audit():
     twice = pd.concat([tests, tests])
     quick = {"resamples": 100}
     ways = {"plain": tests, "the catalogue's": tests}
-    return intercloud_2022.throughput_across_clouds(
+    return intercloud_2022.claims.throughput_across_clouds(
         tests=twice,
         charts=charts(pairs, transfer_s=10, **quick),
         latency_r=correlations(ways, 1.0),

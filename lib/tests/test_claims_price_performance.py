@@ -14,7 +14,7 @@ from wanbench.pages.price_performance.claims import (
 
 
 def tried(**measured):
-    return price_performance.price_performance(**measured).table().set_index("claim")
+    return price_performance.claims.price_performance(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():

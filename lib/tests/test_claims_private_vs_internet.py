@@ -17,7 +17,7 @@ from wanbench.pages.private_vs_internet.fit import fit_factorial
 
 
 def tried(**measured):
-    return private_vs_internet.private_vs_internet(**measured).table().set_index("claim")
+    return private_vs_internet.claims.private_vs_internet(**measured).table().set_index("claim")
 
 
 def samples(bps, *, rate_bps=1e9, backlog=0, dropped=0):

@@ -9,7 +9,7 @@ from wanbench.pages.rolling_and_degraded.claims import SHOWN, SOURCE
 
 
 def tried(**measured):
-    return rolling_and_degraded.rolling_and_degraded(**measured).table().set_index("claim")
+    return rolling_and_degraded.claims.rolling_and_degraded(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():
@@ -17,7 +17,10 @@ def test_every_claim_is_tried_or_says_why_not():
 
 
 def test_both_pages_try_every_claim_of_the_source_once():
-    pages = set(tail_latency.tail_latency().claims), set(rolling_and_degraded.rolling_and_degraded().claims)
+    pages = (
+        set(tail_latency.claims.tail_latency().claims),
+        set(rolling_and_degraded.claims.rolling_and_degraded().claims),
+    )
     assert pages[0] | pages[1] == set(ledger.read_claims(SOURCE).claims) and not pages[0] & pages[1]
 
 

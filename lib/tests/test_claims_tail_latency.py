@@ -34,7 +34,7 @@ class Measured(Result):
 
 
 def tried(**measured):
-    return tail_latency.tail_latency(**measured).table().set_index("claim")
+    return tail_latency.claims.tail_latency(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():
@@ -141,8 +141,8 @@ def test_two_other_systems_are_shown_without_a_verdict():
 
 
 def test_the_caveats_of_the_authors_can_be_shown_alone():
-    audit = tail_latency.tail_latency()
-    part = audit.only(*tail_latency.CAVEATS)
-    assert tuple(part.table().claim) == tail_latency.CAVEATS
+    audit = tail_latency.claims.tail_latency()
+    part = audit.only(*tail_latency.claims.CAVEATS)
+    assert tuple(part.table().claim) == tail_latency.claims.CAVEATS
     with pytest.raises(ParameterError, match="claim of 003-tail-latency is 'other'"):
         audit.only("other")

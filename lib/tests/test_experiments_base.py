@@ -19,6 +19,9 @@ from wanbench.measure.experiments import (
 )
 from wanbench.measure.experiments.base import cluster_of, links_of
 from wanbench.measure.plan import make_plan
+from wanbench.pages.lab_calibration.design import Cut, Shorten
+from wanbench.pages.rolling_and_degraded.design import Detection
+from wanbench.pages.tail_latency.design import KafkaRateSearch, OpenMessaging
 
 PAIR = ("aws:eu-west-1", "gcp:us-east1")
 NO_EXPERIMENTS = (Experiment, ConcurrentExperiment, ExperimentError, BrokerAction)
@@ -39,6 +42,7 @@ NEEDED = {
     },
 }  # fmt: skip
 KINDS = [kind for name in experiments.__all__ if (kind := getattr(experiments, name)) not in NO_EXPERIMENTS]
+KINDS += [Cut, Shorten, Detection, KafkaRateSearch, OpenMessaging]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)

@@ -58,8 +58,8 @@ def test_schedules_that_cannot_be_are_refused(actions, rolling):
 def test_both_stand_beside_a_load_and_their_settings_are_json():
     beside = (BrokerActions((DEMOTE, BrokerAction("restore", 1, 5))), Detection())
     assert all(isinstance(each, ConcurrentExperiment) and each.waits_for_load for each in beside)
-    trial = KafkaTrial(KafkaOpenLoop(100), beside=beside)
-    assert json.loads(json.dumps(asdict(trial)))["beside"][0]["actions"][0]["kind"] == "demote"
+    trial = KafkaTrial(KafkaOpenLoop(100), alongside=beside)
+    assert json.loads(json.dumps(asdict(trial)))["alongside"][0]["actions"][0]["kind"] == "demote"
     assert "demote broker 1 at 0 s, restore broker 1 at 5 s" in str(trial)
 
 

@@ -71,7 +71,7 @@ def test_what_passes_is_over_and_what_the_end_interrupts_is_undone(lab, own_clus
         BrokerAction("skew", 1, 4),
         BrokerAction("restart", 1, 600),
     )
-    trial = KafkaTrial(load, beside=(BrokerActions(actions, patience_s=180),))
+    trial = KafkaTrial(load, alongside=(BrokerActions(actions, patience_s=180),))
     trial.run(lab.host("us"), lab.host("eu"), tmp_path, "t")
     rows = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"]
     assert rows.began_at_s.notna().tolist() == [True, True, True, False]
@@ -97,7 +97,7 @@ def test_the_broker_that_is_cut_back_is_named_and_demoted(lab, own_cluster, tmp_
     actions = BrokerAction("skew", 3, 1), BrokerAction("link", 3, 14, 12, delay_ms=200.0)
     far = BrokerActions(actions, patience_s=180)
     detector = DetectorSettings(learn_s=8, window_s=0.4, shift=8.0, least_windows=8)
-    trial = KafkaTrial(load, beside=(Detection(detector, demote_on_alarm=True, settle_s=2), far))
+    trial = KafkaTrial(load, alongside=(Detection(detector, demote_on_alarm=True, settle_s=2), far))
     trial.run(lab.host("us"), lab.host("eu"), tmp_path, "t")
     found = detection.read(tmp_path / "detection/t.detection.json")
     [run] = found["detection_runs"].to_dict("records")

@@ -80,7 +80,7 @@ def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_tim
 def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path):
     beside = (HostMetrics(), LinkSamples(), BrokerMetrics())
     load = KafkaOpenLoop(100, record_bytes=200, groups=3, topics=2, duration_s=2, warmup_s=1)
-    trial = KafkaTrial(load, beside=beside, client_regions=("eu", "us", "asia"))
+    trial = KafkaTrial(load, alongside=beside, client_regions=("eu", "us", "asia"))
     files = trial.run(lab.host("us"), lab.host("eu"), tmp_path, "0001.1")
     kinds = {file.path.partition("/")[0] for file in files}
     assert kinds == {"kafka_open_loop", "host_metrics", "links", "broker_metrics", "processor_use"}

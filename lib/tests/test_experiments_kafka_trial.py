@@ -65,7 +65,7 @@ class MadeBeside:
     """Stands for a metric."""
 
     log: list
-    name: str = "beside"
+    name: str = "alongside"
 
     @contextmanager
     def concurrently(self, source, target, folder, stem):
@@ -106,28 +106,33 @@ def hosts():
 def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp_path, sampled):
     log = []
     link = LinkSettings(20, rate_bps=1e8)
-    trial = KafkaTrial(MadeLoad(log), link=link, ping=Ping(count=2), beside=(MadeBeside(log),))
+    trial = KafkaTrial(MadeLoad(log), link=link, ping=Ping(count=2), alongside=(MadeBeside(log),))
     files = trial.run(*hosts, tmp_path, "t")
     assert log == ["started", "load", "ended"] and sampled == ["started", "ended"]
     assert {pair: arguments["delay_ms"] for pair, arguments in hosts[0].links.set.items()} == {
         ("a", "b"): 20,
         ("b", "a"): 20,
     }
-    assert sorted(file.experiment for file in files) == ["beside", "kafka_load", "ping", "processor_use"]
+    assert sorted(file.experiment for file in files) == [
+        "alongside",
+        "kafka_load",
+        "ping",
+        "processor_use",
+    ]
 
 
 def test_what_cannot_run_beside_a_load_is_refused_before_it_is_tried():
     with pytest.raises(ParameterError, match=r"beside has ping: 2 echoes .*; allowed: experiments"):
-        KafkaTrial(LOAD, beside=(Ping(count=2),))
+        KafkaTrial(LOAD, alongside=(Ping(count=2),))
 
 
 def test_a_trial_that_fails_keeps_what_was_printed(hosts, tmp_path):
     log = []
-    trial = KafkaTrial(MadeLoad(log, fails=True), ping=Ping(count=2), beside=(MadeBeside(log),))
+    trial = KafkaTrial(MadeLoad(log, fails=True), ping=Ping(count=2), alongside=(MadeBeside(log),))
     with pytest.raises(ExperimentError, match="the producer died") as caught:
         trial.run(*hosts, tmp_path, "t")
     assert sorted(file.experiment for file in caught.value.files) == [
-        "beside",
+        "alongside",
         "kafka_load",
         "ping",
         "processor_use",
@@ -164,10 +169,10 @@ def test_a_host_that_is_gone_costs_nothing_that_was_measured(tmp_path):
 
     with ScriptedLab(["a", "b"], script) as lab:
         background = Iperf3(duration_s=1, udp=True, rate_bps=1e6)
-        trial = KafkaTrial(MadeLoad([]), background=background, beside=(MadeBeside([]),))
+        trial = KafkaTrial(MadeLoad([]), background=background, alongside=(MadeBeside([]),))
         with pytest.raises(ExperimentError, match="host is gone") as caught:
             trial.run(lab.host("a"), lab.host("b"), tmp_path, "t")
-    assert {file.experiment for file in caught.value.files} == {"beside", "kafka_load", "processor_use"}
+    assert {file.experiment for file in caught.value.files} == {"alongside", "kafka_load", "processor_use"}
 
 
 class MadeGateways(Links):

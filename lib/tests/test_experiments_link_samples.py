@@ -47,7 +47,7 @@ class Links:
     def counters(self, pairs):
         self.asked.append(list(pairs))
         if len(self.asked) > self.lasts:
-            raise LabError("the lab's keeper is gone")
+            raise LabError("the lab's supervisor is gone")
         n = len(self.asked)
         counted = {
             "packets_sent": 10 * n,
@@ -109,7 +109,9 @@ def test_what_runs_in_it_fails_as_itself_and_the_samples_are_kept(tmp_path):
 
 def test_a_lab_that_goes_away_is_said_and_the_samples_are_kept(tmp_path):
     links = Links(lasts=2)
-    with pytest.raises(ExperimentError, match="stopped after 2 samples: the lab's keeper is gone") as failure:
+    with pytest.raises(
+        ExperimentError, match="stopped after 2 samples: the lab's supervisor is gone"
+    ) as failure:
         sampled(tmp_path, links, lambda: comes_about(lambda: len(links.asked) == 3))
     assert [file.path for file in failure.value.files] == ["links/s.samples.jsonl.gz"]
     assert len(read(tmp_path / "links/s.samples.jsonl.gz")) == 4

@@ -109,7 +109,7 @@ def test_the_time_of_the_driver_is_read_from_its_own_file(tmp_path):
     lines = [
         {"host": "h", "ticks_per_s": 100},
         {"at_s": 10.0, "machine": machine, "programs": {}},
-        {"at_s": 11.0, "machine": [n + 10 for n in machine], "programs": {"keeper": 7}},
+        {"at_s": 11.0, "machine": [n + 10 for n in machine], "programs": {"lab_supervisor": 7}},
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     beside = tmp_path / "s.h.driver.json"
@@ -118,7 +118,10 @@ def test_the_time_of_the_driver_is_read_from_its_own_file(tmp_path):
     value = rows.set_index(["subject", "at_utc"]).value
     at = pd.Timestamp(11, unit="s", tz="UTC")
     assert (value[reader.ALL, at], value[reader.BUSY, at], value[reader.INTERRUPTS, at]) == (0.8, 0.6, 0.2)
-    assert value["keeper", at] == 0.07 and rows.value[rows.subject == reader.DRIVING].tolist() == [0, 0.25]
+    assert value["lab_supervisor", at] == 0.07 and rows.value[rows.subject == reader.DRIVING].tolist() == [
+        0,
+        0.25,
+    ]
     beside.write_text('{"at_s_and_used_s": [[9, 1.5]]}')
     with pytest.raises(RawDataError, match=r"driver\.json"):
         reader.read(path)

@@ -33,7 +33,7 @@ def test_estimates_are_drawn_with_the_text_to_quote():
     primitives.estimate_points(figure, (0, 1), result.estimates, marker={"color": theme.FIT})
     [points] = figure.data
     assert points.x == tuple(e.estimate for e in result.estimates)
-    assert points.text[0] == f"{result[0.5].written} ({result[0.5].written_interval})"
+    assert points.text[0] == f"{result[0.5].formatted} ({result[0.5].formatted_interval})"
 
 
 def test_a_band_a_line_and_labels():

@@ -22,7 +22,9 @@ def test_the_lowest_bound_is_named_and_what_was_reached_of_it():
     assert "Processors were 50 % busy" in str(share) and share.link.n == 4
     assert found.trials.fullest_link.notna().all() and len(found.figure().data) == 2
     assert found.table().set_index("setting").limits["nobody"] == "machine"
-    assert "lowest bound" in found.shown() and "limits" not in found.shown()  # half the processors are idle
+    assert (
+        "lowest bound" in found.formatted_table() and "limits" not in found.formatted_table()
+    )  # half the processors are idle
     with pytest.raises(MissingDataError, match="no trial of tuned"):
         found.of("tuned")
 

@@ -207,7 +207,7 @@ def test_figures_name_every_level():
     assert drawn.layout.meta["alt"] and drawn.layout.xaxis.type == "log"
     one = found.of("batch_bytes").figure()
     assert one.layout.meta["name"] == "curve-batch-bytes" and len(one.layout.xaxis.ticktext) == 3
-    assert "zstd" not in found.of("consumers").shown().to_string()
+    assert "zstd" not in found.of("consumers").formatted_table().to_string()
 
 
 def test_without_factors_there_is_no_figure_and_a_section_is_left_out():

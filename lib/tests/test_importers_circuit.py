@@ -33,7 +33,7 @@ def test_a_circuit_is_read_and_judged(tmp_path):
         "In 6 windows of 300 s from 1 circuit the links were in 1 of them at 95 % of their rate or more, that is at "
         "capacity: the fullest window carried 95.0 %, from PF-1 to here; drops in queues are unknown."
     )
-    assert found.shown()["dropped by its queue"].tolist() == ["not known"] * 2
+    assert found.formatted_table()["dropped by its queue"].tolist() == ["not known"] * 2
     assert found.finding("circuit").n == 1
     head, *rows = GOOD.splitlines(keepends=True)
     newest_first = read(tmp_path, "".join([head, *rows[::-1]]))

@@ -213,7 +213,7 @@ def test_what_became_of_it_can_be_told(tmp_path):
     )
     counts = ingest.account(found).set_index("what").n
     assert (counts["attempts done"], counts["attempts failed"], counts["transfers"]) == (1, 1, 1)
-    assert ingest.shortfalls(found)["where"].tolist()[1].endswith("results.csv, line 3")
+    assert ingest.failures(found)["where"].tolist()[1].endswith("results.csv, line 3")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published survey is not on this machine")

@@ -43,19 +43,19 @@ def test_damaged_files_are_rows_and_the_others_are_read(damaged):
     counts = wanbench.read.ingest.account(found).set_index("what").n
     assert counts["files that could not be read"] == 2
     assert counts["echoes sent"] == 54 * 20
-    short = wanbench.read.ingest.shortfalls(found)
+    short = wanbench.read.ingest.failures(found)
     assert list(short.what) == ["file not read"] * 2
     assert short.why.str.contains("SHA-256").any()
 
 
 def test_failed_attempts_are_shortfalls_with_their_reason():
     found = wanbench.read.ingest.read_run(RECORDING)
-    none = wanbench.read.ingest.shortfalls(found)
+    none = wanbench.read.ingest.failures(found)
     assert none.empty and (repr(none), none._repr_html_()) == ("none", "<p>none</p>")
     tests = found["tests"].copy()
     tests.loc[0, ["outcome", "failed_experiment", "reason"]] = ["failed", "iperf3", "unable to connect"]
     tests.loc[1, "outcome"] = "interrupted"
-    short = wanbench.read.ingest.shortfalls(found | {"tests": tests})
+    short = wanbench.read.ingest.failures(found | {"tests": tests})
     assert list(short.what) == ["attempt failed", "attempt interrupted"]
     assert list(short.why) == ["iperf3: unable to connect", "no end in the journal"]
     assert isinstance(short, pd.DataFrame) and "unable to connect" in short._repr_html_()

@@ -15,7 +15,7 @@ import pytest
 from sasl_plain import SaslPlain
 
 from wanbench.errors import ParameterError
-from wanbench.measure.campaign import carry_out, start
+from wanbench.measure.campaign import start
 from wanbench.measure.experiments import HostMetrics, KafkaLoad
 from wanbench.measure.kafka import Cluster, ClusterError
 from wanbench.measure.kafka.admin.ask import AnswerError
@@ -289,8 +289,8 @@ def test_a_campaign_has_the_labs_cluster_and_an_external_one_side_by_side(
         partitions=1, target_records_per_s=200, duration_s=2, warmup_s=1, jvm=quick, start_timeout_s=300
     )
     steps = {"target_records_per_s": [100]}
-    trials = systems_by_steps(compared, load, steps, replicates=1, beside=(HostMetrics(interval_s=1),))
-    run = carry_out(
+    trials = systems_by_steps(compared, load, steps, replicates=1, alongside=(HostMetrics(interval_s=1),))
+    run = start.run(
         make_trials(trials, from_region="elsewhere", to_region="there", more_regions=["here"]),
         LINKS,
         lab="local",

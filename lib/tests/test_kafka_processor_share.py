@@ -12,7 +12,7 @@ import pytest
 from patience import comes_about
 
 from wanbench.measure.kafka.programs import processor_share
-from wanbench.measure.links.keeper import remove_processor_groups
+from wanbench.measure.links.lab_supervisor import remove_processor_groups
 
 BUSY = [sys.executable, "-c", "while True: pass"]
 

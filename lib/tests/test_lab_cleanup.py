@@ -56,7 +56,7 @@ class Opened:
             stderr=subprocess.PIPE,
         )
         assert self.process.stdout.readline() == b"open\n", self.process.stderr.read().decode()
-        # Python, unshare, the keeper; unshare and its command for the server and the shell. (ping, having rights
+        # Python, unshare, the supervisor; unshare and its command for the server and the shell. (ping, having rights
         # of its own, hides its environment from ordinary users.)
         assert len(self.left()) >= 1 + 2 + 3 * 2
         self.process.stdin.write(b"\n")
@@ -137,7 +137,7 @@ def test_nothing_is_left_when_a_command_is_frozen(before, tmp_path, then):
 
 
 def test_nothing_is_left_when_a_fork_of_the_parent_lives_on(before, tmp_path):
-    # The fork keeps the socket to the keeper open, so that alone would not tell the keeper.
+    # The fork keeps the socket to the supervisor open, so that alone would not tell the supervisor.
     then = "child = os.fork()\n    if not child: time.sleep(15); os._exit(0)\n    os.kill(os.getpid(), 9)"
     opened = Opened(then, tmp_path)
     assert opened.process.wait(60) == -signal.SIGKILL
@@ -149,17 +149,19 @@ def test_nothing_is_left_when_a_fork_of_the_parent_lives_on(before, tmp_path):
     assert names() == before
 
 
-def test_a_lab_whose_keeper_is_killed_says_so_and_ends(before, tmp_path):
-    then = "os.kill(lab._keeper.pid, 9); time.sleep(0.2); lab.counters()"
+def test_a_lab_whose_supervisor_is_killed_says_so_and_ends(before, tmp_path):
+    then = "os.kill(lab._supervisor.pid, 9); time.sleep(0.2); lab.counters()"
     opened = Opened(then, tmp_path)
     _, stderr = opened.process.communicate(timeout=60)
-    assert b"LabError: the lab's keeper is gone (while asked to 'counters')" in stderr
+    assert b"LabError: the lab's supervisor is gone (while asked to 'counters')" in stderr
     assert opened.is_gone()
     assert names() == before
 
 
-def test_the_next_lab_removes_the_folder_of_a_keeper_killed_with_its_parent_and_no_other(before, tmp_path):
-    killed = Opened("os.kill(lab._keeper.pid, 9); os.kill(os.getpid(), 9)", tmp_path)
+def test_the_next_lab_removes_the_folder_of_a_supervisor_killed_with_its_parent_and_no_other(
+    before, tmp_path
+):
+    killed = Opened("os.kill(lab._supervisor.pid, 9); os.kill(os.getpid(), 9)", tmp_path)
     killed.process.communicate(timeout=60)
     assert comes_about(lambda: not killed.left())
     [abandoned] = tmp_path.iterdir()

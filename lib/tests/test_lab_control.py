@@ -1,4 +1,4 @@
-"""How a lab and its keeper talk: requests, answers, refusals, silence."""
+"""How a lab and its supervisor talk: requests, answers, refusals, silence."""
 
 import json
 import socket
@@ -98,7 +98,7 @@ def test_an_answer_longer_than_any_buffer_arrives(pair):
     assert pair[0].ask("repeat", text=text) == text
 
 
-def test_a_keeper_that_is_gone_or_silent_is_an_error():
+def test_a_supervisor_that_is_gone_or_silent_is_an_error():
     ours, theirs = socket.socketpair()
     client = Client(ours)
     with pytest.raises(LabError, match=r"did not answer 'double' within 0\.05 s"):

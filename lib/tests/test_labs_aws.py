@@ -43,7 +43,7 @@ from wanbench.measure.labs.rented.access import key_pair
 from wanbench.measure.labs.spending import BudgetError
 from wanbench.measure.links.launch import search_path
 from wanbench.measure.plan import make_plan
-from wanbench.publish.colophon import colophon
+from wanbench.publish.provenance import provenance
 from wanbench.read.ingest import tabulate
 
 PING = Ping(count=2, interval_s=0.01)
@@ -75,8 +75,8 @@ def plan_of(regions=REGIONS, **options):
 def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
     aws = clients.Aws()
     with lab_on_aws(hosts_per_region=2, zones={"aws:eu-west-1": "eu-west-1b"}, volume_gb=8) as opened:
-        estate = teardown.AwsEstate(aws)
-        found = [each for code in CODES for each in estate.listed(code)]
+        resources = teardown.AwsResources(aws)
+        found = [each for code in CODES for each in resources.listed(code)]
         kinds = [each.kind for each in found]
         assert [kinds.count(kind) for kind in ("instance", "volume", "security group", "key pair")] == [
             4,
@@ -107,7 +107,7 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
         assert leases.is_of(lease, ACCOUNT) and ACCOUNT not in lease.read_text()
         # Another sweep on this machine leaves a lab that is open.
         assert sweep_now(everything=True) == 0
-        assert len([each for code in CODES for each in estate.listed(code)]) == len(found)
+        assert len([each for code in CODES for each in resources.listed(code)]) == len(found)
     assert left_in() == [] and not list(leases.lease_folder().iterdir())
 
 
@@ -169,7 +169,7 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
     assert cost["spent"]["items"][2]["amount"] == pytest.approx(2 * 2.0)
     assert run.lab["hosts"][0]["kernel"] == "6.1.0"
     # 2 GB from each of two hosts; two hosts for five minutes of ping were expected.
-    assert str(colophon(run).runs[0]["lab"]) == "aws, 0.08 to 0.55 USD spent, 0.00 to 0.00 USD expected"
+    assert str(provenance(run).runs[0]["lab"]) == "aws, 0.08 to 0.55 USD spent, 0.00 to 0.00 USD expected"
     assert set(tabulate(run.folder)["tests"].outcome) == {"done"}
     with pytest.raises(clients.AwsError) as refused:
         clients.Aws().call(

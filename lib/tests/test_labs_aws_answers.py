@@ -244,7 +244,7 @@ def test_parameters_that_are_refused(given, said):
 
 def test_the_policy_in_the_docs_allows_what_the_code_calls_and_no_more():
     called = set()
-    for path in (Path(wanbench.__file__).parent / "labs" / "aws").glob("*.py"):
+    for path in (Path(wanbench.__file__).parent / "measure" / "labs" / "aws").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("call", "pages"):
                 service, _, operation = node.args[:3]

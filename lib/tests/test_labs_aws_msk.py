@@ -13,7 +13,7 @@ from wanbench.measure.kafka.external_clusters import external_clusters
 from wanbench.measure.labs.aws import (
     clients,
     msk,
-    msk_estate,
+    msk_resources,
     sweep,
 )
 from wanbench.measure.labs.aws.msk import MskCluster
@@ -42,7 +42,7 @@ def quick(monkeypatch, tmp_path):
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("WANBENCH_YES", raising=False)
-    for module, name in ((msk, "POLL_S"), (msk, "SETTLE_S"), (msk_estate, "POLL_S")):
+    for module, name in ((msk, "POLL_S"), (msk, "SETTLE_S"), (msk_resources, "POLL_S")):
         monkeypatch.setattr(module, name, 0.0)
     # The id of the run is known beforehand, so that listings can name it.
     monkeypatch.setattr(leases.uuid, "uuid4", lambda: type("Id", (), {"hex": "0123456789abcdef"}))
@@ -122,7 +122,7 @@ def test_a_cluster_that_fails_is_deleted_and_what_remains_is_an_error(monkeypatc
     ):
         pytest.fail("it was entered")
     assert not leases.free_leases("msk")
-    monkeypatch.setattr(msk_estate, "TIMEOUT_S", -1.0)
+    monkeypatch.setattr(msk_resources, "TIMEOUT_S", -1.0)
     refused = ("delete_cluster", ("BadRequestException", "not yet"))
     kafka = [("create_cluster_v2", {}), *[cluster_in("FAILED")] * 3, refused]
     with (
@@ -184,7 +184,7 @@ def test_sweep_finds_and_deletes_what_a_killed_driver_left(monkeypatch, capsys):
         monkeypatch.setattr(MskCluster, "__exit__", lambda *given: None)
         with pytest.raises(LabError, match="CREATING"):
             (opened := cluster(aws, campaign="killed")).__enter__()
-        there = {each.kind: each.tags for each in msk_estate.MskEstate(aws).listed("us-east-1")}
+        there = {each.kind: each.tags for each in msk_resources.MskResources(aws).listed("us-east-1")}
         assert {each["wanbench:campaign"] for each in there.values()} == {"killed"} and len(there) == 2
         options = {"aws": aws, "yes": True, "regions": ["us-east-1"], "settle_s": 0}
         assert sweep(**options, everything=True) == 0, "its driver holds it"
@@ -192,7 +192,7 @@ def test_sweep_finds_and_deletes_what_a_killed_driver_left(monkeypatch, capsys):
         killed(opened)
         assert sweep(**options) == 0
         assert aws.call("kafka", "us-east-1", "list_clusters_v2")["ClusterInfoList"] == []
-        assert msk_estate.MskEstate(aws).regions() and not list(leases.lease_folder().iterdir())
+        assert msk_resources.MskResources(aws).regions() and not list(leases.lease_folder().iterdir())
     shown = capsys.readouterr().out
     assert "Amazon MSK: deleted 2 resources" in shown and ACCOUNT not in shown
 

@@ -108,7 +108,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
             "virtualNetworkPeerings",
         )
         assert [len(of_kind(cloud, kind)) for kind in kinds] == [2, 4, 4, 2, 2]
-        found = teardown.AzureEstate(azure_of(cloud)).listed(teardown.SUBSCRIPTION)
+        found = teardown.AzureResources(azure_of(cloud)).listed(teardown.SUBSCRIPTION)
         assert len(found) == 2 and {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
         assert not any(tags.is_expired(each.tags, datetime.now(UTC)) for each in found)
         operator, nobody = of_kind(cloud, "networkSecurityGroups")[0]["properties"]["securityRules"]

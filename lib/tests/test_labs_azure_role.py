@@ -28,7 +28,7 @@ TYPES = {
 
 def test_the_role_in_the_docs_allows_what_the_code_calls():
     called = set()
-    for path in (Path(wanbench.__file__).parent / "labs" / "azure").glob("*.py"):
+    for path in (Path(wanbench.__file__).parent / "measure" / "labs" / "azure").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("call", "pages"):
                 _, kind, operation = (each.value for each in node.args[:3])

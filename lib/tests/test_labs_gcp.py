@@ -105,7 +105,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
     ) as opened:
         made = kinds(cloud)
         assert made == {"instances": 4, "disks": 8, "subnetworks": 2, "firewalls": 2, "networks": 1}
-        found = teardown.GcpEstate(gcp_of(cloud)).listed(teardown.PROJECT)
+        found = teardown.GcpResources(gcp_of(cloud)).listed(teardown.PROJECT)
         assert len(found) == len(cloud.made) == 17 and {each.tags[tags.CAMPAIGN] for each in found} == {
             "by-hand"
         }

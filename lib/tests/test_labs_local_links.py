@@ -330,13 +330,13 @@ def test_a_relay_that_falls_behind_says_so():
         ping = ["ping", "-n", "-c", "3", "-i", "0.1", lab.host("b").address]
         running = lab.host("a").start(ping)
         running.wait_for_output("icmp_seq=1 ", 5)
-        os.kill(lab._keeper.pid, signal.SIGSTOP)
+        os.kill(lab._supervisor.pid, signal.SIGSTOP)
         try:
             flood = "import socket, sys; s = socket.socket(type=socket.SOCK_DGRAM)\n"
             flood += "for _ in range(15_000): s.sendto(b'x', (sys.argv[1], 9))"
             lab.host("a").run([sys.executable, "-c", flood, lab.host("b").address], timeout_s=30)
         finally:
-            os.kill(lab._keeper.pid, signal.SIGCONT)
+            os.kill(lab._supervisor.pid, signal.SIGCONT)
         running.wait(10)
         overrun = lab.lateness()["packets_overrun"]
         assert overrun > 0

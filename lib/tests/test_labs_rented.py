@@ -20,8 +20,8 @@ from wanbench import cli
 from wanbench.errors import LabError
 from wanbench.folders import root
 from wanbench.measure.labs.rented import (
-    Estate,
     Resource,
+    Resources,
     everywhere,
     leases,
     sweep,
@@ -100,7 +100,7 @@ def test_the_role_in_the_docs_allows_what_the_code_calls():
     verbs = dict.fromkeys(("insert", "bulk_insert"), "create")
     verbs |= {"aggregated_list": "list", "get_from_family": "getFromFamily"}
     called = set()
-    for path in (Path(wanbench.__file__).parent / "labs" / "gcp").glob("*.py"):
+    for path in (Path(wanbench.__file__).parent / "measure" / "labs" / "gcp").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call):
                 continue
@@ -184,7 +184,7 @@ def test_a_host_that_starts_is_not_waited_for_once_the_lab_is_being_left():
 LATER = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Shared(Estate):
+class Shared(Resources):
     """One that several machines use; `there` are runs, each with one host."""
 
     cloud, title, poll_s, owner, expires = "aws", "AWS", 0.0, "7", LATER
@@ -213,60 +213,60 @@ class Shared(Estate):
 
 def test_all_that_is_asked_for_is_all_that_was_shown(monkeypatch, tmp_path):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
-    estate = Shared("old")
+    resources = Shared("old")
 
     def ask(question):
-        estate.there.append("of a campaign that began meanwhile")
+        resources.there.append("of a campaign that began meanwhile")
         return "yes"
 
-    assert sweep(estate, everything=True, ask=ask, settle_s=0.0) == 0
-    assert estate.there == ["of a campaign that began meanwhile"]
+    assert sweep(resources, everything=True, ask=ask, settle_s=0.0) == 0
+    assert resources.there == ["of a campaign that began meanwhile"]
 
 
 def test_a_sweep_of_another_account_leaves_what_is_known_of_the_first(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     lease = leases.Lease("aws", "7")
     lease.release(all_gone=False)
-    estate = Shared()
+    resources = Shared()
     for owner, said in (("8", "another account made them"), (None, "it cannot be found out whether")):
-        estate.owner = owner
-        assert sweep(estate, yes=True, settle_s=0.0) == 1
+        resources.owner = owner
+        assert sweep(resources, yes=True, settle_s=0.0) == 1
         assert f"1 runs that ended here are left on record, as {said}" in capsys.readouterr().out
     assert leases.lease_state(lease.run) == leases.FREE
-    estate.owner, estate.there = "7", [lease.run]
-    assert sweep(estate, yes=True, settle_s=0.0) == 0 and estate.there == []
+    resources.owner, resources.there = "7", [lease.run]
+    assert sweep(resources, yes=True, settle_s=0.0) == 0 and resources.there == []
     assert leases.lease_state(lease.run) == leases.UNKNOWN
 
 
 def test_things_expire_by_the_clock_of_their_cloud(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
-    estate = Shared("of another machine")
+    resources = Shared("of another machine")
     for hours, said in (
         (None, "AWS does not tell the time"),
         (-2, "is 120 minutes ahead of that of AWS"),
         (0, ""),
     ):
-        estate.time = None if hours is None else datetime.now(UTC) + timedelta(hours=hours)
-        assert sweep(estate, yes=True, settle_s=0.0) == 0 and estate.there
+        resources.time = None if hours is None else datetime.now(UTC) + timedelta(hours=hours)
+        assert sweep(resources, yes=True, settle_s=0.0) == 0 and resources.there
         assert said in capsys.readouterr().out
-    estate.time += timedelta(hours=2)
-    assert sweep(estate, yes=True, settle_s=0.0) == 0 and not estate.there
+    resources.time += timedelta(hours=2)
+    assert sweep(resources, yes=True, settle_s=0.0) == 0 and not resources.there
     assert "is 120 minutes behind that of AWS" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("expires", ["", "soon", "2026-11-25"])
 def test_what_has_no_readable_expiry_is_said_and_stays(monkeypatch, tmp_path, capsys, expires):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
-    estate = Shared("of another machine")
-    estate.expires = expires
-    assert sweep(estate, yes=True, settle_s=0.0) == 1 and estate.there
+    resources = Shared("of another machine")
+    resources.expires = expires
+    assert sweep(resources, yes=True, settle_s=0.0) == 1 and resources.there
     printed = capsys.readouterr().out
     assert (
         "unclear   host" in printed
         and "1 resource without a readable expiry" in printed
         and "--all" in printed
     )
-    assert sweep(estate, yes=True, everything=True, settle_s=0.0) == 0 and not estate.there
+    assert sweep(resources, yes=True, everything=True, settle_s=0.0) == 0 and not resources.there
 
 
 def test_a_server_tells_the_time_whatever_it_answers():

@@ -194,15 +194,20 @@ def test_a_killed_driver_leaves_nothing_and_the_next_goes_on(sshd, tmp_path):
 
 
 def test_a_host_behind_a_jump_host_is_reached_through_it(sshd):
-    gate, behind = (entry.host for entry in read_inventory(sshd.inventory).entries[:2])
+    bottleneck, behind = (entry.host for entry in read_inventory(sshd.inventory).entries[:2])
     login = behind.login
     options = {name: getattr(login, name) for name in ("user", "key_file", "known_hosts_file", "port")}
     through = SshHost(
-        "behind", behind.region, behind.address, control_address=login.address, jump=gate.login, **options
+        "behind",
+        behind.region,
+        behind.address,
+        control_address=login.address,
+        jump=bottleneck.login,
+        **options,
     )
     with through:
         came_from = through.run(["sh", "-c", "echo $SSH_CONNECTION"], timeout_s=30).stdout.split()[0]
-    assert came_from.decode() == gate.address
+    assert came_from.decode() == bottleneck.address
 
 
 def test_what_keeps_a_host_from_being_used_is_said(sshd, tmp_path, capsys, monkeypatch):

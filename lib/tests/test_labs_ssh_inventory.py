@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from wanbench.errors import ParameterError
-from wanbench.measure.campaign import carry_out
+from wanbench.measure import campaign
 from wanbench.measure.experiments import Ping
 from wanbench.measure.labs import SshLab, matrix_links
 from wanbench.measure.labs.ssh import facts, read_inventory
@@ -18,8 +18,13 @@ def content(tmp_path):
     for name, mode in (("key", 0o600), ("known hosts", 0o644)):
         (tmp_path / name).touch(mode)
     return {
-        "defaults": {"user": "ada", "key_file": "key", "known_hosts_file": "known hosts", "jump": "gate"},
-        "jumps": {"gate": {"address": "gate.example.org", "port": 2200}},
+        "defaults": {
+            "user": "ada",
+            "key_file": "key",
+            "known_hosts_file": "known hosts",
+            "jump": "bottleneck",
+        },
+        "jumps": {"bottleneck": {"address": "bottleneck.example.org", "port": 2200}},
         "hosts": [
             {"name": "one", "region": "aws:eu-west-1", "control_address": "192.0.2.1", "address": "10.0.0.1"},
             {
@@ -61,7 +66,7 @@ def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
         "[192.0.2.1]:22",
         "-l",
         "ada",
-        "gate.example.org",
+        "bottleneck.example.org",
     ]
     assert inventory.entries[1].as_dict() == {
         "name": "two", "region": "own:cellar", "address": "192.0.2.2", "latitude_deg": 51.5, "longitude_deg": 0,
@@ -86,7 +91,7 @@ def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
             {"key_file": "known hosts"},
             "host 'one': key_file is .* which others than its owner may use .mode 644.",
         ),
-        ({"jump": "door"}, "host 'one': jump is 'door'; allowed: one of the jumps: gate"),
+        ({"jump": "door"}, "host 'one': jump is 'door'; allowed: one of the jumps: bottleneck"),
         (
             {"jump": None, "proxy_command": ["nc", "%r"]},
             "host 'one': proxy_command is '%r'; allowed: no percent",
@@ -128,9 +133,9 @@ def test_a_plan_needs_hosts_in_all_its_regions(read, content):
     links = matrix_links({("aws:eu-west-1", "aws:us-east-1"): 70})
     plan = make_plan(regions=["aws:eu-west-1", "aws:us-east-1"], experiments=[Ping(count=1)])
     with pytest.raises(ParameterError, match="lab 'ssh': missing a required argument: 'inventory'"):
-        carry_out(plan, links, lab="ssh", campaign="none")
+        campaign.run(plan, links, lab="ssh", campaign="none")
     with pytest.raises(ParameterError, match="lab 'local': got an unexpected keyword argument 'inventory'"):
-        carry_out(plan, links, lab="local", lab_options={"inventory": "hosts.yml"}, campaign="none")
+        campaign.run(plan, links, lab="local", lab_options={"inventory": "hosts.yml"}, campaign="none")
 
 
 def test_the_command_that_installs_is_that_of_the_host():

@@ -116,11 +116,11 @@ def test_a_matrix_that_cannot_be_meant_fails(matrix, named):
         matrix_links(matrix)
 
 
-def test_children_of_the_keeper_do_not_inherit_its_real_time_priority():
+def test_children_of_the_supervisor_do_not_inherit_its_real_time_priority():
     # A child at this priority would stop a machine of one processor until it ends.
     code = (
         "import json, subprocess, sys\n"
-        "from wanbench.measure.links.keeper import hurry\n"
+        "from wanbench.measure.links.lab_supervisor import hurry\n"
         "granted = hurry(locked_later=False)\n"
         "child = [sys.executable, '-c', 'import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)']\n"
         "print(json.dumps([granted, subprocess.run(child, capture_output=True, text=True).stdout.strip()]))"
@@ -132,8 +132,8 @@ def test_children_of_the_keeper_do_not_inherit_its_real_time_priority():
     assert is_ordinary == "True"
 
 
-def test_the_keeper_loads_nothing_large():
+def test_the_supervisor_loads_nothing_large():
     # It locks its memory and starts with every lab.
-    code = "import sys, wanbench.measure.links.keeper as _; print(*sys.modules)"
+    code = "import sys, wanbench.measure.links.lab_supervisor as _; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.split()
     assert not {b"numpy", b"pandas", b"scipy", b"plotly"} & set(loaded)

@@ -128,13 +128,13 @@ def test_a_lab_that_died_is_not_taken_for_tests_that_fail(tmp_path):
         def describe(self):
             self.asked += 1
             if self.asked > 1:
-                raise LabError("the keeper is gone")
+                raise LabError("the supervisor is gone")
             return super().describe()
 
     def script(host, command):
         raise LabError("cannot start")
 
-    with pytest.raises(LabError, match="the keeper is gone"):
+    with pytest.raises(LabError, match="the supervisor is gone"):
         go(tmp_path, Dying(REGIONS, script))
     run = newest(tmp_path)
     assert not run.finished and len(run.tests()) == 2

@@ -53,7 +53,7 @@ def planned(*trials):
 @pytest.mark.timing
 def test_two_settings_from_plan_to_rates(tmp_path):
     load = KafkaLoad(partitions=1, consumer_groups=0, batch_bytes=8192, duration_s=3, warmup_s=1, jvm=QUICK)
-    with_link = KafkaTrial(load, background=background(5), ping=PING, beside=(LinkSamples(),))
+    with_link = KafkaTrial(load, background=background(5), ping=PING, alongside=(LinkSamples(),))
     plan = planned(*(Trial(name, (replace(with_link, link=link),)) for name, link in LINKS.items()))
     run = measure(plan, a_lab(), data_folder=tmp_path, campaign="two", progress=False)
     assert run.finished and run.tests().outcome.tolist() == ["done", "done"]
@@ -94,7 +94,7 @@ def test_each_trial_has_what_it_asks_for_and_no_more_until_a_broker_dies_which_e
         background=background(3),
         ping=PING,
         client_regions=("here", "there"),
-        beside=(LinkSamples(which="all"),),
+        alongside=(LinkSamples(which="all"),),
     )
     other = replace(own, broker_settings={"num.replica.fetchers": 2}, security="tls", gateway_bps=2e7)
     dies = replace(own, load=replace(load, duration_s=60))

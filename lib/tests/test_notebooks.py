@@ -85,8 +85,8 @@ def faults_of(path):
     faults += text.faults
     if not notebook.cells or not notebook.cells[0].source.startswith("# "):
         faults.append("does not begin with its title")
-    if not notebook.cells or not notebook.cells[-1].source.rstrip().split("\n")[-1].startswith("colophon("):
-        faults.append("does not end with colophon(...)")
+    if not notebook.cells or not notebook.cells[-1].source.rstrip().split("\n")[-1].startswith("provenance("):
+        faults.append("does not end with provenance(...)")
     if sum("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells) != 1:
         faults.append("has not exactly one cell tagged parameters")
     try:
@@ -197,7 +197,7 @@ def test_good_code_is_not_noticed():
     ("change", "fault"),
     [
         (lambda nb: nb.cells.pop(0), "does not begin with its title"),
-        (lambda nb: nb.cells.pop(), "does not end with colophon"),
+        (lambda nb: nb.cells.pop(), "does not end with provenance"),
         (lambda nb: nb.cells.pop(1), "not exactly one cell tagged"),
         (lambda nb: nb.cells[1].update(source="x = 1"), "parameter x has no comment"),
         (lambda nb: nb.cells[1].update(source="x = y  # why"), "'y' is computed"),

@@ -60,7 +60,7 @@ def test_two_paths_between_the_same_hosts(dry_run):
     trials = [experiment for test in plan.tests for experiment in plan.experiments_of(test)]
     assert [trial.path for trial in trials[:3]] == ["internet", "internet", "private"]
     assert {trial.path for trial in trials} == set(lab.path_names) and len(trials) == 1 + 4 * 4
-    assert not any(part.name == "link_samples" for trial in trials for part in trial.beside)
+    assert not any(part.name == "link_samples" for trial in trials for part in trial.alongside)
     assert [broker.host.region for broker in lab.cluster.brokers] == ["aws:us-east-1"] * 3
     assert expected.hosts == 4 and expected.unknown == [] and 4 < expected.high_usd < lab.lab.budget_usd
 

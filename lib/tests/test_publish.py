@@ -92,7 +92,7 @@ def test_table_of_contents_lists_the_headings(page):
         ("the-model", "The model"),
         ("the-first-rows", "The first rows"),
         ("the-figures", "The figures"),
-        ("colophon", "How this page was made"),
+        ("provenance", "How this page was made"),
     ]
 
 
@@ -103,8 +103,8 @@ def test_code_is_there_but_folded(page):
     assert "linspace" in page
 
 
-def test_the_colophon_cell_is_left_out_of_the_text(page):
-    assert "colophon()" not in page and "This page names no run." in page
+def test_the_provenance_cell_is_left_out_of_the_text(page):
+    assert "provenance()" not in page and "This page names no run." in page
 
 
 def test_formulas_need_no_script(page):
@@ -113,7 +113,7 @@ def test_formulas_need_no_script(page):
 
 
 def test_page_ends_with_parameters_versions_and_commit(page):
-    footer = page[page.index('<footer id="colophon">') :]
+    footer = page[page.index('<footer id="provenance">') :]
     assert "<code>n_points</code></th><td><code>20</code></td><td>points on the line" in footer
     assert "<code>slope_ms_per_km</code></th><td><code>0.01</code>" in footer
     assert re.search(r"Made with wanbench [\d.]+, Python 3\.\d+\.\d+, numpy", footer)

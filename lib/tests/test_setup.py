@@ -142,7 +142,7 @@ def test_java_counts_only_if_it_is_new_enough(bare, version, is_missing):
 
 
 def test_without_maven_kafka_is_said_to_be_missing_and_set_up_goes_on(bare):
-    shutil.copytree(ROOT / "lib/wanbench/kafka", bare / "a clone/lib/wanbench/kafka")
+    shutil.copytree(ROOT / "lib/wanbench/measure/kafka", bare / "a clone/lib/wanbench/measure/kafka")
     done = subprocess.run(
         [bare / "a clone/scripts/kafka-jars.sh"],
         env={"PATH": str(bare / "bin")},

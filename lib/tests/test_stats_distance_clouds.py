@@ -110,7 +110,7 @@ def test_a_known_ratio_of_throughput_is_recovered_and_said_with_its_direction():
     ratio = found.difference.reported
     assert ratio.estimate == pytest.approx(1 / found.difference.estimate.estimate)
     assert ratio.low == pytest.approx(1 / found.difference.estimate.high)
-    assert f"are slower: those within one cloud reach {ratio.written} their throughput (" in str(ratio)
+    assert f"are slower: those within one cloud reach {ratio.formatted} their throughput (" in str(ratio)
     for contrast in found.crossing:
         assert contrast.estimate.low < 1 / 1.5 < contrast.estimate.high
         assert contrast.estimate.others[0].low < contrast.estimate.low
@@ -122,7 +122,7 @@ def test_direction_is_compared_over_ordered_pairs():
     by_name = {(each.one, each.other): each for each in found.directions}
     sends = by_name["from AWS to Google Cloud", "from Google Cloud to AWS"]
     assert sends.estimate.low < 2 < sends.estimate.high and sends.p.estimate == 1 / 200
-    assert f"are faster, {sends.estimate.written} the throughput of those" in str(sends)
+    assert f"are faster, {sends.estimate.formatted} the throughput of those" in str(sends)
     forth = pairs[(pairs.from_cloud == "aws") & (pairs.to_cloud == "gcp")].set_index(
         ["from_region", "to_region"]
     )
@@ -191,7 +191,7 @@ def test_figures_and_tables_say_what_was_found():
     pairs = survey(12, seed=9, crossing_ms=5)
     found = clouds.compare_clouds(pairs.assign(rtt_ms=pairs.rtt_ms.mask(pairs.index == 0)), permutations=49)
     assert len(found.estimates) == 2 * len(found.all_contrasts) + 3
-    assert len(found.table()) == len(found.shown()) == len(found.all_contrasts)
+    assert len(found.table()) == len(found.formatted_table()) == len(found.all_contrasts)
     assert {"one", "other", "p", "p_low"} <= set(found.table())
     assert "<script" not in found._repr_html_() and found._repr_html_().count("<tr>") - 1 == len(
         found.all_contrasts

@@ -283,7 +283,7 @@ def test_verdicts_are_joined_and_summed_up():
     assert "48.2 Mbit/s" in found["calibration-rate"].sentence
     assert "1 % of accurate links would be outside by chance" in found["calibration-loss"].sentence
     assert all(finding.sentence in str(joined) for finding in found.values())
-    assert joined.shown().verdict.tolist() == joined.rows.verdict.tolist() and joined._repr_html_()
+    assert joined.formatted_table().verdict.tolist() == joined.rows.verdict.tolist() and joined._repr_html_()
 
 
 def test_empty_tables_give_empty_verdicts():

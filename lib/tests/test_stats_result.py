@@ -57,7 +57,7 @@ def test_the_page_shows_every_estimate_as_its_sentence_writes_it():
     html = PAIR._repr_html_()
     assert html.count("few runs") == 1 and "a &lt;queue&gt;" in html and "Two of them" in html
     for one in PAIR.estimates:
-        assert f"<td>{one.written}</td>" in html and f"<td>{one.written_interval}</td>" in html
+        assert f"<td>{one.formatted}</td>" in html and f"<td>{one.formatted_interval}</td>" in html
     assert list(PAIR.table().quantity) == ["delay", "jitter"]
 
 

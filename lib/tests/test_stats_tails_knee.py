@@ -128,7 +128,7 @@ def test_the_best_rate_lies_between_the_steps_that_meet_and_fail():
     assert found.rate.estimate == pytest.approx(1_400 * 2 ** (1 / 3), rel=0.12)  # between steps
     assert found.rate.low <= 1_000 and found.rate.high >= 2_000
     assert found.rows.share_met.tolist() == [1, 1, 1, 0, 0] and found.rows.low.iloc[0] > 0.3
-    assert len(found.shown()) == 5
+    assert len(found.formatted_table()) == 5
 
 
 @pytest.mark.parametrize(("objective", "text"), [(1e4, "at least 4,000"), (1.0, "below 250")])

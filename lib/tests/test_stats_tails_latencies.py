@@ -16,7 +16,7 @@ def test_a_result_is_shown_as_its_sentence():
     found = tails.quantiles(tail, (0.5,))
     assert repr(found) == str(found) == found.sentence
     start = "Latency of it (20,000 records, 95 % intervals): p50 "
-    assert str(found) == f"{start}{found[0.5].written} ({found[0.5].written_interval})."
+    assert str(found) == f"{start}{found[0.5].formatted} ({found[0.5].formatted_interval})."
     assert found.finding("tail").estimate == pytest.approx(found[0.5].estimate, rel=1e-5)
     assert repr(tail) == f"Latency of it: 20,000 records, p50 {tail.quantile(0.5):.1f} ms"
     assert repr(compare_tails(tail, tail, (0.5,))).startswith("it and it agree")
@@ -26,7 +26,7 @@ def test_too_few_records_for_a_quantile_are_said_to_be():
     tail = tails.of_values([np.random.default_rng(0).permutation(1_000) + 1.0], "it")
     found = tails.quantiles(tail, (0.5, 0.999))
     assert found[0.5].estimate == 500 and not found[0.5].warnings
-    assert isinf(found[0.999].high) and found[0.999].written_interval.startswith("at least")
+    assert isinf(found[0.999].high) and found[0.999].formatted_interval.startswith("at least")
     [warning] = found[0.999].warnings
     assert "p99.9 of it has no upper limit: 1,000 records are too few, it needs 3,688" in warning
     assert found[0.999].finding("tail-p999").estimate == 999

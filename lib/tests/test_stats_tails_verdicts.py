@@ -33,7 +33,7 @@ def test_a_slower_system_is_worse_a_faster_one_better_and_equal_ones_are_tied():
     assert tail_latency.verdict(slower, a, at).verdict == "better"
     equal = tail_latency.verdict(a, system("b", BLOCKS, seed=2), at)
     assert equal.verdict == "tied" and "Against a, latency of b is tied at p50 (1.0" in equal.sentence
-    assert list(found.shown()["quantile"]) == ["p50", "p90", "p99"]
+    assert list(found.formatted_table()["quantile"]) == ["p50", "p90", "p99"]
     assert found.figure().layout.meta is not None
 
 

@@ -133,7 +133,7 @@ def test_recovery_says_within_or_outside_of_each_link():
     )
     assert list(several.rows.verdict) == ["unknown", "within", "within"]
     assert several.summary().n_links.tolist() == [3]
-    assert len(several.findings()) == 1 and len(several.shown()) == 3
+    assert len(several.findings()) == 1 and len(several.formatted_table()) == 3
 
 
 def test_recovery_of_a_reverse_transfer_is_of_the_other_direction_and_unknown():

@@ -375,4 +375,4 @@ def test_with_a_single_run_in_an_arm_interval_and_estimate_are_of_all_values():
 def test_an_end_of_a_ratio_beyond_the_largest_float_is_infinite():
     frame = pd.DataFrame({"arm": list("abab"), "block": [1, 1, 2, 2], "mbps": [1.0, 2.0, 1.0, 9.0]})
     found = compare.compare_arms(frame, "mbps", arm="arm", block="block", level=0.9999)
-    assert found.means.high == np.inf and "inf" not in found.means.written and str(found)
+    assert found.means.high == np.inf and "inf" not in found.means.formatted and str(found)

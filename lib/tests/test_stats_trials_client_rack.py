@@ -20,7 +20,7 @@ def test_what_producers_and_replicas_cause_is_taken_off(far):
     found = client_rack(*reading(far=far))
     assert found.ratio.estimate == pytest.approx(far, abs=0.02) and found.ratio.low < far < found.ratio.high
     assert found.ratio.n == 12 and "client.rack" in str(found)
-    assert len(found.figure().data) == 4 and len(found.shown()) == 3
+    assert len(found.figure().data) == 4 and len(found.formatted_table()) == 3
 
 
 def test_fiellers_ends_are_where_the_contrast_reaches_its_t_quantile():
@@ -48,7 +48,7 @@ def test_the_ratio_is_covered_where_trials_without_consumers_scatter_more():
 
 def test_consumers_that_cause_nothing_measurable_leave_the_ratio_open():
     found = client_rack(*reading(2, noise=0.3))
-    assert "no measurable bytes" in str(found) and not found.ratio.written_interval
+    assert "no measurable bytes" in str(found) and not found.ratio.formatted_interval
 
 
 def test_without_one_of_the_three_ways_there_is_no_answer():

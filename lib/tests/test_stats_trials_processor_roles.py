@@ -33,7 +33,7 @@ def tables(per_s, *, until_s=20, warmup_s=5.0, **more):
 def test_every_second_has_a_role():
     used = {
         roles.BUSY: 1.6, roles.INTERRUPTS: 0.1, roles.DRIVER: 0.02, "kafka.Kafka": 0.8, "open_loop_producer": 0.06,
-        "io.openmessaging.benchmark.Benchmark": 0.04, "keeper": 0.1, "sar": 0.02, "program": 0.02,
+        "io.openmessaging.benchmark.Benchmark": 0.04, "lab_supervisor": 0.1, "sar": 0.02, "program": 0.02,
     }  # fmt: skip
     [row] = roles.by_trial(tables(used)).to_dict("records")
     shares = {name: pytest.approx(row[name]) for name in roles.ROLES}
@@ -50,7 +50,7 @@ def test_only_the_seconds_that_count():
 
 
 def test_a_harness_that_burns_a_processor_is_a_caution():
-    calm = {roles.BUSY: 0.9, "kafka.Kafka": 0.7, "open_loop_producer": 0.04, "keeper": 0.1}
+    calm = {roles.BUSY: 0.9, "kafka.Kafka": 0.7, "open_loop_producer": 0.04, "lab_supervisor": 0.1}
     assert roles.processor_roles(tables(calm)).cautions == ()
     spinning = roles.processor_roles(tables(calm | {roles.BUSY: 1.9, "open_loop_producer": 1.0}))
     [caution] = spinning.cautions
@@ -69,12 +69,14 @@ def test_a_warm_up_of_one_run_leaves_tests_of_other_runs():
 
 def test_busy_is_never_less_than_what_programs_used():
     """The kernel times programs exactly, but samples the busy time of a processor at its ticks, which miss bursts."""
-    [row] = roles.by_trial(tables({roles.BUSY: 0.5, "kafka.Kafka": 0.6, "keeper": 0.2})).to_dict("records")
+    [row] = roles.by_trial(tables({roles.BUSY: 0.5, "kafka.Kafka": 0.6, "lab_supervisor": 0.2})).to_dict(
+        "records"
+    )
     assert row["busy"] == pytest.approx(40) == pytest.approx(sum(row[name] for name in roles.ROLES))
 
 
 def test_interrupts_charged_to_processes_count_once():
-    used = {roles.BUSY: 1.0, roles.INTERRUPTS: 0.4, "keeper": 1.0}
+    used = {roles.BUSY: 1.0, roles.INTERRUPTS: 0.4, "lab_supervisor": 1.0}
     [row] = roles.by_trial(tables(used)).to_dict("records")
     assert (row["links"], row["kernel"], row["other"]) == (pytest.approx(50), 0, 0)
 

@@ -94,7 +94,7 @@ def test_there_is_a_chart_for_all_pairs_and_one_per_ordered_pair_of_clouds():
     assert found["aws->gcp"].throughput.pearson.estimate == pytest.approx(expected)
     figure = found["gcp->aws"].figure()
     assert figure.layout.meta["name"] == "distance-chart-gcp-aws"
-    assert list(found.shown())[1:] == list(found.charts)
+    assert list(found.formatted_table())[1:] == list(found.charts)
     window = found["aws->gcp"].model.parameters["W"]
     assert found["all"].model is None and window.estimate == pytest.approx(3e6, rel=0.1)
     with pytest.raises(ParameterError, match="there are all, aws->aws"):

@@ -113,7 +113,7 @@ def test_the_frontier_has_the_cheap_and_the_fast():
     assert rows.verdict["wide"] == "on the frontier of the means"
     assert rows.verdict["small"] == "dominated" and rows.by["small"] == "wide"
     assert rows.verdict["large"] != "dominated"  # as fast as wide, so not shown to be slower
-    assert study.frontier(study.cost_per_billion(made())).shown().columns[1] == "USD per billion"
+    assert study.frontier(study.cost_per_billion(made())).formatted_table().columns[1] == "USD per billion"
     assert study.frontier(study.cost_per_billion(made())).figure().layout.meta["name"] == "cost-against-p99"
 
 
@@ -174,7 +174,7 @@ def test_the_evidence_tries_the_claims_it_is_about():
     assert found["network_limit"].estimate == pytest.approx(2, rel=0.1)
     assert found["producer_latency"].low > 1.5
     assert found["rate_spread"].estimate >= 1
-    rows = price_performance.price_performance(**found).table().set_index("claim")
+    rows = price_performance.claims.price_performance(**found).table().set_index("claim")
     for claim in ("outbound", "producer-latency", "leader", "runs"):
         assert "Re-run, without a verdict:" in rows.working[claim]
 

@@ -68,7 +68,7 @@ def test_losses_have_their_bound_and_planted_damage_is_none(lost):
     assert "1 in 1,262" not in str(lost) and lost.estimates[0].high == pytest.approx(0.632, abs=0.001)
     assert not [name for name in lost.settings if name.startswith("planted")]
     assert lost.episodes_with("cut acks 1").estimate == 1
-    shown = lost.shown().set_index("")
+    shown = lost.formatted_table().set_index("")
     assert shown["kill"]["lost or undelivered"] == "0 of 3,780"
     assert shown["kill"]["episodes with a loss"] == "0 of 3 (0 to 63 %)"
 
@@ -277,7 +277,7 @@ def test_the_planner_stands_beside_what_was_measured(disasters, recovered):
 
 def test_the_timeline_shows_the_three_tables_of_the_article(found):
     story = region_loss.timeline(found, "cut", 1)
-    shown = story.shown().set_index("")
+    shown = story.formatted_table().set_index("")
     assert shown.loc["before healing", "broker 1 leader of"] == "0"
     assert shown.loc["before healing", f"{REGIONS[0]} reads"] == "0"
     assert shown["partitions with all replicas in sync"].tolist() == ["6", "0", "6"]

@@ -117,7 +117,7 @@ def test_the_limit_is_that_of_undisturbed_seconds_for_as_many_as_an_episode_has(
     assert measured.n_seconds == 30 + 10 + 10 + 10 + 8 and measured.span_s == 20
     assert measured.limit_ms == pytest.approx(20, rel=0.01) and measured.level == pytest.approx(68 / 88)
     assert "p99 of each of 20 further seconds stays within 20.0 ms with probability 77.3 %" in str(measured)
-    assert "5 trials of 5 count" in str(measured) and len(measured.shown()) == 5
+    assert "5 trials of 5 count" in str(measured) and len(measured.formatted_table()) == 5
     late = tables(QUIET, trial("2", "restart", 40, late_p99_ms=9.0))
     assert "not: restart (the generator itself was late, p99 by 9.00 ms)" in str(study.trials(late))
 
@@ -218,18 +218,18 @@ def test_demotion_is_held_against_the_same_slowness_without(made, measured):
     assert ratio.estimate == pytest.approx(1 / 20, rel=0.01) and ratio.n == 1
     assert (by.led_late[True], by.led_after[True]) == (0, 1)
     phases = [
-        f"{found.of('slow', on, phase).written}" for phase in ("early", "return") for on in (True, False)
+        f"{found.of('slow', on, phase).formatted}" for phase in ("early", "return") for on in (True, False)
     ]
     cost = "In the first half it is {} against {}, just after the slowness {} against {}.".format(*phases)
     assert cost in found.sentence
     assert "no interval" in found.cautions[0] and "goes from 20.0 ms, undisturbed, to 400 ms in" in str(found)
     assert by.late_demoted[True] == 1 and not by.misnamed.any() and "named" not in str(found)
     assert len(found.figure().data) == 4
-    assert list(found.shown().columns) == ["", "slow", "slow, demoted"]
+    assert list(found.formatted_table().columns) == ["", "slow", "slow, demoted"]
 
 
 def test_piled_leaders_are_seen_phase_by_phase(measured):
-    found = study.piled(measured)
+    found = study.leader_skew(measured)
     rows = found.rows.set_index("phase")
     assert rows.leader_share["on one broker"] == 1 and rows.leader_share["spread again"] == pytest.approx(
         1 / 3
@@ -237,7 +237,7 @@ def test_piled_leaders_are_seen_phase_by_phase(measured):
     assert (
         rows.p99_ms["moving to one"] == pytest.approx(60, rel=0.01) and rows.lasts_s["moving to one"] == 1.5
     )
-    assert "leads 100 % of the partitions" in str(found) and len(found.shown()) == 5
+    assert "leads 100 % of the partitions" in str(found) and len(found.formatted_table()) == 5
 
 
 def test_the_timeline_shows_every_action(measured):
@@ -251,7 +251,7 @@ def test_the_claims_get_what_was_measured(made, measured):
     evidence = study.evidence(
         study.restarts(measured), study.degraded(measured, made), roll="restart", kind="slow"
     )
-    rows = rolling_and_degraded.rolling_and_degraded(**evidence).table().set_index("claim")
+    rows = rolling_and_degraded.claims.rolling_and_degraded(**evidence).table().set_index("claim")
     assert evidence["roll_spikes"].estimate == 1
     for claim in ("roll-every", "roll-seconds", "rediscover", "no-leadership", "restores"):
         assert rows.rerun[claim] == "not tried" and "Re-run, without a verdict:" in rows.working[claim]
@@ -272,7 +272,7 @@ def test_restarts_of_one_trial_share_its_undisturbed_p99_and_so_count_as_one(mea
     plain = study.restarts(measured)
     alone = study.evidence(plain, roll="restart")
     assert alone["roll"].n == 1 and np.isnan(alone["roll"].low) and alone["roll"].basis == "1 trial"
-    rows = rolling_and_degraded.rolling_and_degraded(**alone).table().set_index("claim")
+    rows = rolling_and_degraded.claims.rolling_and_degraded(**alone).table().set_index("claim")
     assert rows.rerun["disruptive"] == "undecided" and "two trials or episodes" in rows.working["disruptive"]
     again = plain.rows.assign(block=2, p99_ms=lambda rows: 1.01 * rows.p99_ms)
     two = study.evidence(replace(plain, rows=pd.concat([plain.rows, again])), roll="restart")["roll"]
@@ -283,7 +283,7 @@ def test_newly_started_brokers_are_warmed_up_before_the_next_trial():
     load = KafkaOpenLoop(100, warmup_s=2)
     kinds = {"many": {"kind": "restart", "load": {"warmup_s": 10}}, "few": {"kind": "kill", "for_s": 1}}
     made = rolls(load, kinds, calm_s=5)
-    assert [made[name].beside[0].actions[0].at_s for name in kinds] == [13, 5]
+    assert [made[name].alongside[0].actions[0].at_s for name in kinds] == [13, 5]
     steady = KafkaTrial(load)
     settings = {
         "a": steady,

@@ -40,7 +40,7 @@ def test_all_trials_count_and_steps_beyond_capacity_are_named(trials):
     assert "36 trials of 36 count. plain fell behind in 3 of 3 trials at 2,500 records/s and 6" in str(trials)
     assert "near fell behind in 3 of 3 trials at 4,000" in str(trials)
     assert trials.highest_kept(partitions=6) == 1500
-    assert len(trials.shown()) == 12
+    assert len(trials.formatted_table()) == 12
 
 
 def test_a_trial_whose_generator_was_late_is_named_and_in_no_curve():
@@ -107,7 +107,13 @@ def test_a_page_without_useful_trials_leaves_its_sections_out(tmp_path, monkeypa
     notebook = nbformat.read(path, as_version=4)
     made = {"tables": campaign(changes=dict.fromkeys(range(first, 31), change)), "names": NAMES}
     made |= {"load": KafkaOpenLoop(1500, partitions=6), "objective_ms": 50.0, "is_emulated": True}
-    made |= {"wanbench": wanbench, "tail_latency": tail_latency, "tails": tails, "colophon": str, "run": None}
+    made |= {
+        "wanbench": wanbench,
+        "tail_latency": tail_latency,
+        "tails": tails,
+        "provenance": str,
+        "run": None,
+    }
     made["page"] = findings.Page("08-tail-latency")
     made["tables"]["broker_pauses"] = pd.DataFrame(columns=["node_id", "at_s", "duration_ms", "kind", "text"])
     left_out, start = set(), next(k for k, cell in enumerate(notebook.cells) if "measured = " in cell.source)
@@ -139,7 +145,7 @@ def test_a_curve_with_its_lowest_point_inside_says_so(by_rate):
 
 
 def test_the_table_has_the_layout_of_the_source(by_rate):
-    shown = by_rate.shown()
+    shown = by_rate.formatted_table()
     assert list(shown) == [
         "ingress",
         "records/s",
@@ -164,7 +170,7 @@ def test_percentiles_say_how_many_records_each_needs(trials):
     pair = [trials.at(name, rate_records_per_s=1500.0, partitions=6) for name in NAMES]
     found = tail_latency.percentiles(*pair)
     assert found.rows.needed.tolist()[:6] == [6, 36, 72, 368, 3688, 36887]
-    assert "plain: 18,000 records are worth" in found.shown()
+    assert "plain: 18,000 records are worth" in found.formatted_table()
     assert "p99.9 of plain has no upper limit" in found.sentence
 
 
@@ -186,7 +192,7 @@ def test_evidence_is_what_was_made_and_the_ledger_takes_it(trials, by_rate):
     assert found["throughput_growth"].estimate == pytest.approx(2.75**6, rel=0.1)
     assert found["other_throughput_growth"].estimate == pytest.approx((5.5 / 3) ** 6, rel=0.1)
     assert found["ratio_growth"].estimate == pytest.approx(1.5**6, rel=0.15)
-    audit = tail_latency.tail_latency(**found)
+    audit = tail_latency.claims.tail_latency(**found)
     assert audit.table().set_index("claim").rerun["kafka-throughput"] == "reproduced"
 
 
@@ -228,7 +234,7 @@ def test_too_few_steps_up_to_the_first_that_is_too_fast_give_no_knee(trials):
         in found.sentence
     )
     assert np.isnan(found.knees["plain"].knee.estimate) and np.isfinite(found.knees["near"].knee.estimate)
-    assert found.figure().data and found.shown().knee[0] == "unknown"
+    assert found.figure().data and found.formatted_table().knee[0] == "unknown"
 
 
 def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):
@@ -240,7 +246,7 @@ def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):
     # interpolated between two steps that lie far apart: the truth is 2,115, and the steps around it hold it
     assert found.stepped["plain"].rate.estimate == pytest.approx(1700, rel=0.03)
     assert found.agree("plain") and "near" not in found.searched
-    row = found.shown().iloc[0]
+    row = found.formatted_table().iloc[0]
     assert (row["steps around it"], row["met and failed"]) == ("1,500 to 2,500", "2,000 to 2,200")
     found = tail_latency.best_rates(
         trials, tables | more | {"rate_search_steps": search.assign(met=None)}, 25.0, partitions=6
@@ -269,7 +275,10 @@ def test_a_percentile_of_lost_records_is_named_as_such(tables):
     lost["n_lost"] = (lost.n // 10).astype(lost.n_lost.dtype)
     found = tail_latency.trials(tables | {"open_loop_histograms": lost}, NAMES)
     table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
-    assert "beyond the time waited" in table.shown()["p99 of plain"][0] and "unknown" not in table.sentence
+    assert (
+        "beyond the time waited" in table.formatted_table()["p99 of plain"][0]
+        and "unknown" not in table.sentence
+    )
     assert table.figure().data
 
 

@@ -76,7 +76,7 @@ def interval_points(
 
 def estimate_points(figure: go.Figure, at: Sequence, estimates: Sequence, *, marker: dict, **more) -> None:
     """Estimates with their intervals, as `interval_points`; the hover text is the quoted estimate."""
-    texts = [theme.plain(f"{one.written} ({one.written_interval or 'no interval'})") for one in estimates]
+    texts = [theme.plain(f"{one.formatted} ({one.formatted_interval or 'no interval'})") for one in estimates]
     numbers = [[getattr(one, name) for one in estimates] for name in ("estimate", "low", "high")]
     interval_points(figure, at, *numbers, marker=marker, **{"text": texts} | more)
 

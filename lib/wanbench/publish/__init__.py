@@ -1,5 +1,5 @@
 """
 From notebooks to pages: check parameters, run notebooks, write HTML with offline figures.
 
-The command line calls it. A notebook uses only `colophon`, which lists the runs behind its page.
+The command line calls it. A notebook uses only `provenance`, which lists the runs behind its page.
 """

@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 from wanbench.formatting import count
 
-from . import colophon, figures
+from . import figures, provenance
 from .cleaning import clean
 from .figures import Figure
 from .formulas import Heading, TextRenderer
@@ -22,7 +22,7 @@ from .tags import COVER, LEFT_OUT, tags
 EMPTY = Markup("")
 PRIORITY = (
     figures.MIME,
-    colophon.MIME,
+    provenance.MIME,
     "text/html",
     "text/markdown",
     "image/svg+xml",
@@ -99,7 +99,7 @@ def read_cells(notebook: NotebookNode) -> Parts:
             outputs = [part for output in cell.outputs for part in _read_output(output, found, names)]
             if COVER in tags(cell):
                 found.cover = next((part.figure for part in outputs if part.figure), found.cover)
-            if _is_colophon(cell):
+            if _is_provenance(cell):
                 continue
             code = Markup(highlight(cell.source))
             if found.parts and found.parts[-1].kind == "code":
@@ -115,8 +115,8 @@ def read_cells(notebook: NotebookNode) -> Parts:
     return found
 
 
-def _is_colophon(cell: NotebookNode) -> bool:
-    return any(colophon.MIME in output.get("data", {}) for output in cell.outputs)
+def _is_provenance(cell: NotebookNode) -> bool:
+    return any(provenance.MIME in output.get("data", {}) for output in cell.outputs)
 
 
 def _read_output(output: NotebookNode, found: Parts, names: set[str]) -> list[Part]:
@@ -130,7 +130,7 @@ def _read_output(output: NotebookNode, found: Parts, names: set[str]) -> list[Pa
         figure = figures.read_figure(content, len(found.figures) + 1, names)
         found.figures.append(figure)
         return [Part("output", figure=figure)]
-    if kind == colophon.MIME:
+    if kind == provenance.MIME:
         found.runs += content["runs"]
         return []
     return [Part("output", _html_of(kind, content))] if kind else []

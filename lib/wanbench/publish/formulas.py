@@ -62,7 +62,7 @@ class TextRenderer(IPythonRenderer):
     def __init__(self):
         super().__init__(escape=False, exclude_anchor_links=True)
         self.headings: list[Heading] = []
-        self._taken = {"content", "contents", "colophon"}
+        self._taken = {"content", "contents", "provenance"}
 
     def heading(self, text, level, **attrs):
         """A heading with an anchor."""

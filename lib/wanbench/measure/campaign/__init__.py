@@ -8,11 +8,11 @@ trials of Kafka, `fault_plans` plans fault episodes, `check_trials` rejects impo
 
 from .execute import measure
 from .in_blocks import in_blocks
-from .start import carry_out, recording
+from .start import recording, run
 
 __all__ = [
-    "carry_out",
     "in_blocks",
     "measure",
     "recording",
+    "run",
 ]

@@ -97,7 +97,7 @@ def _check_external(where, trial):
     else:
         asked += ["broker_sizes"] * (trial.broker_sizes is not None)
         only_own = BrokerActions | BrokerMetrics | BrokerProcessors
-        asked += [each.name for each in trial.beside if isinstance(each, only_own)]
+        asked += [each.name for each in trial.alongside if isinstance(each, only_own)]
     if asked:
         raise ParameterError(
             f"{where} asks an external cluster for {', '.join(asked)}; allowed: settings of "
@@ -145,7 +145,9 @@ def _check_replicas(where, load, brokers, settings):
 
 
 def _check_actions(where, trial, lab, brokers):
-    actions = [action for part in trial.beside if isinstance(part, BrokerActions) for action in part.actions]
+    actions = [
+        action for part in trial.alongside if isinstance(part, BrokerActions) for action in part.actions
+    ]
     for action in actions:
         if action.node_id is not None and action.node_id > brokers:
             raise ParameterError(f"{where}: “{action}”; allowed: brokers 1 to {brokers}.")

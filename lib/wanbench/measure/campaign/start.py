@@ -31,7 +31,7 @@ An environment variable: "fresh" measures new runs, "retry-failed" the failed te
 """
 
 
-def carry_out(
+def run(
     plan: Plan,
     links: Mapping[tuple[str, str], LinkSettings],
     *,

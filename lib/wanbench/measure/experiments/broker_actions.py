@@ -120,7 +120,7 @@ class BrokerActions:
     """
     A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
 
-    It belongs in `KafkaTrial.beside`; times then count from when the load sends. Actions begin in the order of their
+    It belongs in `KafkaTrial.alongside`; times then count from when the load sends. Actions begin in the order of their
     times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When the
     load ends, lasting actions are cut short and later ones skipped; the table records both. At the end everything is
     restored, whatever happened: broker speed, links, order of replicas, and preferred leaders. The file lists what had

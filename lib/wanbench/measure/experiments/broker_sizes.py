@@ -23,7 +23,7 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     """
     Apply these broker sizes while the block runs.
 
-    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's keeper deletes
+    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor deletes
     the control groups of a killed lab.
 
     Raises

@@ -93,7 +93,7 @@ class KafkaTrial:
     link: LinkSettings | None = None
     background: Iperf3 | None = None
     ping: Ping | None = None
-    beside: tuple = ()
+    alongside: tuple = ()
     client_regions: tuple[str, ...] | None = None
     broker_settings: Mapping[str, object] | None = None
     security: str | None = None
@@ -110,10 +110,10 @@ class KafkaTrial:
             raise refusal(
                 "KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad"
             )
-        for experiment in self.beside:
+        for experiment in self.alongside:
             if not hasattr(experiment, "concurrently"):
                 raise ParameterError(
-                    f"KafkaTrial beside has {experiment}; allowed: experiments with a method `concurrently`."
+                    f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
                 )
         if self.client_regions is not None:
             object.__setattr__(self, "client_regions", _region_names(self.client_regions))
@@ -162,7 +162,7 @@ class KafkaTrial:
         parts += [f"brokers {', '.join(str(size or 'without limits') for size in sizes)}"] if sizes else []
         parts += [f"background {self.background}"] if self.background else []
         parts += [str(self.ping)] if self.ping else []
-        return "; ".join([*parts, *map(str, self.beside)])
+        return "; ".join([*parts, *map(str, self.alongside)])
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
@@ -185,7 +185,7 @@ class KafkaTrial:
             with ExitStack() as stack:
                 if self.broker_sizes is not None:
                     stack.enter_context(sized(source, self.broker_sizes))
-                for part in (ProcessorUse(), *self.beside, *delayed):
+                for part in (ProcessorUse(), *self.alongside, *delayed):
                     more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(source, target, folder, stem, **more)))
                 stack.callback(sending.give_up)

@@ -1,7 +1,7 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It leaves nothing behind: one process (`wanbench.measure.links.keeper`) holds the namespaces, none of which has a
+It leaves nothing behind: one process (`wanbench.measure.links.lab_supervisor`) holds the namespaces, none of which has a
 name, and ends with everything in them as soon as this process ends.
 """
 
@@ -18,7 +18,7 @@ from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.links import LinkSettings, gateway_queue_in_bytes, queue_in_bytes
 from wanbench.measure.links.available import why_not
-from wanbench.measure.links.launch import KeeperProcess
+from wanbench.measure.links.launch import SupervisorProcess
 from wanbench.measure.links.namespaces import address, checked_sysctls
 
 from . import local_view
@@ -131,7 +131,7 @@ class LocalLab(Lab):
         self.gateways: dict[str, float] = {}
         self._numbers = {region: number for number, region in enumerate(self.regions, 1)}
         self._link_lock, self._process_lock, self._processes = threading.Lock(), threading.Lock(), []
-        self._keeper, self._opened, self._scratch = None, {}, None
+        self._supervisor, self._opened, self._scratch = None, {}, None
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -139,13 +139,13 @@ class LocalLab(Lab):
         return why_not()
 
     def __enter__(self) -> LocalLab:
-        if self._keeper is not None:
+        if self._supervisor is not None:
             raise LabError("the lab is open already.")
         if reason := self.unavailable():
             raise LabError(f"no local lab: {reason}")
-        self._keeper = KeeperProcess()
+        self._supervisor = SupervisorProcess()
         try:
-            self._opened = self._keeper.ask(
+            self._opened = self._supervisor.ask(
                 "open",
                 regions=len(self.regions),
                 hosts_per_region=self.hosts_per_region,
@@ -157,15 +157,15 @@ class LocalLab(Lab):
                 if name in self.wanted_sysctls:
                     raise LabError(f"the kernel refuses {name} = {self.sysctls[name]!r}: {why}.")
             self._send_settings(self.links, self.links)
-            self._opened["granted"] = self._keeper.ask("hurry")
+            self._opened["granted"] = self._supervisor.ask("hurry")
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *exception) -> None:
-        keeper, self._keeper = self._keeper, None
-        if keeper is None:
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is None:
             return
         try:
             for process in self._processes:
@@ -176,8 +176,8 @@ class LocalLab(Lab):
         finally:
             self._processes, self.cut_pairs, self.gateways = [], set(), {}
             self.links = self._links_at_first
-            keeper.close()
-            if self._scratch:  # a keeper that was killed could not remove it
+            supervisor.close()
+            if self._scratch:  # a supervisor that was killed could not remove it
                 shutil.rmtree(self._scratch, ignore_errors=True)
                 self._scratch = None
 
@@ -206,8 +206,8 @@ class LocalLab(Lab):
         """
         if region not in self._numbers:
             raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")
-        keeper = self._open_keeper()
-        return keeper.entering(self._opened["namespaces"][self._numbers[region] - 1])
+        supervisor = self._open_supervisor()
+        return supervisor.entering(self._opened["namespaces"][self._numbers[region] - 1])
 
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
@@ -330,7 +330,7 @@ class LocalLab(Lab):
         return local_view.socket_buffer_limits()
 
     def describe(self) -> dict:
-        return local_view.description(self, self.lateness() if self._keeper else {}, self._opened)
+        return local_view.description(self, self.lateness() if self._supervisor else {}, self._opened)
 
     def __repr__(self):
         return local_view.line(self)
@@ -341,15 +341,15 @@ class LocalLab(Lab):
     @property
     def is_open(self) -> bool:
         """Whether commands can run."""
-        return self._keeper is not None
+        return self._supervisor is not None
 
-    def _open_keeper(self):
-        if self._keeper is None:
+    def _open_supervisor(self):
+        if self._supervisor is None:
             raise LabError("the lab is not open; use it in a with statement.")
-        return self._keeper
+        return self._supervisor
 
     def _ask(self, verb, **arguments):
-        return self._open_keeper().ask(verb, **arguments)
+        return self._open_supervisor().ask(verb, **arguments)
 
     def _numbered(self, pairs):
         return [[self._numbers[a], self._numbers[b]] for a, b in pairs]

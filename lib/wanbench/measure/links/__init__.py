@@ -1,7 +1,7 @@
 """
 The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
 
-`LinkSettings` describes one direction of a pair; `keeper` is the process that holds the namespaces; `relay` carries the
+`LinkSettings` describes one direction of a pair; `supervisor` is the process that holds the namespaces; `relay` carries the
 packets, in user space.
 """
 

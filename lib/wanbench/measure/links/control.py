@@ -1,5 +1,5 @@
 """
-Protocol between a lab and its keeper: one JSON object per line over a socket pair, one answer to each.
+Protocol between a lab and its supervisor: one JSON object per line over a socket pair, one answer to each.
 
 A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}. Empty
 lines have no answer: each request starts with one, in case the one before was interrupted half-way.
@@ -27,7 +27,7 @@ class Client:
         self._end, self._lock, self._ids, self._rest = end, threading.Lock(), itertools.count(1), b""
 
     def ask(self, verb: str, *, timeout_s: float = 30.0, **arguments):
-        """Send a request and return its result; LabError if the keeper refuses, is gone, or does not answer."""
+        """Send a request and return its result; LabError if the supervisor refuses, is gone, or does not answer."""
         with self._lock:
             number = next(self._ids)
             request = f"\n{json.dumps({'id': number, 'verb': verb, **arguments})}\n"
@@ -40,15 +40,17 @@ class Client:
                     if answer.get("id") == number:
                         break
             except TimeoutError:
-                raise LabError(f"the lab's keeper did not answer {verb!r} within {timeout_s:g} s.") from None
+                raise LabError(
+                    f"the lab's supervisor did not answer {verb!r} within {timeout_s:g} s."
+                ) from None
             except (OSError, EOFError) as error:
-                raise LabError(f"the lab's keeper is gone (while asked to {verb!r}): {error}") from None
+                raise LabError(f"the lab's supervisor is gone (while asked to {verb!r}): {error}") from None
         if "error" in answer:
-            raise LabError(f"the lab's keeper refused {verb!r}: {answer['error']}")
+            raise LabError(f"the lab's supervisor refused {verb!r}: {answer['error']}")
         return answer["result"]
 
     def close(self) -> None:
-        """End the conversation, and with it the keeper."""
+        """End the conversation, and with it the supervisor."""
         self._end.close()
 
     def _line(self, deadline):
@@ -67,7 +69,7 @@ class Client:
 
 class Server:
     """
-    The keeper's end.
+    The supervisor's end.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ class Server:
         Connected stream socket.
     verbs : dict of str to callable
         Each is called with the request's arguments and returns a value that JSON can hold. An exception becomes
-        the answer; it never ends the keeper.
+        the answer; it never ends the supervisor.
     """
 
     def __init__(self, end: socket.socket, verbs: dict[str, Callable]):

@@ -1,4 +1,4 @@
-"""Start the keeper of a local lab in its own namespaces, and end it."""
+"""Start the supervisor of a local lab in its own namespaces, and end it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wanbench.errors import LabError
 
 from .control import Client
 
-PROGRAM = ("-m", "wanbench.measure.links.keeper")
+PROGRAM = ("-m", "wanbench.measure.links.lab_supervisor")
 _PACKAGES = Path(__file__).parents[3]
 _LAST_S = 5.0
 _RIGHTS = 1 << 12 | 1 << 21  # CAP_NET_ADMIN and CAP_SYS_ADMIN: capability.h
@@ -38,9 +38,9 @@ def unshare_arguments() -> list[str]:
     return [*command, "--user", "--map-root-user"] if is_rootless() else command
 
 
-class KeeperProcess:
+class SupervisorProcess:
     """
-    A running keeper: the first process of a PID namespace that dies with this process.
+    A running supervisor: the first process of a PID namespace that dies with this process.
 
     `client` sends it requests. Raises LabError if it does not start.
     """
@@ -68,7 +68,7 @@ class KeeperProcess:
             )
         except OSError as error:
             ours.close()
-            raise LabError(f"the lab's keeper cannot be started: {error}") from None
+            raise LabError(f"the lab's supervisor cannot be started: {error}") from None
         finally:
             theirs.close()
             os.close(this_process)
@@ -81,7 +81,7 @@ class KeeperProcess:
             raise
 
     def ask(self, verb: str, **arguments):
-        """Send a request and return its result; LabError, with the last output of the keeper if it is gone."""
+        """Send a request and return its result; LabError, with the last output of the supervisor if it is gone."""
         try:
             return self.client.ask(verb, **arguments)
         except LabError as error:
@@ -90,24 +90,24 @@ class KeeperProcess:
 
     def entering(self, namespace: int) -> list[str]:
         """
-        The arguments to put before a command so that it runs in one of the keeper's network namespaces.
+        The arguments to put before a command so that it runs in one of the supervisor's network namespaces.
 
         Parameters
         ----------
         namespace : int
-            Descriptor of the network namespace in the keeper.
+            Descriptor of the network namespace in the supervisor.
         """
         user = ["--user", "--preserve-credentials"] if is_rootless() else []
         network = f"--net=/proc/{self.pid}/fd/{namespace}"
         return ["nsenter", f"--target={self.pid}", *user, "--pid", "--mount", network, "--root", "--wd", "--"]
 
     def last_output(self) -> str:
-        """The end of the keeper's output: empty, unless it failed."""
+        """The end of the supervisor's output: empty, unless it failed."""
         size = os.fstat(self._printed.fileno()).st_size
         return os.pread(self._printed.fileno(), 2000, max(0, size - 2000)).decode(errors="replace").strip()
 
     def close(self) -> None:
-        """End the keeper and everything in its namespaces, and wait until it is gone. Safe to call twice."""
+        """End the supervisor and everything in its namespaces, and wait until it is gone. Safe to call twice."""
         self.client.close()
         try:
             self._unshare.wait(_LAST_S)
@@ -121,7 +121,7 @@ class KeeperProcess:
         front = self._unshare.pid
         children = Path(f"/proc/{front}/task/{front}/children").read_text().split()
         if not children:
-            raise LabError("the lab's keeper is gone.")
+            raise LabError("the lab's supervisor is gone.")
         return int(children[0])
 
 

@@ -6,7 +6,7 @@ import math
 import random
 
 from . import JITTER_CORRELATION_S
-from .gate import Gate
+from .bottleneck import Bottleneck
 from .segments import OFFLOAD_BYTES, piece, shape
 
 LONGEST_PIECE_S = 0.001
@@ -35,13 +35,13 @@ class Link:
         *(f"{unit}_{what}" for what in COUNTED for unit in UNITS),
         "_correlation_s",
         "_delay_s",
-        "_gate",
+        "_bottleneck",
         "_jitter",
         "_jitter_at",
         "_jitter_s",
         "_last_due",
         "_loss",
-        "_own_gate",
+        "_own_bottleneck",
         "_random",
         "_seed",
         "_until_loss",
@@ -60,7 +60,7 @@ class Link:
         self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
         # A generator is large, and most links of a lab need none.
         self._seed, self._random = seed, None
-        self._gate = self._own_gate = Gate()
+        self._bottleneck = self._own_bottleneck = Bottleneck()
         self._last_due = self._jitter = 0.0
         self._jitter_at = -math.inf
         self._loss = None
@@ -83,7 +83,7 @@ class Link:
         Queued packets keep their place and continue at the new rate; packets in flight keep their due time, so after a
         change to a shorter delay later packets wait for earlier ones.
         """
-        self._own_gate.set(rate_bps, queue_bytes, now)
+        self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
         self._correlation_s = jitter_correlation_s
         if (loss or jitter_ms) and self._random is None:
@@ -92,13 +92,13 @@ class Link:
             self._loss = loss
             self._until_loss = self._draw_until_loss()
 
-    def share(self, gate: Gate | None) -> None:
-        """Queue at a gateway's gate from now on; None: at its own again."""
-        self._gate = self._own_gate if gate is None else gate
+    def share(self, bottleneck: Bottleneck | None) -> None:
+        """Queue at a gateway's bottleneck from now on; None: at its own again."""
+        self._bottleneck = self._own_bottleneck if bottleneck is None else bottleneck
 
     def backlog_bytes(self, now: float) -> float:
         """Bytes queued for the rate, including the packet in transmission; at a gateway those of all its links."""
-        return self._gate.backlog_bytes(now)
+        return self._bottleneck.backlog_bytes(now)
 
     def in_flight(self) -> tuple[int, int]:
         """Packets and bytes neither delivered nor dropped yet."""
@@ -127,12 +127,12 @@ class Link:
             self.packets_cut += segments
             self.bytes_cut += size
             return ()
-        gate = self._gate
-        rate, leaves_at, fits, most = gate.bytes_per_s, now, segments, segments
+        bottleneck = self._bottleneck
+        rate, leaves_at, fits, most = bottleneck.bytes_per_s, now, segments, segments
         full_bytes = header_bytes + segment_bytes
         if rate:
-            leaves_at = max(now, gate.free_at)
-            room = gate.queue_bytes - (leaves_at - now) * rate
+            leaves_at = max(now, bottleneck.free_at)
+            room = bottleneck.queue_bytes - (leaves_at - now) * rate
             if size > room:
                 fits = int(max(0, room) // full_bytes)
                 if not fits and leaves_at == now:
@@ -160,7 +160,7 @@ class Link:
                 part = packet if whole else piece(packet, header_bytes, segment_bytes, position, count)
                 arriving.append((self._due(leaves_at), count, bytes_here, part))
             position += count
-        gate.free_at = leaves_at
+        bottleneck.free_at = leaves_at
         return arriving
 
     def _draw_until_loss(self):

@@ -15,7 +15,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
-from .gate import Gate
+from .bottleneck import Bottleneck
 from .link import COUNTED, UNITS, Link
 from .namespaces import DEVICE, device_counts, open_device
 from .segments import OFFLOAD_BYTES
@@ -30,7 +30,7 @@ class Relay:
 
     def __init__(self):
         self.links: dict[tuple[int, int], Link] = {}
-        self._gateways: dict[int, Gate] = {}
+        self._gateways: dict[int, Bottleneck] = {}
         self.packets_unroutable = 0
         self.longest_turn_s = 0.0
         self._devices, self._rows = {}, {}
@@ -65,14 +65,14 @@ class Relay:
     def set_gateway(self, number: int, rate_bps: float | None, queue_bytes: int | None) -> None:
         """Make all links that leave a region share one rate and queue; a rate of None gives each its own again."""
         if rate_bps is None:
-            gate = None
+            bottleneck = None
             self._gateways.pop(number, None)
         else:
-            gate = self._gateways.setdefault(number, Gate())
-            gate.set(rate_bps, queue_bytes, time.monotonic())
+            bottleneck = self._gateways.setdefault(number, Bottleneck())
+            bottleneck.set(rate_bps, queue_bytes, time.monotonic())
         for (source, _), link in self.links.items():
             if source == number:
-                link.share(gate)
+                link.share(bottleneck)
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
         """Cut or heal links, as defined in `wanbench.measure.labs.local.LocalLab.cut`."""

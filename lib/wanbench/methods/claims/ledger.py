@@ -79,11 +79,11 @@ class Claim:
         return -Decimal(self.value).as_tuple().exponent
 
     @property
-    def written(self) -> str:
+    def formatted(self) -> str:
         """
         The claimed number with as many digits as are printed.
 
-        >>> [Claim("n", "", "", value, "", "", "", "").written for value in ("0.92", "2070", "-0.70")]
+        >>> [Claim("n", "", "", value, "", "", "", "").formatted for value in ("0.92", "2070", "-0.70")]
         ['0.92', '2,070', '-0.70']
         """
         return number(self.number, max(self.decimals, 0))
@@ -273,7 +273,7 @@ class Audit(Result):
         table = pd.DataFrame(rows, columns=[*columns, *KINDS, "working"])
         return table.assign(off_by=table.recomputed - table.claimed)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         rows = [
             {
                 "The source says": row.says,
@@ -289,7 +289,7 @@ class Audit(Result):
 
     def _claimed(self, name: str) -> str:
         claim = self.claims[name]
-        return f"{claim.written} {claim.unit}".strip() if claim.value else ""
+        return f"{claim.formatted} {claim.unit}".strip() if claim.value else ""
 
     def _recomputed(self, row) -> str:
         """With one digit more than the claim, to show whether it rounds to it."""

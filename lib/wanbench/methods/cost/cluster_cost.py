@@ -65,20 +65,20 @@ class ClusterCost(Result):
         ranges = f"; with {worst.method} {text}" if (text := million.spell(worst)) else ""
         share = hour[VARIABLE].estimate / hour[TOTAL].estimate if hour[TOTAL].estimate else 0.0
         return (
-            f"At {number(rate)} messages/s the cluster costs {hour[TOTAL].written} per hour, of which "
-            f"{quantity(share, 'fraction')} is variable, and {million.written} per million messages "
-            f"({percent(million.level)} interval {million.written_interval or 'none'}{ranges}; {million.counted})."
+            f"At {number(rate)} messages/s the cluster costs {hour[TOTAL].formatted} per hour, of which "
+            f"{quantity(share, 'fraction')} is variable, and {million.formatted} per million messages "
+            f"({percent(million.level)} interval {million.formatted_interval or 'none'}{ranges}; {million.counted})."
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per measure: fixed, variable and total, the interval of the total, and its widest range."""
         rows = [
             {"USD per": per}
-            | {part: self.by[part, per].written for part in PARTS}
+            | {part: self.by[part, per].formatted for part in PARTS}
             | {
-                f"{self.by[TOTAL, per].written_level} interval of the total": self.by[
+                f"{self.by[TOTAL, per].formatted_level} interval of the total": self.by[
                     TOTAL, per
-                ].written_interval,
+                ].formatted_interval,
                 f"with {self.by[TOTAL, per].others[0].method}": self.by[TOTAL, per].spell(
                     self.by[TOTAL, per].others[0]
                 ),

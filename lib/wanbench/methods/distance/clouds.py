@@ -99,7 +99,7 @@ class CloudComparison(Result):
         parts.insert(1, (self.slope_difference, self.slope_p))
         apart = self.slope_difference.low > 0 or self.slope_difference.high < 0
         disagree = apart != (self.slope_p.estimate < 1 - self.slope_difference.level)
-        sentences = [f"{estimate.sentence} MRQAP p = {p.written}." for estimate, p in parts]
+        sentences = [f"{estimate.sentence} MRQAP p = {p.formatted}." for estimate, p in parts]
         sentences[1] += " Interval and permutation test disagree about the slopes." if disagree else ""
         return " ".join(sentences)
 
@@ -107,16 +107,16 @@ class CloudComparison(Result):
         """One row per contrast, with its p-value."""
         return pd.DataFrame([contrast.row() for contrast in self.all_contrasts])
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         rows = []
         for contrast in self.all_contrasts:
             slopes = ", separate slopes" if contrast is self.difference_at_mean else ""
             estimate = contrast.estimate
             numbers = (
-                estimate.written,
-                estimate.written_interval,
-                estimate.written_naive,
-                contrast.p.written,
+                estimate.formatted,
+                estimate.formatted_interval,
+                estimate.formatted_naive,
+                contrast.p.formatted,
             )
             rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
         level = percent(self.slope.level)

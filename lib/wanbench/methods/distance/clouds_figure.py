@@ -39,7 +39,7 @@ def cloud_contrasts(comparison: CloudComparison, *, note: str = "") -> go.Figure
         marker={"color": theme.FIT, "size": 9},
         name="estimate",
         text=[
-            f"{theme.plain(contrast.estimate.written)} {contrast.estimate.written_interval}<br>p = {contrast.p.written}"
+            f"{theme.plain(contrast.estimate.formatted)} {contrast.estimate.formatted_interval}<br>p = {contrast.p.formatted}"
             for contrast in contrasts
         ],
         hovertemplate="%{text}<extra></extra>",

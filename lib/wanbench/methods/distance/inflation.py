@@ -226,7 +226,7 @@ class PhysicsCheck(Result):
         """The offenders."""
         return self.offenders
 
-    def shown(self) -> pd.DataFrame | None:
+    def formatted_table(self) -> pd.DataFrame | None:
         if self.offenders.empty:
             return None
         texts = {

@@ -38,7 +38,7 @@ def path_inflation(inflation: Inflation, *, note: str = "") -> go.Figure:
             [median],
             marker={"symbol": "line-ns", "size": 24, "line": {"width": 3, "color": theme.TEXT}},
             bar={"color": theme.TEXT},
-            text=[f"median {median.written} {median.written_interval}"],
+            text=[f"median {median.formatted} {median.formatted_interval}"],
             showlegend=False,
         )
     reference_line(figure, x=1)

@@ -125,14 +125,14 @@ class Capacity(Result):
         return (
             f"In {count(int(rows.n_windows.sum()), 'window')} of {number(length_s)} s from {largest.basis} the links "
             f"were {often} at {percent(AT_CAPACITY)} of their rate or more, that is at capacity: the fullest window "
-            f"carried {largest.written}, from {fullest.link_from} to {fullest.link_to}; {queues}."
+            f"carried {largest.formatted}, from {fullest.link_from} to {fullest.link_to}; {queues}."
         )
 
     def table(self) -> pd.DataFrame:
         """`links`."""
         return self.links
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per direction of a link, over all tests."""
         rows = []
         for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False):

@@ -102,7 +102,7 @@ class Verdicts(RowsResult):
         """One finding per quantity, named "calibration-rtt" and so on: how many links are within the limit."""
         return [_finding(row, page) for row in self.summary().itertuples(index=False)]
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows with units, the interval in one column."""
         rows = []
         for row in self.rows.itertuples(index=False):

@@ -27,21 +27,21 @@ class Median(Estimate):
     at_least: bool = False
 
     @property
-    def spelled(self) -> str:
+    def formatted_with_interval(self) -> str:
         """
         Median and interval with the unit, and its level if that is below 95 %; "at least" for a lower limit, "not seen"
         if there is none.
 
-        >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").spelled
+        >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").formatted_with_interval
         '3.30 s (75 %: 3.14 to 3.59)'
-        >>> median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}").spelled
+        >>> median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}").formatted_with_interval
         'at least 8.00 s (75 %: at least 3.14)'
         """
         if not self.n:
             return "not seen"
         level = f"{percent(self.level)}: " if self.level < 0.95 else ""
-        ends = f" ({level}{self.written_interval})" if self.written_interval else ""
-        return f"{'at least ' if self.at_least else ''}{self.written}{ends}"
+        ends = f" ({level}{self.formatted_interval})" if self.formatted_interval else ""
+        return f"{'at least ' if self.at_least else ''}{self.formatted}{ends}"
 
 
 def median_of(

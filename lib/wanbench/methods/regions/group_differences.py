@@ -90,7 +90,7 @@ class GroupContrast(Result):
 
     @property
     def sentence(self) -> str:
-        return f"{self.reported.sentence} MRQAP p = {self.p.written}."
+        return f"{self.reported.sentence} MRQAP p = {self.p.formatted}."
 
     @property
     def reported(self) -> Estimate:

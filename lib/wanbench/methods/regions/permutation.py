@@ -77,7 +77,7 @@ class Mantel(Result):
         return (
             f"{self.pearson.sentence} Of {len(self.drawn):,} relabellings of the regions "
             f"{f'{extreme:,}' if extreme else 'none'} gave {AS_EXTREME[self.alternative]} a correlation "
-            f"(p = {p.written}, Monte Carlo {percent(p.level)} interval {p.written_interval})."
+            f"(p = {p.formatted}, Monte Carlo {percent(p.level)} interval {p.formatted_interval})."
         )
 
 

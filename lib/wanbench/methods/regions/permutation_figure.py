@@ -19,8 +19,8 @@ def relabelled_correlations(result: Mantel, *, note: str = "") -> go.Figure:
     """Histograms of Pearson's r and Spearman's rho under relabelling, and the observed ones as lines."""
     pairs = f"{count(result.sample.n_pairs, 'pair')} of {count(result.sample.n_regions, 'region')}"
     titles = [
-        f"Pearson r (p = {result.pearson_p.written})",
-        f"Spearman rho (p = {result.spearman_p.written})",
+        f"Pearson r (p = {result.pearson_p.formatted})",
+        f"Spearman rho (p = {result.spearman_p.formatted})",
     ]
     observed = {"pearson": result.pearson.estimate, "spearman": result.spearman.estimate}
     drawn, rows = result.drawn, []
@@ -47,7 +47,7 @@ def relabelled_correlations(result: Mantel, *, note: str = "") -> go.Figure:
         name="relabelled-correlations",
         title="Correlation with distance, against relabelled regions",
         subtitle="Bars: relabelled regions. Line: the data.",
-        caption=f"{result.pearson.claim.replace('{}', result.pearson.written)}; the bars show "
+        caption=f"{result.pearson.claim.replace('{}', result.pearson.formatted)}; the bars show "
         f"{count(len(drawn), 'random relabelling')} of the regions ({pairs}).",
         alt=f"Histograms of the correlation under {count(len(drawn), 'relabelling')} of the regions. {result}",
         table=pd.DataFrame(rows),

@@ -97,7 +97,7 @@ class Sensitivity(Result):
             for row in self.table().itertuples(index=False)
         ]
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         heads = ["Quantity", "All pairs", "Interval", "Without the flagged", "Its interval", "Change"]
         return pd.DataFrame([row[:-1] for row in self._written()], columns=heads)
 

@@ -11,7 +11,7 @@ from .result import (
     Result,
     RowsResult,
     cautions_html,
-    estimates_shown,
+    formatted_estimates,
     table_html,
     text_table,
 )
@@ -24,8 +24,8 @@ __all__ = [
     "Result",
     "RowsResult",
     "cautions_html",
-    "estimates_shown",
     "exact_binomial",
+    "formatted_estimates",
     "table_html",
     "text_table",
 ]

@@ -137,12 +137,12 @@ class Estimate:
     @property
     def sentence(self) -> str:
         """The claim with number, interval and basis, without cautions."""
-        ends = self.written_interval
+        ends = self.formatted_interval
         if isnan(self.estimate):
             basis = f"it is {ends} {self._scale()[1]}; {self.counted}" if ends else self.counted
             return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated ({basis})."
         details = [f"{self.kind_of_interval} {ends}" if ends else "no interval", self.counted]
-        return f"{self.claim.replace('{}', self.written)} ({'; '.join(details)})."
+        return f"{self.claim.replace('{}', self.formatted)} ({'; '.join(details)})."
 
     @property
     def counted(self) -> str:
@@ -155,27 +155,27 @@ class Estimate:
         return f"{pairs} in {count(self.n_places, 'place')}"
 
     @property
-    def written(self) -> str:
+    def formatted(self) -> str:
         """The estimate with its unit, rounded as its interval allows."""
         return interval(self.estimate, self.low, self.high, self.unit)[0]
 
     @property
-    def written_interval(self) -> str:
+    def formatted_interval(self) -> str:
         """The interval in the unit and with the decimals of `written`; "" if there is none."""
         return interval(self.estimate, self.low, self.high, self.unit)[1]
 
     @property
-    def written_level(self) -> str:
+    def formatted_level(self) -> str:
         """The confidence level: "95 %"."""
         return percent(self.level)
 
     @property
     def kind_of_interval(self) -> str:
         """ "95 % interval", or "range" where no value outside is possible, as with printed numbers."""
-        return "range" if self.level == 1 else f"{self.written_level} interval"
+        return "range" if self.level == 1 else f"{self.formatted_level} interval"
 
     @property
-    def written_naive(self) -> str:
+    def formatted_naive(self) -> str:
         """The naive interval in the unit of `written`; "" if there is none."""
         return self.spell(self.naive)
 
@@ -203,9 +203,9 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         rows = [
-            ("Estimate", self.written),
-            (self.kind_of_interval.capitalize(), self.written_interval or "none"),
-            *([(self.naive.method.capitalize(), self.written_naive)] if self.written_naive else []),
+            ("Estimate", self.formatted),
+            (self.kind_of_interval.capitalize(), self.formatted_interval or "none"),
+            *([(self.naive.method.capitalize(), self.formatted_naive)] if self.formatted_naive else []),
             *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
             ("From", self.counted),
             ("Method", self.method),

@@ -56,9 +56,9 @@ class Result:
         """One row per estimate; columns as `Estimate.row`."""
         return pd.DataFrame([estimate.row() for estimate in self.estimates])
 
-    def shown(self) -> pd.DataFrame | None:
+    def formatted_table(self) -> pd.DataFrame | None:
         """The rows that a page shows, as text; None for no table."""
-        return estimates_shown(self.estimates) if self.estimates else None
+        return formatted_estimates(self.estimates) if self.estimates else None
 
     def __str__(self) -> str:
         return " ".join([self.sentence, *(f"Caution: {text}." for text in self.cautions)]).strip()
@@ -68,7 +68,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         paragraph = f"<p>{escape(self.sentence)}</p>" if self.sentence else ""
-        rows = self.shown()
+        rows = self.formatted_table()
         rows_html = "" if rows is None else table_html(rows, self.TITLE)
         return paragraph + rows_html + cautions_html(self.cautions)
 
@@ -102,7 +102,7 @@ class RowsResult(Result):
         """`rows`."""
         return self.rows
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """`rows` as text."""
         return text_table(self.rows)
 
@@ -123,11 +123,12 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.map(text)
 
 
-def estimates_shown(estimates) -> pd.DataFrame:
+def formatted_estimates(estimates) -> pd.DataFrame:
     """One row of text per estimate: quantity, estimate, interval, interval that ignores dependence if any, basis."""
-    levels = dict.fromkeys(one.written_level for one in estimates)
+    levels = dict.fromkeys(one.formatted_level for one in estimates)
     rows = [
-        (one.quantity, one.written, one.written_interval, one.written_naive, one.counted) for one in estimates
+        (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted)
+        for one in estimates
     ]
     heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Taken as independent", "From")
     frame = pd.DataFrame(rows, columns=heads)

@@ -22,7 +22,7 @@ def model_curve(fit: ModelFit, *, note: str = "") -> go.Figure:
     curve = frame.sort_values("rtt_ms")
     add_curve(figure, curve.rtt_ms, curve.model_bps, fit.model)
     parameters = "; ".join(
-        f"{each.quantity} {each.written} ({each.written_interval})" for each in fit.estimates
+        f"{each.quantity} {each.formatted} ({each.formatted_interval})" for each in fit.estimates
     )
     return theme.finish(
         figure,

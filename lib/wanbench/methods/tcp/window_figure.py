@@ -50,5 +50,5 @@ def throughput_against_rtt(fit: WindowFit, *, note: str = "") -> go.Figure:
 def _label(symbol: str, limit: Estimate, level: str) -> str:
     if np.isnan(limit.estimate):
         return f"{symbol} is not identified"
-    ends = limit.written_interval
-    return f"{symbol} = {limit.written}" + (f" ({level} interval by place {ends})" if ends else "")
+    ends = limit.formatted_interval
+    return f"{symbol} = {limit.formatted}" + (f" ({level} interval by place {ends})" if ends else "")

@@ -77,11 +77,11 @@ class Comparison(Result):
     def sentence(self) -> str:
         """The ratio of means, worded so that "times" and "per cent more" cannot be confused."""
         ratio = self.means
-        ends = ratio.written_interval
-        inside = f"{ratio.written_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
+        ends = ratio.formatted_interval
+        inside = f"{ratio.formatted_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
         unsure = ", though it may be the same" if ratio.low <= 1 <= ratio.high else ""
         return (
-            f"The mean {self.value} of {self.b.name} is {ratio.written} that of {self.a.name} ({inside}), which is "
+            f"The mean {self.value} of {self.b.name} is {ratio.formatted} that of {self.a.name} ({inside}), which is "
             f"{more_or_less(ratio.estimate)}{unsure}: {quantity(self.b.mean, self.unit)} against "
             f"{quantity(self.a.mean, self.unit)}."
         )

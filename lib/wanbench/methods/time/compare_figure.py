@@ -75,7 +75,7 @@ def _ratios(figure: go.Figure, result: Comparison) -> None:
     ratios = (result.means, result.medians)
     primitives.estimate_points(figure, (0, 1), ratios, marker={"size": 12, "color": theme.FIT}, **where)
     for row, ratio in enumerate(ratios):
-        if ratio.written_naive:
+        if ratio.formatted_naive:
             primitives.interval_points(
                 figure,
                 [row + NAIVE_OFFSET],
@@ -83,7 +83,7 @@ def _ratios(figure: go.Figure, result: Comparison) -> None:
                 [ratio.naive.low],
                 [ratio.naive.high],
                 marker={"size": 10, "color": theme.LIGHT, "symbol": "circle-open"},
-                text=[f"{ratio.naive.method}: {ratio.written_naive}"],
+                text=[f"{ratio.naive.method}: {ratio.formatted_naive}"],
                 **where,
             )
     primitives.label_rows(figure, ["mean", "median"], row=1, col=2)

@@ -95,7 +95,7 @@ class Limits(Result):
         means.insert(0, "n_trials", groups.size())
         return means.reset_index()
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows of `table`."""
         return text_table(self.table())
 
@@ -149,11 +149,11 @@ class PredictedRatio(Result):
         else:
             verdict = "so no difference is shown"
         return (
-            f"From settings and pings the limits predict {self.predicted.written} as many batches per second over "
-            f"{self.names[1]} as over {self.names[0]}; measured are {measured.written} "
-            f"({percent(measured.level)} interval {measured.written_interval or 'none'}; geometric mean of "
-            f"{measured.basis}). That is {off.written} the prediction (interval "
-            f"{off.written_interval or 'none'}), {verdict} (limited: {by})."
+            f"From settings and pings the limits predict {self.predicted.formatted} as many batches per second over "
+            f"{self.names[1]} as over {self.names[0]}; measured are {measured.formatted} "
+            f"({percent(measured.level)} interval {measured.formatted_interval or 'none'}; geometric mean of "
+            f"{measured.basis}). That is {off.formatted} the prediction (interval "
+            f"{off.formatted_interval or 'none'}), {verdict} (limited: {by})."
         )
 
 

@@ -20,8 +20,13 @@ CLIENTS = (
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",
     "io.openmessaging.benchmark.Benchmark", "io.openmessaging.benchmark.worker.BenchmarkWorker",
 )  # fmt: skip
-ROLE_OF = {"kafka.Kafka": "brokers", "keeper": "links"} | dict.fromkeys(CLIENTS, "clients")
-"""Programs by name; every other program of the measurement is the harness: samplers, watchers, the driver."""
+ROLE_OF = {"kafka.Kafka": "brokers", "lab_supervisor": "links", "keeper": "links"} | dict.fromkeys(
+    CLIENTS, "clients"
+)
+"""
+Programs by name ("keeper" held the links when the first samples were recorded); every other program of the
+measurement is the harness: samplers, watchers, the driver.
+"""
 ROLES = ["brokers", "clients", "links", "kernel", "harness", "other"]
 OURS = ["clients", "links", "harness"]
 """What a real deployment has elsewhere: clients on other machines, and networks instead of emulated links."""
@@ -81,7 +86,7 @@ class ProcessorRoles(RowsResult):
             )
         return tuple(texts)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows as text, in whole per cent."""
         return text_table(self.rows.assign(**{name: self.rows[name].round() for name in ["busy", *ROLES]}))
 

@@ -218,7 +218,7 @@ class TrialRates(Result):
             columns |= {name: groups[name].mean(), f"{name}_sd": groups[name].std(ddof=1)}
         return pd.DataFrame(columns).reset_index()
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The means of `table`."""
         return text_table(self.table()[["setting", "n_trials", "seconds", *MEASURED]])
 

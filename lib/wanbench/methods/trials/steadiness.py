@@ -61,7 +61,7 @@ class Steadiness(RowsResult):
             for row in unsteady.itertuples()
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows, with the precision of the intervals."""
         rows = []
         for row in self.rows.itertuples():

@@ -116,7 +116,7 @@ class AgainstBaseline(RowsResult):
 
     def _named(self, verdict: str) -> str:
         rows = self.rows[self.rows.verdict == verdict]
-        return ", ".join(f"{row.setting} ({self.ratios[row.setting].written})" for row in rows.itertuples())
+        return ", ".join(f"{row.setting} ({self.ratios[row.setting].formatted})" for row in rows.itertuples())
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def against_baseline(
     --------
     >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
     >>> found = against_baseline(frame, "rate", "a")
-    >>> found.ratios["b"].written, found.freedom
+    >>> found.ratios["b"].formatted, found.freedom
     ('2.01 times', 4)
     """
     level = check_level(level)

@@ -119,7 +119,7 @@ class Bounds(Result):
         means.insert(1, "limits", groups.limits.agg(lambda limits: limits.mode().iloc[0]))
         return means.reset_index()
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows of `table`, as text."""
         rows = text_table(self.table())
         heads = {

@@ -75,14 +75,14 @@ class CostChanges(Result):
         """Every ratio."""
         return " ".join(each.sentence for each in self.estimates)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per change."""
         rows = [
             {
                 "Change": name,
-                f"USD per {self.per}": self.costs[name].written,
-                "Times the price": ratio.written,
-                f"{ratio.written_level} interval": ratio.written_interval,
+                f"USD per {self.per}": self.costs[name].formatted,
+                "Times the price": ratio.formatted,
+                f"{ratio.formatted_level} interval": ratio.formatted_interval,
                 f"with {ratio.others[0].method}": ratio.spell(ratio.others[0]),
                 "Because": self.why[name],
             }

@@ -183,7 +183,7 @@ def _rates(audit: Audit) -> None:
     """Bytes per second, messages per second, size and producers do not agree: which reading makes them agree?"""
     rate, bytes_per_s = audit.number("message-rate"), 1e9 * audit.number("throughput")
     size, producers = 1e3 * audit.number("message-size"), audit.number("n-producers")
-    made = f"{audit.claims['throughput'].written} GB/s over {audit.claims['message-rate'].written} messages/s"
+    made = f"{audit.claims['throughput'].formatted} GB/s over {audit.claims['message-rate'].formatted} messages/s"
     audit.note(
         "message-size", f"Own numbers: {made} would make {number(bytes_per_s / rate / 1e3)} KB a message."
     )

@@ -67,7 +67,7 @@ class ClientRack(Result):
         """`trials`."""
         return self.trials
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per way of reading."""
         groups = self.trials.groupby("reading")
         means = groups[["crossings", "consumed"]].mean()

@@ -105,7 +105,7 @@ class Curve(Result):
         """`levels`."""
         return self.levels
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The levels as text."""
         by_level = {one.quantity: one for one in self.ratios}
         rows = []
@@ -116,8 +116,8 @@ class Curve(Result):
                     "level": row.label + (" (baseline)" if row.baseline else ""),
                     "trials": number(row.n),
                     "payload": quantity(row.mean, "bit/s"),
-                    "over the baseline": one.written if one else "1",
-                    f"{percent(self.range.level)} interval": one.written_interval if one else "1",
+                    "over the baseline": one.formatted if one else "1",
+                    f"{percent(self.range.level)} interval": one.formatted_interval if one else "1",
                     "payload over log": number(row.compression, 2),
                 }
             )

@@ -63,7 +63,7 @@ class Placement(Result):
         """`topics`."""
         return self.topics
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per partition of the example topic, as in the source's dashboard."""
         rows = []
         for number, part in self.replicas.sort_values("replica").groupby("partition"):

@@ -101,24 +101,22 @@ class Scalability(Result):
         shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
         one = self.efficiency
         growth = (
-            f"Growth of {self.throughput} with {self.producers} {shown}: {most} reach {one.written} of {most} times "
-            f"what one does ({percent(self.level)} interval {one.written_interval or 'none'}; {one.counted})."
+            f"Growth of {self.throughput} with {self.producers} {shown}: {most} reach {one.formatted} of {most} times "
+            f"what one does ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
         )
         return f"{growth} {self._peak_sentence(most)}"
 
     def _peak_sentence(self, most: int) -> str:
         at, top = self.peak_producers, self.peak
         if isinf(at.estimate):
-            level = f", levelling off at {top.written}" if isfinite(top.estimate) else ""
+            level = f", levelling off at {top.formatted}" if isfinite(top.estimate) else ""
             known = f"; a peak below {number(at.low, 0)} is ruled out" if isfinite(at.low) else ""
             return f"No peak is within reach: the best fit has beta = 0{level}{known}."
         where = "" if at.estimate <= most else f", beyond the {most} measured"
-        written = (
-            f"The peak is {top.written} ({top.written_interval or 'no interval'}) at {at.written}{where}"
-        )
+        written = f"The peak is {top.formatted} ({top.formatted_interval or 'no interval'}) at {at.formatted}{where}"
         if isinf(at.high):
             return f"{written}, but no peak is possible too (lower limit {number(at.low, 0)})."
-        return f"{written} ({at.written_interval or 'no interval'})."
+        return f"{written} ({at.formatted_interval or 'no interval'})."
 
     @property
     def cautions(self) -> tuple[str, ...]:

@@ -132,12 +132,12 @@ class Surface(Result):
         at = ", ".join(f"{word(axis.name)} {axis.label(self.best_setting[axis.name])}" for axis in self.axes)
         shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
         effects = (
-            "; ".join(f"{one.quantity} {one.written} ({one.written_interval})" for one in shown)
+            "; ".join(f"{one.quantity} {one.formatted} ({one.formatted_interval})" for one in shown)
             or "none shown"
         )
         return (
-            f"The fitted {word(self.response)} is highest at {at}: {self.best.written} "
-            f"({percent(self.level)} interval {self.best.written_interval or 'none'}, simultaneous over all settings; "
+            f"The fitted {word(self.response)} is highest at {at}: {self.best.formatted} "
+            f"({percent(self.level)} interval {self.best.formatted_interval or 'none'}, simultaneous over all settings; "
             f"{self.best.counted}). Not significantly worse: {self._good()}. "
             f"Effects over the whole range of a factor: {effects}."
         )
@@ -159,7 +159,7 @@ class Surface(Result):
         """`places`."""
         return self.places
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """`among_best` as text."""
         return text_table(self.among_best)
 

@@ -93,7 +93,7 @@ def _add_predicted(figure: go.Figure, distance_km: float, estimate: Estimate, co
         showlegend=col == 1,
         marker={"size": 13, "color": theme.FIT, "symbol": "diamond"},
         error_y=bar,
-        hovertemplate=f"{estimate.written}<br>{estimate.written_interval or 'open interval'}<extra></extra>",
+        hovertemplate=f"{estimate.formatted}<br>{estimate.formatted_interval or 'open interval'}<extra></extra>",
         row=1,
         col=col,
     )

@@ -95,7 +95,7 @@ class Charts(Result):
         parts = [chart.table().assign(chart=name) for name, chart in self.charts.items()]
         return pd.concat(parts, ignore_index=True)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per quantity, one column per chart."""
         columns = {}
         for name, chart in self.charts.items():
@@ -164,5 +164,5 @@ def _cell(estimate: Estimate | None) -> str:
         return ""
     if isnan(estimate.estimate):
         return "not identified"
-    interval = estimate.written_interval
-    return f"{estimate.written} ({interval})" if interval else estimate.written
+    interval = estimate.formatted_interval
+    return f"{estimate.formatted} ({interval})" if interval else estimate.formatted

@@ -52,4 +52,4 @@ def distance_chart(chart: Chart, *, note: str = "") -> go.Figure:
 
 
 def _r_text(r: Estimate) -> str:
-    return f"{r.written} ({r.written_interval})" if r.written_interval else r.written
+    return f"{r.formatted} ({r.formatted_interval})" if r.formatted_interval else r.formatted

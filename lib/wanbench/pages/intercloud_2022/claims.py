@@ -123,7 +123,7 @@ def throughput_across_clouds(
 def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
     """Text of estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3)"."""
     return "; ".join(
-        f"{name.replace('->', ' to ')} {estimate.written} ({estimate.written_interval})"
+        f"{name.replace('->', ' to ')} {estimate.formatted} ({estimate.formatted_interval})"
         for name, estimate in estimates.items()
     )
 
@@ -148,7 +148,7 @@ def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
     ratios = {name: scatter.ratio for name, scatter in scatters.items() if name != "all"}
     spikier = [above(ratio, 1) for ratio in ratios.values()]
     whole = (
-        f" All pairs: {scatters['all'].ratio.written}, as they mix receivers." if "all" in scatters else ""
+        f" All pairs: {scatters['all'].ratio.formatted}, as they mix receivers." if "all" in scatters else ""
     )
     audit.judge(
         "spiky",

@@ -111,9 +111,9 @@ class ModelComparison(Result):
     def sentence(self) -> str:
         best, *others = self.estimates
         row, rest = self.scores.iloc[0], self.scores.iloc[1:]
-        interval = f"{best.written_level} interval by region {best.written_interval or 'none'}"
+        interval = f"{best.formatted_level} interval by region {best.formatted_interval or 'none'}"
         parts = [
-            f"On left-out regions {row.model} predicts throughput best, to a factor of {best.written} "
+            f"On left-out regions {row.model} predicts throughput best, to a factor of {best.formatted} "
             f"({interval}; in sample {_like(best, row.in_sample_factor)}; "
             f"{self.counted} of {count(self.n_regions, 'region')})"
         ]
@@ -129,7 +129,7 @@ class ModelComparison(Result):
                 if bad and model not in named:
                     named |= set(alike.split(", "))
                     factors.append(
-                        f"{model} {each.written}" + (f" (the same curve: {alike})" if alike else "")
+                        f"{model} {each.formatted}" + (f" (the same curve: {alike})" if alike else "")
                     )
             parts.append(f"worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
         n = len(self.unexplained)
@@ -140,13 +140,13 @@ class ModelComparison(Result):
         """The scores: one row per model."""
         return self.scores
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         rows = [
             {
                 "Model": row.model,
                 "Fitted": row.fitted,
-                "Error on left-out regions": f"x {estimate.written}",
-                f"{estimate.written_level} interval": estimate.written_interval,
+                "Error on left-out regions": f"x {estimate.formatted}",
+                f"{estimate.formatted_level} interval": estimate.formatted_interval,
                 "Median": f"x {_like(estimate, row.median_factor)}",
                 "In sample": f"x {_like(estimate, row.in_sample_factor)}",
                 "Verdict": row.verdict,

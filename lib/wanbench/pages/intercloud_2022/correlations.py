@@ -80,7 +80,7 @@ class Correlations(Result):
         """`rows`, nearest to the claimed value first."""
         return self.rows.iloc[(self.rows.r_rows - self.claimed).abs().argsort(kind="stable")]
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         rows = self.table()
         return pd.DataFrame(
             {

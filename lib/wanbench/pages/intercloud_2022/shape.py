@@ -83,12 +83,12 @@ class Shapes(Result):
             [self._verdict(), self._by_aic(), *(ratio.sentence for ratio in self.ratios.values())]
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         rows = [
             (
                 f"on {line.line}",
-                self.errors[line.line].written,
-                self.errors[line.line].written_interval,
+                self.errors[line.line].formatted,
+                self.errors[line.line].formatted_interval,
                 number(line.r_squared, 3),
                 number(line.aic_above_smallest, 1),
             )

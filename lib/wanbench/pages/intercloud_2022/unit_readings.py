@@ -75,7 +75,7 @@ class UnitReadings(RowsResult):
         possible = " or ".join(self.possible) or "none of them"
         return f"Read {'; '.join(parts)}: the column {self.column} can be {possible}.{step}"
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
         return pd.DataFrame(
             {

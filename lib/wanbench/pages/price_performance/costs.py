@@ -45,7 +45,7 @@ class SizeCosts(Result):
     def sentence(self) -> str:
         """The settings in order of their means, and which of them may be the cheapest."""
         costs, names = self.costs, self.costs.settings
-        listed = ", ".join(f"{name} {costs.means[name].written}" for name in names)
+        listed = ", ".join(f"{name} {costs.means[name].formatted}" for name in names)
         leaders = [name for name in names if costs.rank(name)[0] == 1]
         lead = (
             f"{leaders[0]} is shown to be the cheapest"
@@ -128,7 +128,7 @@ class SizeCosts(Result):
             )
         return pd.DataFrame(rows)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The table as text."""
         rows = []
         for row in self.table().itertuples():
@@ -138,10 +138,10 @@ class SizeCosts(Result):
                     "setting": row.setting,
                     "trials": f"{row.trials:,}" + (f" ({row.failed:,} failed)" if row.failed else ""),
                     "USD per hour": number(row.usd_per_hour),
-                    "messages/s": rate.written.removesuffix(" messages/s"),
-                    "messages/s, interval": rate.written_interval,
-                    "USD per billion": cost.written.removesuffix(" USD"),
-                    "USD per billion, interval": cost.written_interval,
+                    "messages/s": rate.formatted.removesuffix(" messages/s"),
+                    "messages/s, interval": rate.formatted_interval,
+                    "USD per billion": cost.formatted.removesuffix(" USD"),
+                    "USD per billion, interval": cost.formatted_interval,
                     "rank": row.rank,
                     "tied with": row.ties,
                 }

@@ -21,7 +21,7 @@ def sizes_of_brokers(
     duration_s: float,
     warmup_s: float,
     clients_in: Sequence[str],
-    beside: tuple = (),
+    alongside: tuple = (),
     one_large: float = 0,
     usd_per_hour: Mapping[str, float] | None = None,
 ) -> dict[str, KafkaTrial]:
@@ -76,7 +76,7 @@ def sizes_of_brokers(
         return KafkaTrial(
             replace(load, placement=placement, **records),
             client_regions=tuple(clients_in),
-            beside=beside,
+            alongside=alongside,
             broker_sizes=each,
         )
 

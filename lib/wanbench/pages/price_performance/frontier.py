@@ -53,7 +53,7 @@ class Frontier(RowsResult):
             f"cheaper and faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per setting: cost and p99 with their intervals, as the cost table writes them, and the verdict."""
         rows = []
         for row in self.rows.itertuples():
@@ -61,10 +61,10 @@ class Frontier(RowsResult):
             rows.append(
                 {
                     "setting": row.setting,
-                    "USD per billion": cost.written.removesuffix(" USD"),
-                    "USD per billion, interval": cost.written_interval,
-                    "p99": p99.written,
-                    "p99, interval": p99.written_interval,
+                    "USD per billion": cost.formatted.removesuffix(" USD"),
+                    "USD per billion, interval": cost.formatted_interval,
+                    "p99": p99.formatted,
+                    "p99, interval": p99.formatted_interval,
                     "verdict": f"{row.verdict} by {row.by}" if row.by else row.verdict,
                 }
             )

@@ -44,7 +44,7 @@ class FullResource(RowsResult):
         found = [f"{full} with {', '.join(names)}" for full, names in groups]
         return f"Full: {'; '.join(found)}. {UNSEEN}"
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """Shares in per cent."""
         rows = self.rows[["setting", "trials"]].astype(str)
         for column, (name, limit) in FULL.items():

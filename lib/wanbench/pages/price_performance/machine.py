@@ -65,7 +65,7 @@ class Machine(RowsResult):
             f"{number(100 * full, 0)} % of them busy at most. Processors needed: {needs}. {so}"
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows as text."""
         return text_table(self.rows.assign(enough=self.rows.enough.map({True: "yes", False: "no"})))
 

@@ -66,7 +66,7 @@ class OverTime(Result):
         names = ", ".join(dict.fromkeys(self.rows.quantity))
         return f"Every {self.step_s:g} s in {count(len(tests), 'trial')}: {names or 'nothing'}."
 
-    def shown(self) -> None:
+    def formatted_table(self) -> None:
         """None: the figure has the values."""
 
 

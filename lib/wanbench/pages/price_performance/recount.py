@@ -101,7 +101,7 @@ class Recount(RowsResult):
             )
         return f"All {len(rows)} cells of the cost table agree with its recount from raw files to the last digit."
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per cell."""
         return text_table(self.rows.assign(agrees=self.rows.agrees.map({True: "yes", False: "no"})))
 
@@ -111,7 +111,7 @@ def recount_agrees(
 ) -> Recount:
     """Compare the cost table as shown with its recount from a run folder."""
     again, rows = recount(folder, price_factor=price_factor, level=costs.costs.level), []
-    for shown in costs.shown().to_dict("records"):
+    for shown in costs.formatted_table().to_dict("records"):
         second = dict(zip(CELLS, again.get(shown["setting"], ("",) * len(CELLS)), strict=True))
         for cell in CELLS:
             both = (shown[cell], second[cell])

@@ -80,7 +80,7 @@ class SizeTrials(Result):
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The same as text."""
         return text_table(self.table())
 

@@ -161,7 +161,7 @@ def _table_1(audit: Audit) -> None:
     for path in PATHS:
         minimum, mean, maximum, deviation = _path(audit, path)
         is_ordered = minimum <= mean <= maximum
-        ordered = " <= ".join(audit.claims[f"{path}-{statistic}"].written for statistic in TABLE_1[:3])
+        ordered = " <= ".join(audit.claims[f"{path}-{statistic}"].formatted for statistic in TABLE_1[:3])
         own = f"Own numbers: that {ordered} {'holds' if is_ordered else 'does not hold'}."
         for statistic in TABLE_1[:3]:
             why = NOT_RERUN if statistic == "mean-rtt" else NOT_SET
@@ -274,7 +274,7 @@ def _queues(audit: Audit, share: float) -> None:
 
 
 def _thesis(audit: Audit, factorial: Factorial | None) -> None:
-    rates = " and ".join(f"{audit.claims[name].written} Gbit/s" for name in ("same-rate", "vpn-rate"))
+    rates = " and ".join(f"{audit.claims[name].formatted} Gbit/s" for name in ("same-rate", "vpn-rate"))
     ratio = _path(audit, "vpn")[1] / _path(audit, "private")[1]
     own = (
         f"Own numbers: the mean RTTs differ by a factor of {number(ratio)}, and so do other properties of both paths, "

@@ -80,7 +80,7 @@ def two_paths(
     background_share: float,
     fit_records: bool = True,
     are_real: bool = False,
-    beside: tuple = (),
+    alongside: tuple = (),
     seed: int = 0,
 ) -> list[Trial]:
     """
@@ -132,7 +132,7 @@ def two_paths(
                     filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
                 )
                 at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
-                one = _trial(at, of[setting].link(rate_bps / scale), background_share, beside)
+                one = _trial(at, of[setting].link(rate_bps / scale), background_share, alongside)
                 one = replace(one, path=setting) if are_real else one
                 trials.append(Trial(setting, (one,), number))
     return trials
@@ -162,7 +162,7 @@ def thesis(
     replicates: int,
     fraction: Mapping[str, Sequence[str]] | None = None,
     correlation_s: float = 0.5,
-    beside: tuple = (),
+    alongside: tuple = (),
     seed: int = 0,
 ) -> list[Trial]:
     """
@@ -194,11 +194,11 @@ def thesis(
         link = LinkSettings(**{"delay_ms": 0.5, "jitter_correlation_s": correlation_s, **link})
         at = replace(load, **{name: value for name, value in levels.items() if name not in LINK_FACTORS})
         name = ", ".join(f"{name} {value}" for name, value in levels.items())
-        trials.append(Trial(name, (KafkaTrial(at, link=link, beside=beside),), int(row["replicate"])))
+        trials.append(Trial(name, (KafkaTrial(at, link=link, alongside=alongside),), int(row["replicate"])))
     return trials
 
 
-def _trial(load, link, background_share, beside):
+def _trial(load, link, background_share, alongside):
     lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
     background = None
     if background_share:
@@ -211,7 +211,7 @@ def _trial(load, link, background_share, beside):
             window_bytes=BACKGROUND_WINDOW_BYTES,
         )
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
-    return KafkaTrial(load, link=link, background=background, ping=ping, beside=beside)
+    return KafkaTrial(load, link=link, background=background, ping=ping, alongside=alongside)
 
 
 def _plain(value):

@@ -78,7 +78,9 @@ class RttTable(Result):
         """The four numbers of each setting, measured and as published."""
         listed = []
         for setting in self.settings:
-            four = " / ".join(self.numbers[setting, name].written.removesuffix(" ms") for name in STATISTICS)
+            four = " / ".join(
+                self.numbers[setting, name].formatted.removesuffix(" ms") for name in STATISTICS
+            )
             source = " / ".join(f"{value:g}" for value in PUBLISHED.get(setting, {}).values())
             printed = f"; the source printed {source}" if source else ""
             basis = self.numbers[setting, "mean"].basis
@@ -108,15 +110,15 @@ class RttTable(Result):
             )
         return pd.DataFrame(rows)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per statistic, as the source prints it, with intervals."""
         level = percent(self.estimates[0].level)
         rows = {"RTT": list(STATISTICS)}
         for setting in self.settings:
             own = [self.numbers[setting, name] for name in STATISTICS]
             printed = PUBLISHED.get(setting, {})
-            rows[f"{setting}: measured"] = [number.written.removesuffix(" ms") for number in own]
-            rows[f"{setting}: {level} interval"] = [number.written_interval for number in own]
+            rows[f"{setting}: measured"] = [number.formatted.removesuffix(" ms") for number in own]
+            rows[f"{setting}: {level} interval"] = [number.formatted_interval for number in own]
             rows[f"{setting}: source"] = [f"{printed.get(name, '')}" for name in STATISTICS]
         return pd.DataFrame(rows)
 

@@ -77,8 +77,8 @@ class Scales(Result):
     def sentence(self) -> str:
         """The ratio at each scale, whether they differ, and how full links were."""
         ratios = [
-            f"At {label(rate)} {links.names[1]} has {links.ratio.written} the {MEASURED[links.value][0]} of "
-            f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.written_interval or 'none'}; "
+            f"At {label(rate)} {links.names[1]} has {links.ratio.formatted} the {MEASURED[links.value][0]} of "
+            f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.formatted_interval or 'none'}; "
             f"{links.ratio.basis})."
             for rate, links in self.comparisons.items()
         ]
@@ -98,9 +98,9 @@ class Scales(Result):
                 verdict = "no significant difference, but any within the interval is possible"
             else:
                 verdict = "scaling changes the ratio"
-            ends = f"{percent(change.level)} interval {change.written_interval or 'none'}"
+            ends = f"{percent(change.level)} interval {change.formatted_interval or 'none'}"
             listed.append(
-                f"at {label(rate)} the ratio is {change.written} that at {first} ({ends}): {verdict}"
+                f"at {label(rate)} the ratio is {change.formatted} that at {first} ({ends}): {verdict}"
             )
         text = "; ".join(listed)
         return f"{text[0].upper()}{text[1:]}."

@@ -57,7 +57,7 @@ class Explanation(Result):
             means[verdict] = (logs.verdict == verdict).groupby(logs.limit).sum()
         return means.reset_index()
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows of `table`."""
         return text_table(self.table())
 

@@ -66,7 +66,9 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
     in_sync, led = rows.in_sync_s.notna(), rows.back == rows.moved
     again, took = "all replicas in sync again", healed.of(setting, "in_sync_s")
     after = (
-        f" (median {took.written}, {took.written_level} interval {took.written_interval})" if took.n else ""
+        f" (median {took.formatted}, {took.formatted_level} interval {took.formatted_interval})"
+        if took.n
+        else ""
     )
     claim = f"After healing{after}, all replicas were in sync again in {{}} of the episodes"
     found = {"replicas_back": replace(_share(in_sync, again), claim=claim)}

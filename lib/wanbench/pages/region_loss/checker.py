@@ -40,7 +40,7 @@ class Checked(RowsResult):
             f"{f', {known} of them at the very record that the run names' if known else ''}."
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per episode: damage done, damage found, and the verdict."""
         verdict = self.rows.right.map({True: "yes", False: "no"})
         shown = self.rows[["done", "found"]].assign(verdict=verdict)

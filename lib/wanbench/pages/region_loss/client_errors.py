@@ -31,7 +31,7 @@ class ClientErrors(RowsResult):
             f"{count(self.n_episodes, 'episode')}; the most frequent is {kinds.index[0]} ({kinds.iloc[0]:,})."
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """As text."""
         heads = [
             "setting",

@@ -63,7 +63,10 @@ class Comparison(Result):
         told = self.settings if len(told) == len(self.settings) - 1 else told
         parts = []
         for name in told:
-            outage, worst = (self.recovered.of(name, each).spelled for each in ("writes", "writes_partition"))
+            outage, worst = (
+                self.recovered.of(name, each).formatted_with_interval
+                for each in ("writes", "writes_partition")
+            )
             parts.append(
                 f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the hit region all writes "
                 f"stopped for {outage}, those to the worst partition for {worst}, at worst for {self._longest([name])}."
@@ -117,7 +120,7 @@ class Comparison(Result):
             )
         return self.abouts.merge(pd.DataFrame(rows), on="setting")
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per setting, with bounds and intervals."""
         rows = []
         for name in self.settings:
@@ -126,8 +129,10 @@ class Comparison(Result):
                 {
                     "setting": name,
                     "lost": self.lost.counted(name),
-                    "all writes out": self.recovered.of(name, "writes").spelled,
-                    "worst partition out": self.recovered.of(name, "writes_partition").spelled,
+                    "all writes out": self.recovered.of(name, "writes").formatted_with_interval,
+                    "worst partition out": self.recovered.of(
+                        name, "writes_partition"
+                    ).formatted_with_interval,
                     "duplicates in the log": f"{int(sums.duplicates_in_log):,}",
                     "out of order in the log": f"{int(sums.order_in_log):,}",
                 }

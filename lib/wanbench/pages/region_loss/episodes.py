@@ -267,7 +267,7 @@ class Episodes(Result):
             )
         return pd.DataFrame(rows)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """`table` as text."""
         return self.table().astype(str)
 

@@ -58,9 +58,9 @@ class Healing(OverEpisodes):
         """Episodes that ended before the controller would have moved leaders back."""
         return (self.rows.back < self.rows.moved) & ~(self.rows.watched_s >= self.check_s)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per quantity, one column per setting; leaders too."""
-        shown, groups = super().shown(), self.rows.groupby("setting")
+        shown, groups = super().formatted_table(), self.rows.groupby("setting")
         leaders = {name: f"{own.back.sum():.0f} of {own.moved.sum():.0f}" for name, own in groups}
         watched = {name: f"{own.watched_s.median():.0f} s" for name, own in groups}
         more = [

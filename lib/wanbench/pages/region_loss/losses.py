@@ -92,7 +92,7 @@ class Losses(Result):
         """One row per setting: counts over its episodes."""
         return pd.DataFrame([{"setting": name, **self.sums(name)} for name in self.settings])
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per fault of records, one column per setting; zero losses with their upper bound."""
         named = NAMES | MORE
         heads = ["lost or undelivered", "episodes with a loss", *named.values()]
@@ -101,7 +101,7 @@ class Losses(Result):
             sums, episodes = self.sums(name), self.episodes_with(name)
             columns[name] = [
                 f"{int(sums.gone):,} of {int(sums.acknowledged):,}",
-                f"{episodes.basis.rpartition(' ')[0]} ({episodes.written_interval} %)",
+                f"{episodes.basis.rpartition(' ')[0]} ({episodes.formatted_interval} %)",
                 *(f"{int(sums[key]):,}" for key in named),
             ]
         return pd.DataFrame({"": heads} | columns)

@@ -34,7 +34,7 @@ class LostWhen(RowsResult):
             f"{int(rows.to_hit_region.sum()):,} had been sent from the hit region."
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """As text."""
         rows = self.rows
         return pd.DataFrame(

@@ -69,10 +69,11 @@ class OverEpisodes(RowsResult):
             )
         return tuple(notes)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per quantity, one column per setting: median and interval."""
         columns = {
-            name: [self.of(name, key).spelled for key in self.QUANTITIES] + [self._counted(name)]
+            name: [self.of(name, key).formatted_with_interval for key in self.QUANTITIES]
+            + [self._counted(name)]
             for name in self.settings
         }
         return pd.DataFrame({"": [*self.QUANTITIES.values(), "episodes (level of intervals)"]} | columns)

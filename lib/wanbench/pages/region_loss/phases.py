@@ -33,7 +33,7 @@ class Phases(OverEpisodes):
         """Duration of the three phases, per setting."""
         parts = []
         for name in self.settings:
-            three = [self.of(name, phase).spelled for phase in self.QUANTITIES]
+            three = [self.of(name, phase).formatted_with_interval for phase in self.QUANTITIES]
             parts.append(f"“{name}”: detection {three[0]}, election {three[1]}, clients {three[2]}.")
         return " ".join(parts)
 

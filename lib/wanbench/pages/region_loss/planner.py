@@ -58,7 +58,7 @@ class Planned(RowsResult):
         """A caution that outages of one episode are dependent."""
         return ("each episode gives up to three outages, which share its fault",)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """As text."""
         rows = self.rows
         return pd.DataFrame(

@@ -65,7 +65,8 @@ class Recovery(OverEpisodes):
         parts = []
         for name in self.settings:
             whole, worst, reads = (
-                self.of(name, key).spelled for key in ("writes", "writes_partition", "reads_partition")
+                self.of(name, key).formatted_with_interval
+                for key in ("writes", "writes_partition", "reads_partition")
             )
             parts.append(
                 f"“{name}”: outside the hit region no write was acknowledged for {whole}, in the worst partition for "

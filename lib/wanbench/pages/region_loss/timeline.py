@@ -74,7 +74,7 @@ class Timeline(Result):
             )
         return tuple(texts)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The article's three tables in one: leaders, replicas and assignment at three times."""
         rows = []
         for name, end in (

@@ -4,7 +4,7 @@ from . import claims
 from .degraded import degraded
 from .detection import detection
 from .evidence import differ_in_clients, evidence
-from .piled import piled
+from .leader_skew import leader_skew
 from .restarts import restarts
 from .trials import trials
 
@@ -14,7 +14,7 @@ __all__ = [
     "detection",
     "differ_in_clients",
     "evidence",
-    "piled",
+    "leader_skew",
     "restarts",
     "trials",
 ]

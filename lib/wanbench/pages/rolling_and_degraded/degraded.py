@@ -102,12 +102,12 @@ class Degraded(RowsResult):
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
             if not demotes:
-                before, late = (self.of(name, demotes, phase).written for phase in ("before", "late"))
+                before, late = (self.of(name, demotes, phase).formatted for phase in ("before", "late"))
                 effects.append(
                     f"Without demotion, p99 goes from {before}, undisturbed, to {late} in the second half of “{name}”."
                 )
             elif name in self.demotions:
-                on, off = ([self.of(name, arm, each).written for each in PRICE] for arm in (True, False))
+                on, off = ([self.of(name, arm, each).formatted for each in PRICE] for arm in (True, False))
                 effects.append(
                     f"{self.demotions[name].sentence} In the first half it is {on[0]} against {off[0]}, just after the "
                     f"slowness {on[1]} against {off[1]}."
@@ -125,7 +125,7 @@ class Degraded(RowsResult):
             effects.append(f"{named} the detector named a broker that was not slow.")
         return " ".join(effects)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per quantity, one column per arm."""
         columns = {}
         for name, demotes in self.arms:
@@ -137,8 +137,8 @@ class Degraded(RowsResult):
                     f", after {quantity(after.median(), 's')}" if len(after) else ""
                 )
             row["demoted in the second half"] = f"{number(100 * own.late_demoted.mean(), 0)} %"
-            row["undisturbed"] = self.of(name, demotes, "before").written
-            row |= {PHASES[phase]: self.of(name, demotes, phase).spelled for phase in PHASES}
+            row["undisturbed"] = self.of(name, demotes, "before").formatted
+            row |= {PHASES[phase]: self.of(name, demotes, phase).formatted_with_interval for phase in PHASES}
             for phase in ("late", "after"):
                 row[f"back, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
             columns[label(name, demotes)] = row

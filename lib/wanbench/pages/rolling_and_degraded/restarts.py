@@ -100,7 +100,7 @@ class Restarts(RowsResult):
         parts = []
         for name in self.settings:
             excess, peak, back = (
-                self.of(name, key).spelled for key in ("excess_p99_ms", "peak_ms", "back_s")
+                self.of(name, key).formatted_with_interval for key in ("excess_p99_ms", "peak_ms", "back_s")
             )
             own = self.rows.setting == name
             spikes = int((self.rows.back_s[own] > 0).sum())
@@ -111,12 +111,12 @@ class Restarts(RowsResult):
             )
         return " ".join(parts)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per quantity, one column per setting."""
         columns = {
             name: [
                 str((self.rows.setting == name).sum()),
-                *(self.of(name, key).spelled for key in QUANTITIES),
+                *(self.of(name, key).formatted_with_interval for key in QUANTITIES),
             ]
             for name in self.settings
         }

@@ -230,7 +230,7 @@ class DisturbedTrials(RowsResult):
             "told from that",
         )
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per trial."""
         return pd.DataFrame(
             {

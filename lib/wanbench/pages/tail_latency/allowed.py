@@ -81,7 +81,7 @@ class Allowed(Result):
         """`trials`."""
         return self.trials
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per system and rate: means over its trials."""
         rows = []
         for (system, rate, partitions), part in self.trials.groupby(

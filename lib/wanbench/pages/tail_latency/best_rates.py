@@ -49,12 +49,12 @@ class BestRates(Result):
             if isfinite(rate.estimate):
                 text = f"{name}, by its steps: {rate.sentence[:-1]}; the steps around it: {_span(steps)}."
             else:
-                ends = f"{rate.written_interval} records/s" if rate.written_interval else "no limit"
+                ends = f"{rate.formatted_interval} records/s" if rate.formatted_interval else "no limit"
                 text = f"{name}: the {rate.quantity} is not established by its steps ({ends})."
             if name in self.searched:
                 search = self.searched[name]
                 both = "both agree" if self.agree(name) else "both do not agree"
-                text += f" By search: {search.rate.written} ({_span(search)}), {both}."
+                text += f" By search: {search.rate.formatted} ({_span(search)}), {both}."
             elif name in self.silent:
                 searches = count(self.silent[name], "search", "searches")
                 text += f" By search: not known, as the generator was late in each ({searches})."
@@ -71,19 +71,19 @@ class BestRates(Result):
         (a, b), (c, d) = ends
         return a <= d and c <= b
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per system."""
         rows = []
         for name, steps in self.stepped.items():
             row = {
                 "system": name,
-                "by its steps": steps.rate.written,
-                "interval": steps.rate.written_interval,
+                "by its steps": steps.rate.formatted,
+                "interval": steps.rate.formatted_interval,
             }
             row["steps around it"] = _span(steps) if isfinite(steps.rate.estimate) else "not established"
             if name in self.searched:
                 search = self.searched[name]
-                row |= {"by search": search.rate.written, "met and failed": _span(search)}
+                row |= {"by search": search.rate.formatted, "met and failed": _span(search)}
                 row |= {"steps of searches": str(search.rows.n_steps.sum())}
                 row |= {"both agree": "yes" if self.agree(name) else "no"}
             rows.append(row)

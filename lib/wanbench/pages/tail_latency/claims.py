@@ -229,7 +229,7 @@ def _improvement(audit: Audit, row: str) -> None:
     made = audit.from_printed(
         lambda old, new: PERCENT * (old - new) / new, f"{row}-kafka", f"{row}-kora", unit="%"
     )
-    old, new = (audit.claims[f"{row}-{system}"].written for system in ("kafka", "kora"))
+    old, new = (audit.claims[f"{row}-{system}"].formatted for system in ("kafka", "kora"))
     audit.compare(
         f"{row}-gain",
         made,
@@ -245,7 +245,7 @@ def _headlines(audit: Audit) -> None:
     }
     texts = {}
     for figure, row in largest.items():
-        old, new = (audit.claims[f"{row}-{system}"].written for system in ("kafka", "kora"))
+        old, new = (audit.claims[f"{row}-{system}"].formatted for system in ("kafka", "kora"))
         times = ratio(audit, row)
         texts[figure] = f"{old} / {new} = {number(times, 2)} as a ratio, {number(times - 1, 2)} as an excess"
     best = max(ratio(audit, row) for row in largest.values())

@@ -115,9 +115,9 @@ class Knee(Result):
                 f"{self.knee.basis})."
             )
         second, kneedle = self.second_run, quantity(self.kneedle, "records/s")
-        within = f"within {second.written_interval} records/s" if second.written_interval else "anywhere"
+        within = f"within {second.formatted_interval} records/s" if second.formatted_interval else "anywhere"
         return (
-            f"{self.knee.sentence} That of a second run lies {within} in {second.written_level} of cases. "
+            f"{self.knee.sentence} That of a second run lies {within} in {second.formatted_level} of cases. "
             f"Kneedle gives {kneedle}."
         )
 

@@ -49,7 +49,7 @@ class Knees(Result):
         """The knee of each system, and the rate that its links allow; the table has more."""
         parts = []
         for name, one in self.knees.items():
-            links = f" The links allow it {self.links[name].written}." if name in self.links else ""
+            links = f" The links allow it {self.links[name].formatted}." if name in self.links else ""
             rises = one.knee.sentence if isfinite(one.knee.estimate) else one.sentence
             parts.append(f"{name}: {rises}{links}")
         return " ".join(parts)
@@ -59,20 +59,20 @@ class Knees(Result):
         """The cautions of each knee, with the system's name."""
         return tuple(f"{name}: {text}" for name, one in self.knees.items() for text in one.knee.warnings)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per system."""
         rows = []
         for name, one in self.knees.items():
             row = {
                 "system": name,
-                "knee": one.knee.written if isfinite(one.knee.estimate) else one.where,
-                f"{one.knee.written_level} interval": one.knee.written_interval,
-                "a second run's": one.second_run.written_interval,
+                "knee": one.knee.formatted if isfinite(one.knee.estimate) else one.where,
+                f"{one.knee.formatted_level} interval": one.knee.formatted_interval,
+                "a second run's": one.second_run.formatted_interval,
                 "by Kneedle": quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else "",
                 "level before it": quantity(one.level_ms, "ms") if isfinite(one.level_ms) else "",
             }
             links = self.links.get(name)
-            row["links allow"] = "" if links is None else links.written
+            row["links allow"] = "" if links is None else links.formatted
             rows.append(row)
         return pd.DataFrame(rows)
 

@@ -42,9 +42,9 @@ class Quantiles(Result):
         """The quantiles with their intervals."""
         parts = []
         for q, e in zip(self.quantiles, self.estimates, strict=True):
-            ends = f" ({e.written_interval})" if e.written_interval else ""
-            parts.append(f"{order.name(q)} {e.written}{ends}")
-        level, records = self.estimates[0].written_level, count(self.tail.n, "record")
+            ends = f" ({e.formatted_interval})" if e.formatted_interval else ""
+            parts.append(f"{order.name(q)} {e.formatted}{ends}")
+        level, records = self.estimates[0].formatted_level, count(self.tail.n, "record")
         return f"Latency of {self.tail.name} ({records}, {level} intervals): {', '.join(parts)}."
 
     def __getitem__(self, q: float) -> Estimate:

@@ -93,8 +93,8 @@ class Causes(Result):
             "more often than by chance" if self.beyond_chance else "not shown to be more often than by chance"
         )
         return (
-            f"{self.slow.written} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
-            f"{number(self.least_ms)} ms in them, against {self.others.written} of the {count(self.others.n, 'other')}"
+            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
+            f"{number(self.least_ms)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
             f": {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
         )
 

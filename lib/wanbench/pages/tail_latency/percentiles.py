@@ -54,7 +54,7 @@ class Percentiles(RowsResult):
                 continue
             last = known.iloc[-1]
             one = result[last["quantile"]]
-            text = f"{result.tail.name}: up to {order.name(last['quantile'])}, {one.written} ({one.written_interval})"
+            text = f"{result.tail.name}: up to {order.name(last['quantile'])}, {one.formatted} ({one.formatted_interval})"
             if last.name != own.index[-1]:
                 lacking = result[own["quantile"][own.index > last.name].iloc[0]]
                 text += f"; {lacking.warnings[0]}" if lacking.warnings else ""
@@ -67,7 +67,7 @@ class Percentiles(RowsResult):
         tails = (self.compared.a.tail, self.compared.b.tail)
         return tuple(dict.fromkeys(text for tail in tails for text in tail.cautions))
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """A row per percentile, with a column per system."""
         rows = []
         for q in self.compared.a.quantiles:
@@ -76,8 +76,8 @@ class Percentiles(RowsResult):
                 one, name = result[q], result.tail.name
                 own = self.rows[(self.rows.system == name) & (self.rows["quantile"] == q)].iloc[0]
                 row |= {
-                    name: one.written,
-                    f"{name}: {one.written_level} interval": one.written_interval,
+                    name: one.formatted,
+                    f"{name}: {one.formatted_level} interval": one.formatted_interval,
                     f"{name}: {own.n:,} records are worth": number(own.effective_n, 0)
                     if own.n * (1 - q) >= FEW_BEYOND
                     else "unknown",

@@ -92,7 +92,7 @@ class SideBySide(Result):
     @property
     def TITLE(self) -> str:
         """Title: the percentile, the steps, and the level of the intervals."""
-        return f"{self.name}, with {self.steps[0].a.written_level} intervals"
+        return f"{self.name}, with {self.steps[0].a.formatted_level} intervals"
 
     @property
     def name(self) -> str:
@@ -110,7 +110,7 @@ class SideBySide(Result):
         of_word: dict[str, list[str]] = {}
         for step in self.steps:
             decided = step.verdict in ("better", "worse")
-            ratio = f" ({_bound(step.ratio)}{step.ratio.written})" if decided else ""
+            ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
         verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
         over = (
@@ -142,7 +142,7 @@ class SideBySide(Result):
         """The lowest step, if it is neither the first nor the last."""
         low = min(range(len(ones)), key=lambda k: ones[k].estimate if isfinite(ones[k].estimate) else inf)
         inside = 0 < low < len(ones) - 1
-        return f", lowest at {number(self.steps[low].step)} ({ones[low].written})" if inside else ""
+        return f", lowest at {number(self.steps[low].step)} ({ones[low].formatted})" if inside else ""
 
     @property
     def unit(self) -> str:
@@ -186,7 +186,7 @@ class SideBySide(Result):
             rows.append(row | {"verdict": step.verdict})
         return pd.DataFrame(rows)
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows of the source's table; an asterisk where a system did not keep up."""
         p, (a, b) = order.name(self.q), self.names
         rows = []
@@ -202,7 +202,7 @@ class SideBySide(Result):
 
 
 def _value(one: Estimate) -> str:
-    return one.written if isfinite(one.estimate) else BEYOND
+    return one.formatted if isfinite(one.estimate) else BEYOND
 
 
 def _bound(ratio: Estimate) -> str:
@@ -213,7 +213,7 @@ def _bound(ratio: Estimate) -> str:
 def _spelled(one: Estimate, unknown: str = BEYOND) -> str:
     if not isfinite(one.estimate):
         return unknown
-    return f"{one.written} ({one.written_interval})" if one.written_interval else one.written
+    return f"{one.formatted} ({one.formatted_interval})" if one.formatted_interval else one.formatted
 
 
 def side_by_side(

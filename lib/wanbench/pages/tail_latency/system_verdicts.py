@@ -109,9 +109,9 @@ class Verdicts(RowsResult):
     def _name(self, k: int) -> str:
         row = self.rows.loc[k]
         label = f"{row['row']}, " if row["row"] != "" else ""
-        return f"{label}{order.name(row['quantile'])} ({self.ratios[k].written})"
+        return f"{label}{order.name(row['quantile'])} ({self.ratios[k].formatted})"
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """The rows as text, quantiles by name."""
         return text_table(self.rows[list(SHOWN)].assign(quantile=self.rows["quantile"].map(order.name)))
 

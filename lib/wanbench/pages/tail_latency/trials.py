@@ -101,7 +101,7 @@ class SystemTrials(RowsResult):
         named = ", ".join(f"{row.setting} in block {row.block}" for row in out.itertuples())
         return (f"not in any curve or comparison: {named}",) if len(out) else ()
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per system and step, by rate and partitions."""
         rows = []
         for (rate, partitions, system), part in self._by_step():

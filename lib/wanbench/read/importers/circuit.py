@@ -20,9 +20,9 @@ from .sheet import (
     AS_TEXT,
     Sheet,
     decoded,
+    formatted,
     read_csv,
     read_jsonl,
-    shown,
 )
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}
@@ -132,7 +132,7 @@ def _sheet(path, about) -> tuple[Sheet, bool]:
         return read_outputs(path, data, printed, about) if printed else read_jsonl(path, about=about), False
     header = text.partition("\n")[0]
     if "," in header and ";" in header:
-        raise RawDataError(path, 1, shown(header), "a header with commas or with semicolons, not both")
+        raise RawDataError(path, 1, formatted(header), "a header with commas or with semicolons, not both")
     return read_csv(path, delimiter=";" if ";" in header else ",", about=about), ";" in header
 
 
@@ -157,10 +157,10 @@ def _listed(path, data, text, about) -> Sheet:
         rows = json.loads(text, **AS_TEXT)
         json.dumps(rows, ensure_ascii=False).encode()  # a lone surrogate is a ValueError, too
     except (ValueError, RecursionError) as error:
-        raise RawDataError(path, getattr(error, "lineno", None), shown(error), expected) from None
+        raise RawDataError(path, getattr(error, "lineno", None), formatted(error), expected) from None
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or any(isinstance(each, dict | list) for each in row.values()):
-            raise RawDataError(path, number, shown(row)[:100], expected)
+            raise RawDataError(path, number, formatted(row)[:100], expected)
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
     return Sheet(path, source_of_bytes(path, data, about), cells, range(1, len(rows) + 1))

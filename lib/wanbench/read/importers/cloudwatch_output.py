@@ -11,7 +11,7 @@ import pandas as pd
 from wanbench.errors import RawDataError
 
 from .provenance import source_of_bytes
-from .sheet import AS_TEXT, Sheet, shown
+from .sheet import AS_TEXT, Sheet, formatted
 
 RATES = {
     "ConnectionBpsIngress": "in_bps",
@@ -37,7 +37,7 @@ def outputs(path, text: str) -> list[dict] | None:
             value = None
         if not isinstance(value, dict) or not {"MetricDataResults", "Datapoints"} & value.keys():
             if found:
-                raise RawDataError(path, None, shown(rest), EXPECTED)
+                raise RawDataError(path, None, formatted(rest), EXPECTED)
             return None
         found.append(value)
         rest = rest[end:].strip()
@@ -68,7 +68,7 @@ def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, RawDataError):
             raise
-        raise RawDataError(path, None, shown(repr(error)), EXPECTED) from None
+        raise RawDataError(path, None, formatted(repr(error)), EXPECTED) from None
     cells = {name: ["" if pd.isna(value) else str(value) for value in table[name]] for name in names}
     return Sheet(path, source_of_bytes(path, data, about), {"time": times, **cells}, range(1, len(table) + 1))
 

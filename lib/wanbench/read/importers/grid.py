@@ -18,7 +18,7 @@ from .region_names import (
     cloud_from,
     region_from,
 )
-from .sheet import shown
+from .sheet import formatted
 from .times import (
     STATISTICS,
     check_settings,
@@ -59,7 +59,7 @@ class MatrixTimes:
 
     def refuse(self, line: int | None, found: str, expected: str) -> None:
         """Add a row of unread."""
-        self.unread.append({"line_number": line, "found": shown(found), "expected": expected})
+        self.unread.append({"line_number": line, "found": formatted(found), "expected": expected})
 
 
 class NoMatrixError(ValueError):
@@ -89,14 +89,14 @@ def read_grid(
     column = STATISTICS[statistic] if statistic else stated_statistic(corner) or stated_statistic(grid.above)
     if column is None:
         raise ParameterError(
-            f"statistic is not given, and the corner of the table, {shown(corner)!r}, does not name it; "
+            f"statistic is not given, and the corner of the table, {formatted(corner)!r}, does not name it; "
             f"allowed: {', '.join(map(repr, STATISTICS))}."
         )
     unit = unit or stated_unit(corner) or stated_unit(grid.above) or "ms"
     transposed = is_transposed(corner) if transposed is None else transposed
     if transposed is None:
         raise ParameterError(
-            f"transposed is not given, and the corner of the table, {shown(corner)!r}, does not say clearly whether "
+            f"transposed is not given, and the corner of the table, {formatted(corner)!r}, does not say clearly whether "
             "its rows measure or answer; allowed: False (the rows measure), True (the columns do)."
         )
     regions = {}

@@ -26,7 +26,7 @@ from .matrix import (
     tables_of,
 )
 from .provenance import check_about, source_of_bytes
-from .sheet import shown
+from .sheet import formatted
 
 TEXT = "(text)"
 """Path shown for a document given as text."""
@@ -200,7 +200,7 @@ def _cells(line):
 
 
 def _plain(text):
-    text = html.unescape(shown(text))
+    text = html.unescape(formatted(text))
     for pattern, instead in _MARKS:
         text = pattern.sub(instead, text)
     return " ".join(text.split())

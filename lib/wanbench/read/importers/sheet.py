@@ -152,7 +152,7 @@ class Sheet:
 
     def refuse_line(self, line: int, found, expected: str) -> None:
         """Write a line to table unread; only the first fault of a line counts."""
-        row = {"path": self.path, "line_number": line, "found": shown(found), "expected": expected}
+        row = {"path": self.path, "line_number": line, "found": formatted(found), "expected": expected}
         self._unread.setdefault(line, row)
 
     def unread(self) -> list[dict]:
@@ -165,7 +165,7 @@ class Sheet:
         return rows
 
 
-def shown(found) -> str:
+def formatted(found) -> str:
     """Any object as text that UTF-8 can hold, shortened."""
     text = str(found).encode("utf-8", "replace").decode()
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
@@ -190,7 +190,7 @@ def read_csv(
         fields, fault = (line.split(delimiter), None) if plain else _fields(line, delimiter)
         if header is None:
             if fault or len(fields) > MAX_COLUMNS:
-                raise RawDataError(path, number, shown(line), fault or f"at most {MAX_COLUMNS:,} columns")
+                raise RawDataError(path, number, formatted(line), fault or f"at most {MAX_COLUMNS:,} columns")
             header, header_line = [field.strip() for field in fields], number
         elif fault or len(fields) != len(header):
             bad.append((number, line, fault or f"{len(header)} fields, as in the header"))
@@ -278,7 +278,7 @@ def read_jsonl(path, *, about=None) -> Sheet:
                 break
             rest = rest[end:].strip()
     if bad and not rows:
-        raise RawDataError(path, bad[0][0], shown(bad[0][1]), f"a line with {OBJECT}")
+        raise RawDataError(path, bad[0][0], formatted(bad[0][1]), f"a line with {OBJECT}")
     names = list(dict.fromkeys(name for row in rows for name in row))
     if len(names) > MAX_COLUMNS:
         raise RawDataError(path, None, f"{len(names):,} names", f"at most {MAX_COLUMNS:,}")

@@ -20,7 +20,7 @@ from wanbench.read.ingest.iperf3_text import is_text
 from .assemble import finished
 from .provenance import check_about, file_sha256, source
 from .region_names import REGION, region_from
-from .sheet import shown
+from .sheet import formatted
 
 GROUPS = ("from", "to", "from_cloud", "to_cloud", "kind", "run", "setting")
 PATTERNS = f"a template or a regular expression with from and to, and no other names than {', '.join(GROUPS)}"
@@ -216,10 +216,10 @@ def _region(path, text, cloud, regions):
 
 def _unread(error):
     return {
-        "path": shown(error.path),
+        "path": formatted(error.path),
         "line_number": error.line_number,
-        "found": shown(error.found),
-        "expected": shown(error.expected),
+        "found": formatted(error.found),
+        "expected": formatted(error.expected),
     }
 
 

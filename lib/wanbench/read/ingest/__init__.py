@@ -12,7 +12,7 @@ Traceback (most recent call last):
 wanbench.errors.ParameterError: no/such/folder is not a run folder: it has no journal.jsonl.
 """
 
-from .account import account, shortfalls
+from .account import account, failures
 from .pairs import summarise_pairs
 from .per_test import per_test
 from .run import read_files, read_run
@@ -22,11 +22,11 @@ from .tabulate import tabulate
 __all__ = [
     "MixedSettings",
     "account",
+    "failures",
     "of_setting",
     "per_test",
     "read_files",
     "read_run",
-    "shortfalls",
     "summarise_pairs",
     "tabulate",
 ]  # fmt: skip

@@ -67,7 +67,7 @@ def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
     return Listing(rows, columns=["what", "n"])
 
 
-def shortfalls(tables: Mapping[str, pd.DataFrame]) -> Listing:
+def failures(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """
     Every failed or interrupted attempt, and every unreadable file, one row each.
 

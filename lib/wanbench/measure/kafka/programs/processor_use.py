@@ -8,7 +8,7 @@ The first line is JSON with about, ticks_per_s and boot_id. Each further line is
 numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait, irq, softirq, steal, in ticks since boot);
 and programs, the ticks that each program has used since the first sample, by name: the main class of Java, the module
 of a Python program, otherwise the command. Where the lab holds all processes that it sees (the first one is its
-keeper), every program is named; elsewhere only Kafka's, iperf3 and this library's. On SIGTERM it samples once more and
+supervisor), every program is named; elsewhere only Kafka's, iperf3 and this library's. On SIGTERM it samples once more and
 ends.
 """
 
@@ -60,7 +60,7 @@ class Programs:
     """Ticks of every program so far, those of ended processes included up to their last sample."""
 
     def __init__(self):
-        self._holds_all = "wanbench.measure.links.keeper" in read("/proc/1/cmdline")
+        self._holds_all = "wanbench.measure.links.lab_supervisor" in read("/proc/1/cmdline")
         self._used: dict[tuple[str, str], int] | None = None
         self.total: Counter = Counter()
 

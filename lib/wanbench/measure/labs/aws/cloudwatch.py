@@ -164,7 +164,7 @@ class Watched:
 
 class CloudWatch:
     """
-    Fetches the metrics of resources once a lab has measured: give it to `campaign.carry_out` as `watched=[...]`.
+    Fetches the metrics of resources once a lab has measured: give it to `campaign.run` as `watched=[...]`.
 
     Data points come late. So it asks again until those of the last period are there, for `patience_s` at most or until
     somebody interrupts, and says how many are missing then. A refusal is written into the resource's file instead of

@@ -20,7 +20,7 @@ from .launch import (
     wait_until_running,
 )
 from .preflight import Site, survey
-from .teardown import AwsEstate
+from .teardown import AwsResources
 from .user_data import user_data
 
 
@@ -52,9 +52,9 @@ class AwsLab(RentedLab):
         """See `RentedLab.survey`."""
         return survey(self._aws, list(self.wanted.values()), self.alongside)
 
-    def estate(self) -> AwsEstate:
-        """See `RentedLab.estate`."""
-        return AwsEstate(self._aws)
+    def resources(self) -> AwsResources:
+        """See `RentedLab.resources`."""
+        return AwsResources(self._aws)
 
     def costs(self, **wanted) -> Costs:
         """See `RentedLab.costs`."""

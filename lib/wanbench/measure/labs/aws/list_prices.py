@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from wanbench.measure.labs.rented.estate import everywhere
+from wanbench.measure.labs.rented.resources import everywhere
 from wanbench.measure.plan.cost import BETWEEN_REGIONS
 
 from .clients import Aws, AwsError

@@ -20,23 +20,23 @@ from wanbench.checks import (
 )
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.costs import HOURS_PER_MONTH, Costs
-from wanbench.measure.labs.rented.estate import (
+from wanbench.measure.labs.rented.leases import Lease
+from wanbench.measure.labs.rented.resources import (
     SETTLE_S,
     take_down,
     tell,
     uninterrupted,
 )
-from wanbench.measure.labs.rented.leases import Lease
 from wanbench.measure.labs.spending import agree
 
 from .clients import Aws, without_identities
 from .cloudwatch import Watched
 from .launch import allow, make_group, unless_there
-from .msk_estate import (
+from .msk_resources import (
     POLL_S,
     PREFIX,
     TIMEOUT_S,
-    MskEstate,
+    MskResources,
     clusters,
 )
 from .preflight import default_subnets
@@ -74,7 +74,7 @@ class MskCluster:
     Attributes
     ----------
     external : dict
-        Once entered: the parameters of `wanbench.measure.kafka.ExternalCluster`, for `external` of `campaign.carry_out`.
+        Once entered: the parameters of `wanbench.measure.kafka.ExternalCluster`, for `external` of `campaign.run`.
     settings : dict
         Settings that a manifest may hold: no address, no ARN.
 
@@ -131,7 +131,7 @@ class MskCluster:
             raise LabError("the MSK cluster is there already.")
         subnets = self._subnets()
         agree(self._costs.of({}, self.ttl_s), budget_usd=self.budget_usd, yes=self.yes, notes=NOTES)
-        self._lease = Lease(MskEstate.cloud, self._aws.account())
+        self._lease = Lease(MskResources.cloud, self._aws.account())
         self._expiry = threading.Timer(self.ttl_s, self._take_down, [self._lease.run])
         self._expiry.daemon = True
         try:
@@ -150,7 +150,7 @@ class MskCluster:
         if lease is None:
             return
         self._expiry.cancel()
-        if left := uninterrupted(lambda: lease.end(self._take_down), MskEstate.title):
+        if left := uninterrupted(lambda: lease.end(self._take_down), MskResources.title):
             raise LabError(f"REMAINS on AWS: {'; '.join(left)}. `wanbench sweep aws` tries again.")
 
     def _make(self, run: str, subnets: list[dict]) -> None:
@@ -196,7 +196,7 @@ class MskCluster:
     def _take_down(self, run: str) -> list[str]:
         """At the end of the block, or of `ttl_s`; what remains."""
         tell("wanbench: the MSK cluster is being deleted; this takes up to half an hour.")
-        return take_down(MskEstate(self._aws), [self._code], lambda each: True, run=run, settle_s=SETTLE_S)
+        return take_down(MskResources(self._aws), [self._code], lambda each: True, run=run, settle_s=SETTLE_S)
 
     def _subnets(self) -> list[dict]:
         """Default subnets of up to three zones; LabError if there are none, or brokers cannot be spread evenly."""

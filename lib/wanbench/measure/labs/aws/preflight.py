@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wanbench.errors import LabError
-from wanbench.measure.labs.rented.estate import everywhere
 from wanbench.measure.labs.rented.hosts import Wanted
+from wanbench.measure.labs.rented.resources import everywhere
 
 from .clients import Aws, AwsError
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.measure.labs.rented.estate import everywhere
+from wanbench.measure.labs.rented.resources import everywhere
 from wanbench.runs import Run
 from wanbench.runs.raw import sha256
 

@@ -11,14 +11,14 @@ from .clients import (
     AwsError,
     session,
 )
-from .msk_estate import MskEstate, clusters
-from .teardown import AwsEstate
+from .msk_resources import MskResources, clusters
+from .teardown import AwsResources
 
 
 def sweep(*, aws: Aws | None = None, **options) -> int:
     """See `wanbench.measure.labs.rented.sweep`. MSK's clusters come first, as they use security groups."""
     aws = aws or Aws()
-    return max(_sweep_msk(aws, options), shared(AwsEstate(aws), **options))
+    return max(_sweep_msk(aws, options), shared(AwsResources(aws), **options))
 
 
 def _sweep_msk(aws, options):
@@ -26,11 +26,11 @@ def _sweep_msk(aws, options):
         clusters(aws, aws.home() or HOME)
     except AwsError as error:
         if error.code.startswith("AccessDenied"):
-            ended = len(leases.free_leases(MskEstate.cloud))
+            ended = len(leases.free_leases(MskResources.cloud))
             and_left = f"; {ended} runs that ended here may have left a cluster" if ended else ""
-            print(f"{MskEstate.title}: not looked at, as kafka:ListClustersV2 is not allowed{and_left}.")
+            print(f"{MskResources.title}: not looked at, as kafka:ListClustersV2 is not allowed{and_left}.")
             return 1 if ended else 0
-    return shared(MskEstate(aws), **options)
+    return shared(MskResources(aws), **options)
 
 
 def unusable() -> str | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from wanbench.measure.labs.rented.clock import clock_at
-from wanbench.measure.labs.rented.estate import (
+from wanbench.measure.labs.rented.resources import (
     POLL_S,
     TIMEOUT_S,
-    Estate,
     Resource,
+    Resources,
 )
 
 from .clients import HOME, Aws, AwsError
@@ -19,8 +19,8 @@ from .tags import RUN, tags_of
 INSTANCE, KEY_PAIR, GROUP, VOLUME = "instance", "key pair", "security group", "volume"
 
 
-class AwsEstate(Estate):
-    """See `Estate`."""
+class AwsResources(Resources):
+    """See `Resources`."""
 
     cloud, title = "aws", "AWS"
 
@@ -28,11 +28,11 @@ class AwsEstate(Estate):
         self._aws, self.timeout_s, self.poll_s = aws or Aws(), TIMEOUT_S, POLL_S
 
     def account(self) -> str:
-        """See `Estate.account`."""
+        """See `Resources.account`."""
         return self._aws.account()
 
     def now(self) -> datetime | None:
-        """See `Estate.now`."""
+        """See `Resources.now`."""
         return clock_at(self._aws.client("ec2", self._aws.home() or HOME).meta.endpoint_url)
 
     def regions(self) -> list[str]:
@@ -40,7 +40,7 @@ class AwsEstate(Estate):
         return enabled_regions(self._aws, self._aws.home() or HOME)
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Estate.listed`; AwsError if any kind cannot be listed."""
+        """See `Resources.listed`; AwsError if any kind cannot be listed."""
         name = (
             {"Name": "tag-key", "Values": [RUN]} if run is None else {"Name": f"tag:{RUN}", "Values": [run]}
         )
@@ -61,7 +61,7 @@ class AwsEstate(Estate):
         ]
 
     def delete(self, each: Resource) -> str | None:
-        """See `Estate.delete`."""
+        """See `Resources.delete`."""
         try:
             if each.kind == INSTANCE and each.state != "shutting-down":
                 self._aws.call("ec2", each.region, "terminate_instances", InstanceIds=[each.id])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from wanbench.checks import refusal
 from wanbench.measure.labs.rented import Instance, Order, RentedLab
 from wanbench.measure.labs.rented.costs import Costs
-from wanbench.measure.labs.rented.estate import everywhere
+from wanbench.measure.labs.rented.resources import everywhere
 from wanbench.measure.labs.rented.user_data import user_data
 
 from .clients import Azure
@@ -18,7 +18,7 @@ from .launch import (
     make_group,
 )
 from .preflight import BOOT_GB, Site, survey
-from .teardown import SUBSCRIPTION, AzureEstate
+from .teardown import SUBSCRIPTION, AzureResources
 
 VOLUME_DEVICE = "/dev/disk/azure/scsi1/lun0"
 
@@ -48,9 +48,9 @@ class AzureLab(RentedLab):
         """See `RentedLab.survey`."""
         return survey(self._azure, list(self.wanted.values()), self.alongside)
 
-    def estate(self) -> AzureEstate:
-        """See `RentedLab.estate`."""
-        return AzureEstate(self._azure)
+    def resources(self) -> AzureResources:
+        """See `RentedLab.resources`."""
+        return AzureResources(self._azure)
 
     def places(self) -> list[str]:
         """See `RentedLab.places`."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from wanbench.errors import LabError
-from wanbench.measure.labs.rented.estate import everywhere
 from wanbench.measure.labs.rented.hosts import Instance, Order
+from wanbench.measure.labs.rented.resources import everywhere
 
 from .clients import Azure, AzureError
 from .preflight import (

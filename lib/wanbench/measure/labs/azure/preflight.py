@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from wanbench.errors import LabError
-from wanbench.measure.labs.rented.estate import everywhere
 from wanbench.measure.labs.rented.hosts import Wanted
+from wanbench.measure.labs.rented.resources import everywhere
 
 from .clients import Azure, AzureError
 

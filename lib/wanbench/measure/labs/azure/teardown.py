@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wanbench.measure.labs.rented import sweep as shared
 from wanbench.measure.labs.rented.clock import clock_at
-from wanbench.measure.labs.rented.estate import POLL_S, Estate, Resource
+from wanbench.measure.labs.rented.resources import POLL_S, Resource, Resources
 
 from .clients import (
     VARIABLE,
@@ -24,8 +24,8 @@ TIMEOUT_S = 1200.0
 """A group is listed until all that was in it is gone, which takes minutes."""
 
 
-class AzureEstate(Estate):
-    """See `Estate`. A run's resources are all in its groups, and Azure deletes a group only with all that is in it."""
+class AzureResources(Resources):
+    """See `Resources`. A run's resources are all in its groups, and Azure deletes a group only with all that is in it."""
 
     cloud, title = "azure", "Azure"
 
@@ -33,11 +33,11 @@ class AzureEstate(Estate):
         self._azure, self.timeout_s, self.poll_s = azure or Azure(), TIMEOUT_S, POLL_S
 
     def account(self) -> str:
-        """See `Estate.account`."""
+        """See `Resources.account`."""
         return self._azure.subscription
 
     def now(self) -> datetime | None:
-        """See `Estate.now`."""
+        """See `Resources.now`."""
         return clock_at(self._azure.endpoint)
 
     def regions(self) -> list[str]:
@@ -46,7 +46,7 @@ class AzureEstate(Estate):
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """
-        See `Estate.listed`; the region is `SUBSCRIPTION`, those of what is listed are Azure's. All groups are asked for
+        See `Resources.listed`; the region is `SUBSCRIPTION`, those of what is listed are Azure's. All groups are asked for
         and picked here, as a filter that Azure reads otherwise would list nothing, which looks like all being gone.
         """
         found = [
@@ -58,7 +58,7 @@ class AzureEstate(Estate):
         return [each for each in found if each.run and run in (None, each.run)]
 
     def delete(self, each: Resource) -> str | None:
-        """See `Estate.delete`."""
+        """See `Resources.delete`."""
         if each.state == "Deleting":
             return None
         try:
@@ -77,7 +77,7 @@ class AzureEstate(Estate):
 
 def sweep(*, azure: Azure | None = None, **options) -> int:
     """See `wanbench.measure.labs.rented.sweep`."""
-    return shared(AzureEstate(azure), **options)
+    return shared(AzureResources(azure), **options)
 
 
 def unusable() -> str | None:

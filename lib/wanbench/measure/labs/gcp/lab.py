@@ -18,7 +18,7 @@ from .launch import (
     wait_until_running,
 )
 from .preflight import BOOT_GB, Site, survey
-from .teardown import PROJECT, GcpEstate
+from .teardown import PROJECT, GcpResources
 
 GUEST_AGENT = {"/etc/default/instance_configs.cfg": "[InstanceSetup]\nset_host_keys = false\n"}
 """Google's agent on the host must leave the host key that cloud-init sets."""
@@ -44,9 +44,9 @@ class GcpLab(RentedLab):
         """See `RentedLab.survey`."""
         return survey(self._gcp, list(self.wanted.values()), self.alongside)
 
-    def estate(self) -> GcpEstate:
-        """See `RentedLab.estate`."""
-        return GcpEstate(self._gcp)
+    def resources(self) -> GcpResources:
+        """See `RentedLab.resources`."""
+        return GcpResources(self._gcp)
 
     def places(self) -> list[str]:
         """See `RentedLab.places`."""

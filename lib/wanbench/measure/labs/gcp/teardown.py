@@ -8,13 +8,13 @@ from pathlib import Path
 
 from wanbench.measure.labs.rented import sweep as shared
 from wanbench.measure.labs.rented.clock import clock_at
-from wanbench.measure.labs.rented.estate import (
+from wanbench.measure.labs.rented.extras import installed
+from wanbench.measure.labs.rented.resources import (
     POLL_S,
     TIMEOUT_S,
-    Estate,
     Resource,
+    Resources,
 )
-from wanbench.measure.labs.rented.extras import installed
 
 from .clients import MODULE, Gcp, GcpError
 from .tags import name, tags_of
@@ -25,8 +25,8 @@ PROJECT = "the project"
 VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT")
 
 
-class GcpEstate(Estate):
-    """See `Estate`."""
+class GcpResources(Resources):
+    """See `Resources`."""
 
     cloud, title = "gcp", "Google Cloud"
 
@@ -34,11 +34,11 @@ class GcpEstate(Estate):
         self._gcp, self.timeout_s, self.poll_s = gcp or Gcp(), TIMEOUT_S, POLL_S
 
     def account(self) -> str:
-        """See `Estate.account`."""
+        """See `Resources.account`."""
         return self._gcp.project
 
     def now(self) -> datetime | None:
-        """See `Estate.now`."""
+        """See `Resources.now`."""
         return clock_at(self._gcp.endpoint)
 
     def regions(self) -> list[str]:
@@ -46,7 +46,7 @@ class GcpEstate(Estate):
         return [PROJECT]
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Estate.listed`; the region is `PROJECT`, those of what is listed are Google's."""
+        """See `Resources.listed`; the region is `PROJECT`, those of what is listed are Google's."""
         gcp, named = self._gcp, f"name eq {name(run or '')}.*"
         found = {
             INSTANCE: gcp.pages("instances", "aggregated_list", filter=named),
@@ -63,7 +63,7 @@ class GcpEstate(Estate):
         return [each for each in listed if each.run and run in (None, each.run)]
 
     def delete(self, each: Resource) -> str | None:
-        """See `Estate.delete`."""
+        """See `Resources.delete`."""
         gcp = self._gcp
         try:
             if each.kind == INSTANCE and each.state != "STOPPING":
@@ -96,7 +96,7 @@ def _state(kind, described) -> str:
 
 def sweep(*, gcp: Gcp | None = None, **options) -> int:
     """See `wanbench.measure.labs.rented.sweep`."""
-    return shared(GcpEstate(gcp), **options)
+    return shared(GcpResources(gcp), **options)
 
 
 def unusable() -> str | None:

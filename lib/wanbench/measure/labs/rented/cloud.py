@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from .costs import Costs
-from .estate import Estate
 from .hosts import (
     Instance,
     Order,
     Site,
     Wanted,
 )
+from .resources import Resources
 
 
 class Cloud(ABC):
@@ -56,11 +56,11 @@ class Cloud(ABC):
         """
 
     @abstractmethod
-    def estate(self) -> Estate:
+    def resources(self) -> Resources:
         """What runs have made in the account; made anew for every taking down."""
 
     def places(self) -> list[str]:
-        """Where a run's resources are, as `Estate.listed` takes them: the lab's regions, by the cloud's own names."""
+        """Where a run's resources are, as `Resources.listed` takes them: the lab's regions, by the cloud's own names."""
         return [each.region for each in self.wanted.values()]
 
     def costs(self, **wanted) -> Costs:
@@ -80,7 +80,7 @@ class Cloud(ABC):
         Launch a region's hosts, closed to all but the operator's SSH, and return them once they run.
 
         Called for all regions at once, from threads. What is made carries the order's tags from the call that makes
-        it. LabError if the hosts cannot be had; what is made until then is taken down by `estate`.
+        it. LabError if the hosts cannot be had; what is made until then is taken down by `resources`.
         """
 
     @abstractmethod

@@ -10,7 +10,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.spending import Estimate
 from wanbench.measure.plan import cost as costing
 
-from .estate import everywhere, tell
+from .resources import everywhere, tell
 
 HOURS_PER_MONTH = 730
 

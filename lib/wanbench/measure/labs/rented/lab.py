@@ -25,17 +25,17 @@ from wanbench.measure.plan.plan import Plan
 from .access import key_pair, operator
 from .cloud import Cloud
 from .costs import Meter
-from .estate import (
-    SETTLE_S,
-    everywhere,
-    take_down,
-    tell,
-)
 from .hosts import Instance, Order, Wanted
 from .leases import Lease
 from .own_address import own_public_address
 from .paths import PATHS
 from .ready import close, make_ready, not_launched
+from .resources import (
+    SETTLE_S,
+    everywhere,
+    take_down,
+    tell,
+)
 from .tags import Tags
 from .tenancy import Tenancy
 
@@ -231,7 +231,11 @@ class RentedLab(Cloud, Tenancy):
 
     def rent(self) -> None:
         """See `Tenancy.rent`; makes the run's lease and keys first."""
-        self._lease, self._leaving, self._meter = Lease(self.kind, self.estate().account()), Event(), Meter()
+        self._lease, self._leaving, self._meter = (
+            Lease(self.kind, self.resources().account()),
+            Event(),
+            Meter(),
+        )
         operator_key, operator_public = key_pair()
         host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
@@ -328,7 +332,7 @@ class RentedLab(Cloud, Tenancy):
     def _take_down(self, run: str) -> list[str]:
         everywhere(close, self._hosts())
         self.hosts, self.instances = not_launched(self.wanted, self._first), {}
-        left = take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
+        left = take_down(self.resources(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
         self._meter.stop()
         return left
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from wanbench.checks import check_choice
 from wanbench.measure.labs.base import Host
 
-from .estate import everywhere
+from .resources import everywhere
 
 INTERNET, PRIVATE = "internet", "private"
 PATHS = (INTERNET, PRIVATE)

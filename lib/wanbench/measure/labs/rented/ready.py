@@ -10,8 +10,8 @@ from wanbench.errors import LabError
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.ssh import SshHost
 
-from .estate import tell
 from .hosts import Wanted
+from .resources import tell
 from .user_data import HOST_PYTHON, VOLUME_FOLDER
 
 START_S = 600.0

@@ -13,8 +13,8 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.spending import Estimate
 from wanbench.measure.plan.plan import Plan
 
-from .estate import everywhere
 from .lab import RentedLab
+from .resources import everywhere
 from .tenancy import Tenancy
 
 ELSEWHERE = "another cloud:"

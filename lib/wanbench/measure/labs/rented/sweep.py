@@ -11,13 +11,6 @@ from pathlib import Path
 from wanbench.errors import LabError
 from wanbench.formatting import count
 
-from .estate import (
-    SETTLE_S,
-    Estate,
-    Resource,
-    everywhere,
-    take_down,
-)
 from .leases import (
     FREE,
     HELD,
@@ -26,6 +19,13 @@ from .leases import (
     free_leases,
     is_of,
     lease_state,
+)
+from .resources import (
+    SETTLE_S,
+    Resource,
+    Resources,
+    everywhere,
+    take_down,
 )
 from .tags import (
     CAMPAIGN,
@@ -43,7 +43,7 @@ CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 def sweep(
-    estate: Estate,
+    resources: Resources,
     *,
     yes: bool = False,
     everything: bool = False,
@@ -71,13 +71,13 @@ def sweep(
     int
         0 if nothing is left that had to go, 1 otherwise, or if runs of another account may have left something.
     """
-    regions = estate.regions() if regions is None else list(regions)
+    regions = resources.regions() if regions is None else list(regions)
     where = f"{len(regions)} regions" if len(regions) > 1 else "".join(regions)
-    there, unknown = _everything(estate, regions)
-    (ended, others), seen = _ended(estate), {each.run for each in there}
+    there, unknown = _everything(resources, regions)
+    (ended, others), seen = _ended(resources), {each.run for each in there}
 
     # The time decides only about resources that another machine may be using.
-    now = _now(estate) if any(lease_state(each.run) == UNKNOWN for each in there) else None
+    now = _now(resources) if any(lease_state(each.run) == UNKNOWN for each in there) else None
 
     def why(each: Resource) -> str | None:
         """Why a resource is to go; None if it stays."""
@@ -107,18 +107,20 @@ def sweep(
     to_go = [each for each in there if why(each)]
     # A run that ended a moment ago may have asked for something that no listing shows yet.
     if not to_go and not ended:
-        print(f"{estate.title}: nothing to delete in {where}.")
+        print(f"{resources.title}: nothing to delete in {where}.")
         return 1 if unknown or others else 0
-    if to_go and not yes and not _confirmed(ask, len(to_go), estate.title):
+    if to_go and not yes and not _confirmed(ask, len(to_go), resources.title):
         print("Nothing was deleted.")
         return 1
-    left = take_down(estate, regions, lambda each: bool(why(each)), settle_s=settle_s)
+    left = take_down(resources, regions, lambda each: bool(why(each)), settle_s=settle_s)
     for text in left:
-        print(f"REMAINS on {estate.title}: {text}", file=sys.stderr)
+        print(f"REMAINS on {resources.title}: {text}", file=sys.stderr)
     if not left:
         for lease in ended:
             forget(lease)
-        print(f"{estate.title}: deleted {len(to_go)} resources; two listings of {where} show none of them.")
+        print(
+            f"{resources.title}: deleted {len(to_go)} resources; two listings of {where} show none of them."
+        )
     return 1 if left or others else 0
 
 
@@ -155,39 +157,39 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     return max(statuses, default=1)
 
 
-def _now(estate: Estate) -> datetime | None:
+def _now(resources: Resources) -> datetime | None:
     """The time at the cloud; says so if this machine's clock has another, or nothing can expire."""
-    now = estate.now()
+    now = resources.now()
     if now is None:
-        print(f"{estate.title} does not tell the time, so nothing of other machines counts as expired.")
+        print(f"{resources.title} does not tell the time, so nothing of other machines counts as expired.")
     elif abs(ahead := datetime.now(UTC) - now) > CLOCKS_DIFFER:
         way = "ahead of" if ahead > timedelta() else "behind"
         print(
-            f"This machine's clock is {abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {estate.title}, "
+            f"This machine's clock is {abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {resources.title}, "
             "by which things expire. Set it right before you measure."
         )
     return now
 
 
-def _ended(estate: Estate) -> tuple[list[Path], list[str]]:
+def _ended(resources: Resources) -> tuple[list[Path], list[str]]:
     """Leases of this account's ended runs, and a sentence about those that are not known to be its own."""
-    found = free_leases(estate.cloud)
+    found = free_leases(resources.cloud)
     try:
-        account = estate.account() if found else ""
+        account = resources.account() if found else ""
     except LabError as error:
         why = f"it cannot be found out whether this account made them: {error}"
-        return [], [f"{estate.title}: {len(found)} runs that ended here are left on record, as {why}"]
+        return [], [f"{resources.title}: {len(found)} runs that ended here are left on record, as {why}"]
     own = [lease for lease in found if is_of(lease, account)]
     if not (others := len(found) - len(own)):
         return own, []
     why = "another account made them; what they left is found with that account's credentials."
-    return own, [f"{estate.title}: {others} runs that ended here are left on record, as {why}"]
+    return own, [f"{resources.title}: {others} runs that ended here are left on record, as {why}"]
 
 
-def _everything(estate, regions):
+def _everything(resources, regions):
     def look(region):
         try:
-            return estate.listed(region), []
+            return resources.listed(region), []
         except LabError as error:
             return [], [f"unknown   {region}: {error}"]
 

@@ -25,8 +25,8 @@ from wanbench.measure.plan.plan import Plan
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .estate import uninterrupted
 from .paths import Paths
+from .resources import uninterrupted
 
 
 class Tenancy(Lab):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wanbench.measure.campaign.start import carry_out
+from wanbench.measure.campaign import start
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Plan, make_plan
 from wanbench.runs import Run
@@ -77,10 +77,10 @@ def calibrate(
     experiment
         An experiment of `wanbench.measure.experiments`.
     lab, **options
-        See `wanbench.measure.campaign.carry_out`.
+        See `wanbench.measure.campaign.run`.
     batch : int, optional
         Maximum number of concurrent links; 1: one after another.
     """
     links = separate_pairs(settings)
     plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
-    return carry_out(plan, links, lab=lab, campaign=campaign, **options)
+    return start.run(plan, links, lab=lab, campaign=campaign, **options)

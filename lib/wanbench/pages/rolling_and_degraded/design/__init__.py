@@ -1,11 +1,11 @@
 """What this page measures."""
 
 from .detection import Detection
-from .disturbances import piled, rolls, slowed, warmed_up
+from .disturbances import leader_skew, rolls, slowed, warmed_up
 
 __all__ = [
     "Detection",
-    "piled",
+    "leader_skew",
     "rolls",
     "slowed",
     "warmed_up",

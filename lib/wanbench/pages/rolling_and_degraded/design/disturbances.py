@@ -42,7 +42,7 @@ def rolls(
     Examples
     --------
     >>> made = rolls(KafkaOpenLoop(100), {"kill": {"kind": "kill", "for_s": 2}}, calm_s=5)
-    >>> print(made["kill"].beside[0])
+    >>> print(made["kill"].alongside[0])
     every broker in turn: kill at 5 s for 2 s
     """
     made = {}
@@ -57,7 +57,12 @@ def rolls(
             own,
             broker_settings=given.get("broker_settings"),
             **trial
-            | {"beside": (*trial.get("beside", ()), BrokerActions((action,), rolling=True, pause_s=0))},
+            | {
+                "alongside": (
+                    *trial.get("alongside", ()),
+                    BrokerActions((action,), rolling=True, pause_s=0),
+                )
+            },
         )
     return made
 
@@ -92,7 +97,7 @@ def slowed(
     >>> made = slowed(KafkaOpenLoop(100), {"slow": {"kind": "slow"}}, Detection(), brokers=2, **times)
     >>> [(name, trial.load.duration_s) for name, trial in made.items()]
     [('slow', 45.0), ('slow, demoted', 45.0)]
-    >>> print(made["slow, demoted"].beside[1].actions[2])
+    >>> print(made["slow, demoted"].alongside[1].actions[2])
     restore at 31 s
     """
     check_number("brokers", brokers, 1, 9, whole=True)
@@ -109,24 +114,27 @@ def slowed(
             made[label] = KafkaTrial(
                 replace(load, duration_s=first_s + brokers * turn_s - load.warmup_s),
                 system=name,
-                **trial | {"beside": (*trial.get("beside", ()), watched, BrokerActions(tuple(actions)))},
+                **trial
+                | {"alongside": (*trial.get("alongside", ()), watched, BrokerActions(tuple(actions)))},
             )
     return made
 
 
-def piled(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, piled_s: float, **trial) -> KafkaTrial:
+def leader_skew(
+    load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial
+) -> KafkaTrial:
     """
     A trial in which all leaders move to one broker, and are later spread again.
 
     Parameters
     ----------
-    first_s, piled_s : float
+    first_s, skew_s : float
         Start of the pile, and its duration; the load continues for the same time after it.
     """
-    actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + piled_s)
+    actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
     return KafkaTrial(
-        replace(load, duration_s=first_s + 2 * piled_s - load.warmup_s),
-        **trial | {"beside": (*trial.get("beside", ()), BrokerActions(actions))},
+        replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s),
+        **trial | {"alongside": (*trial.get("alongside", ()), BrokerActions(actions))},
     )
 
 
@@ -145,7 +153,7 @@ def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
 
 def _starts_brokers(trial: Trial) -> bool:
     return any(
-        each.broker_settings or any(isinstance(one, BrokerActions) and one.rolling for one in each.beside)
+        each.broker_settings or any(isinstance(one, BrokerActions) and one.rolling for one in each.alongside)
         for each in trial.experiments
     )
 

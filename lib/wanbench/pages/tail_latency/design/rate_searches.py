@@ -36,7 +36,7 @@ def rate_searches(
     replicates : int
         Number of searches for each system; 0: none.
     **options
-        `beside`, `link`, `client_regions`, `gateway_bps` of `systems_by_steps`.
+        `alongside`, `link`, `client_regions`, `gateway_bps` of `systems_by_steps`.
 
     Returns
     -------

@@ -23,7 +23,7 @@ def systems_by_steps(
     steps: Mapping[str, Sequence],
     replicates: int = 3,
     seed: int = 0,
-    beside: tuple = (),
+    alongside: tuple = (),
     *,
     link: LinkSettings | None = None,
     client_regions: Sequence[str] | None = None,
@@ -50,7 +50,7 @@ def systems_by_steps(
     replicates : int
     seed : int
         Seed of the order.
-    beside : tuple
+    alongside : tuple
         As in `KafkaTrial`; without `BrokerMetrics` on external clusters, whose brokers' hosts cannot be reached.
     link : LinkSettings or mapping of its fields, optional
         Link settings for systems without their own. Required if any system has a link, because the next trial would
@@ -89,7 +89,7 @@ def systems_by_steps(
     options = {"client_regions": client_regions, "gateway_bps": gateway_bps}
     levels = _levels(load, steps)
     trials = {
-        (system.name, step): _trial(system, load, f"{system.name}, {step}", changes, link, beside, options)
+        (system.name, step): _trial(system, load, f"{system.name}, {step}", changes, link, alongside, options)
         for step, changes in levels.items()
         for system in systems
     }
@@ -161,14 +161,14 @@ def _check_fields(systems, load, steps):
             )
 
 
-def _trial(system, load, name, changes, link, beside, options):
+def _trial(system, load, name, changes, link, alongside, options):
     if system.cluster is not None:
-        beside = tuple(each for each in beside if not isinstance(each, BrokerMetrics))
+        alongside = tuple(each for each in alongside if not isinstance(each, BrokerMetrics))
     try:
         return KafkaTrial(
             replace(load, **{**dict(system.load or ()), **changes}),
             link=system.link or link,
-            beside=tuple(beside),
+            alongside=tuple(alongside),
             broker_settings=system.broker_settings,
             security=system.security,
             system=system.name,

@@ -140,13 +140,13 @@ class Complaints:
         if kind == UNKNOWN and _OF_A_SCRIPT.match(text):
             return
         if kind == UNKNOWN and not (_COUNTS.search(text) or is_spoken(text)):
-            self.other = shown(text)
+            self.other = formatted(text)
             return
         self.n += 1
-        self.first = self.first or shown(text)
+        self.first = self.first or formatted(text)
         grave = kind == ERROR
         if grave or not self._grave:
-            self.last, self._grave = shown(text), grave
+            self.last, self._grave = formatted(text), grave
 
     def cell(self, missing: str | None) -> str | None:
         """
@@ -164,7 +164,7 @@ class Complaints:
         return ": ".join([missing, *why])
 
 
-def shown(text: str) -> str:
+def formatted(text: str) -> str:
     """The text in one line of at most `LONGEST` characters, without control characters or lone surrogates."""
     text = "".join(character if character.isprintable() else " " for character in text.strip())
     text = text.encode("utf-8", "replace").decode()

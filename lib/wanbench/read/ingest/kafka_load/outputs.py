@@ -205,7 +205,7 @@ class OutputReader:
             self._weigh(complaints.tool(text), spoken=complaints.is_spoken(text))
         output = self._whose(text)
         if torn and kind == complaints.UNKNOWN and output is not None:
-            output.complaints.torn = complaints.shown(text)[-60:]
+            output.complaints.torn = complaints.formatted_table(text)[-60:]
         elif output is None:
             self._waiting.append((text, kind))
         else:

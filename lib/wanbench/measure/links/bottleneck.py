@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-class Gate:
+class Bottleneck:
     """
     Rate limiter and queue of packets. Times are seconds of any one clock.
 

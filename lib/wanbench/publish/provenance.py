@@ -1,7 +1,7 @@
 """
-The colophon of a page: the runs it used, and their tools.
+The provenance of a page: the runs it used, and their tools.
 
-A notebook ends with `colophon(run)`. In JupyterLab that shows a small table; on the published page it becomes
+A notebook ends with `provenance(run)`. In JupyterLab that shows a small table; on the published page it becomes
 the footer, together with the parameters, the versions and the commit.
 """
 
@@ -12,7 +12,7 @@ from html import escape
 
 from wanbench.read.ingest.lab_cost import lab_cost
 
-MIME = "application/vnd.wanbench.colophon+json"
+MIME = "application/vnd.wanbench.provenance+json"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Colophon:
         return {"text/plain": str(self), "text/html": html, MIME: {"runs": list(self.runs)}}
 
 
-def colophon(*runs) -> Colophon:
+def provenance(*runs) -> Colophon:
     """
     The runs that a notebook used, as its last expression.
 
@@ -58,7 +58,7 @@ def colophon(*runs) -> Colophon:
 
     Examples
     --------
-    >>> colophon()
+    >>> provenance()
     No run was read.
     """
     return Colophon(tuple(_facts(run) for run in runs))

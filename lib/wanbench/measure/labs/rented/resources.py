@@ -46,7 +46,7 @@ class Resource:
         return f"{self.kind} {self.id} in {self.region}{f' ({self.state})' if self.state else ''}"
 
 
-class Estate(ABC):
+class Resources(ABC):
     """
     What runs have made in one account.
 
@@ -111,7 +111,7 @@ def everywhere(work: Callable, items: Sequence, *, hurry: Callable[[], None] = l
 
 
 def take_down(
-    estate: Estate,
+    resources: Resources,
     regions: Sequence[str],
     which: Callable[[Resource], bool],
     *,
@@ -136,7 +136,7 @@ def take_down(
 
     def work(region):
         try:
-            return _take_down_in(estate, region, which, run, settle_s)
+            return _take_down_in(resources, region, which, run, settle_s)
         except LabError as error:
             return [f"unknown in {region}: {error}"]
 
@@ -175,20 +175,20 @@ def _to_its_end(step: Callable, told: str = "") -> BaseException | None:
             tell(told)
 
 
-def _take_down_in(estate, region, which, run, settle_s):
-    deadline, empty_before = time.monotonic() + estate.timeout_s, False
+def _take_down_in(resources, region, which, run, settle_s):
+    deadline, empty_before = time.monotonic() + resources.timeout_s, False
     while True:
         try:
-            found = [each for each in estate.listed(region, run) if which(each)]
+            found = [each for each in resources.listed(region, run) if which(each)]
         except LabError:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(estate.poll_s)
+            time.sleep(resources.poll_s)
             continue
         if not found and empty_before:
             return []
         empty_before = not found
-        refusals = [refusal for each in found if (refusal := estate.delete(each))]
+        refusals = [refusal for each in found if (refusal := resources.delete(each))]
         if found and time.monotonic() > deadline:
             return [str(each) for each in found] + refusals
-        time.sleep(settle_s if not found else min(settle_s, estate.poll_s))
+        time.sleep(settle_s if not found else min(settle_s, resources.poll_s))

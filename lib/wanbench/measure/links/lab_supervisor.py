@@ -1,10 +1,10 @@
 """
-The process that holds a local lab: `python -m wanbench.measure.links.keeper <socket> <the lab's pidfd>`.
+The process that holds a local lab: `python -m wanbench.measure.links.lab_supervisor <socket> <the lab's pidfd>`.
 
 It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has a name,
 and serves the links. When its lab ends, in whatever way, it sees the end of the socket and exits; the kernel then kills
 every process of the PID namespace and deletes the network namespaces. Only the folder of `scratch` remains, which it
-removes; if the keeper is killed too, the next one does. Started by `launch`.
+removes; if the supervisor is killed too, the next one does. Started by `launch`.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _GROUP_S = 2.0
 """Timeout for killed processes to leave their control group."""
 
 
-class Keeper:
-    """Requests of a lab to its keeper; members of a request are parameters of the method."""
+class Supervisor:
+    """Requests of a lab to its supervisor; members of a request are parameters of the method."""
 
     def __init__(self):
         self.relay = self.folder = None
         self._namespaces = []
 
     def hello(self):
-        """Confirm that the keeper is up."""
+        """Confirm that the supervisor is up."""
 
     def scratch(self):
-        """A new folder that is removed when the keeper ends; until then the keeper holds a lock on it."""
+        """A new folder that is removed when the supervisor ends; until then the supervisor holds a lock on it."""
         if self.folder is None:
             new = tempfile.mkdtemp(prefix=_UNLOCKED)
             with suppress(OSError):  # where there are no locks, nothing is swept
@@ -132,7 +132,7 @@ class Keeper:
 
 
 def sweep() -> None:
-    """Remove the folders of keepers that were killed before they could: those that nobody holds a lock on."""
+    """Remove the folders of supervisors that were killed before they could: those that nobody holds a lock on."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*"):
         with suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -209,25 +209,25 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A private view of the processes where the kernel allows it; without one everything else still works.
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
-    keeper = Keeper()
+    supervisor = Supervisor()
     verbs = ("hello", "scratch", "open", "set", "gateway", "cut", "counters", "devices", "lateness")
     server = Server(
         lab,
         {
-            **{verb: getattr(keeper, verb) for verb in verbs},
+            **{verb: getattr(supervisor, verb) for verb in verbs},
             "hurry": lambda: hurry(locked_later=not rootless),
         },
     )
     watched = {server.fileno(): server.ready, lab_process: _gone}
     try:
-        while keeper.relay is None:
+        while supervisor.relay is None:
             for descriptor in select.select(list(watched), (), ())[0]:
                 watched[descriptor]()
-        keeper.relay.serve(watched)
+        supervisor.relay.serve(watched)
     except EOFError:
         return
     finally:
-        keeper.forget()
+        supervisor.forget()
 
 
 if __name__ == "__main__":

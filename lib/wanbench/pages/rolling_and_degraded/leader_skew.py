@@ -20,7 +20,7 @@ PHASES = ("before", "moving to one", "on one broker", "spreading", "spread again
 
 
 @dataclass(frozen=True, repr=False)
-class Piled(RowsResult):
+class LeaderSkew(RowsResult):
     """
     Leaders on one broker.
 
@@ -54,7 +54,7 @@ class Piled(RowsResult):
         """Load by broker in three phases, duration of the moves and their effect on latency."""
         before, piled, spread = (self._phase(name) for name in ("before", "on one broker", "spread again"))
         moves = [
-            f"{name} took {self.of(name, 'lasts_s', 's').written}, with p99 at {self.of(name, 'p99_ms', 'ms').written}"
+            f"{name} took {self.of(name, 'lasts_s', 's').formatted}, with p99 at {self.of(name, 'p99_ms', 'ms').formatted}"
             for name in MOVES.values()
         ]
         trials = count(self.rows.test_id.nunique(), "trial")
@@ -68,10 +68,10 @@ class Piled(RowsResult):
             if shares[1] == shares[1]
             else ""
         )
-        p99 = self.of(name, "p99_ms", "ms").written
+        p99 = self.of(name, "p99_ms", "ms").formatted
         return f"the busiest broker leads {percent(round(shares[0], 2))} of the partitions{sent}, p99 {p99}"
 
-    def shown(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         """One row per phase."""
         columns = {
             "lasts_s": ("lasts", "s"),
@@ -81,7 +81,10 @@ class Piled(RowsResult):
         columns |= {"sent_share": ("sent by the busiest", "fraction")}
         return pd.DataFrame(
             {"": phase}
-            | {title: self.of(phase, name, unit).spelled for name, (title, unit) in columns.items()}
+            | {
+                title: self.of(phase, name, unit).formatted_with_interval
+                for name, (title, unit) in columns.items()
+            }
             | {
                 "leaders moved": number(
                     float(np.median(floats(self.rows.moved[self.rows.phase == phase]))), 0
@@ -91,7 +94,7 @@ class Piled(RowsResult):
         )
 
 
-def piled(measured: DisturbedTrials, *, level: float = 0.95) -> Piled:
+def leader_skew(measured: DisturbedTrials, *, level: float = 0.95) -> LeaderSkew:
     """The phases of every trial that piled leaders on a broker and spread them again; MissingDataError if none."""
     rows = []
     for trial in measured.with_kind("skew"):
@@ -110,7 +113,7 @@ def piled(measured: DisturbedTrials, *, level: float = 0.95) -> Piled:
         moved = {"moving to one": skew.leaders_moved, "spreading": spread.leaders_moved}
         for phase, from_s, to_s in zip(PHASES, ends, ends[1:], strict=False):
             rows.append(_row(trial, phase, float(from_s), float(to_s)) | {"moved": moved.get(phase, 0)})
-    return Piled(pd.DataFrame(rows), level)
+    return LeaderSkew(pd.DataFrame(rows), level)
 
 
 def _row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> dict:

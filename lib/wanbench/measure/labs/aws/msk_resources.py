@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wanbench.measure.labs.rented.estate import Resource
+from wanbench.measure.labs.rented.resources import Resource
 
 from .clients import Aws, AwsError, session
 from .tags import RUN, tags_of
-from .teardown import GROUP, AwsEstate
+from .teardown import GROUP, AwsResources
 
 CLUSTER = "MSK cluster"
 PREFIX = "wanbench-msk-"
@@ -16,8 +16,8 @@ TIMEOUT_S = 3600.0
 POLL_S = 15.0
 
 
-class MskEstate(AwsEstate):
-    """Clusters of MSK that runs have made, and their security groups; see `Estate`."""
+class MskResources(AwsResources):
+    """Clusters of MSK that runs have made, and their security groups; see `Resources`."""
 
     cloud, title = "msk", "Amazon MSK"
 
@@ -31,7 +31,7 @@ class MskEstate(AwsEstate):
         return [each for each in super().regions() if each in there]
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Estate.listed`."""
+        """See `Resources.listed`."""
         named = [{"Name": "tag-key", "Values": [RUN]}]
         named.append({"Name": "group-name", "Values": [f"{PREFIX}{run or '*'}"]})
         groups = self._aws.pages("ec2", region, "describe_security_groups", "SecurityGroups", Filters=named)
@@ -43,7 +43,7 @@ class MskEstate(AwsEstate):
         return [each for each in found if each.run and run in (None, each.run)]
 
     def delete(self, each: Resource) -> str | None:
-        """See `Estate.delete`."""
+        """See `Resources.delete`."""
         if each.kind != CLUSTER:
             return super().delete(each)
         try:
