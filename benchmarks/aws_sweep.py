@@ -38,9 +38,7 @@ def offers(aws, code):
     """Whether a region has the instances; the stand-in has none in its newest regions."""
     wanted = [{"Name": "instance-type", "Values": ["t3.micro"]}]
     of_zones = {"LocationType": "availability-zone", "Filters": wanted}
-    return bool(
-        aws.pages("ec2", code, "describe_instance_type_offerings", "InstanceTypeOfferings", **of_zones)
-    )
+    return bool(aws.pages("ec2", code, "describe_instance_type_offerings", "InstanceTypeOfferings", **of_zones))
 
 
 def start(codes):
@@ -95,8 +93,7 @@ def main():
         clean += not after and status == 0 and not leases.free_leases()
         left_any += bool(left)
         print(
-            f"kill {kills}: left {dict(left)}; after the sweep ({sweeps_s[-1]:.1f} s) {after or 'nothing'}",
-            flush=True,
+            f"kill {kills}: left {dict(left)}; after the sweep ({sweeps_s[-1]:.1f} s) {after or 'nothing'}", flush=True
         )
     print(
         f"{kills} kills of 46 hosts in {len(codes)} regions, {left_any} left something behind; the sweep of "

@@ -164,9 +164,7 @@ def window_rate(rtt_ms: float) -> float:
     return 5 * (BATCH_BYTES // RECORD_BYTES) * PARTITIONS / (rtt_ms / 1e3)
 
 
-def java(
-    host, bootstrap: str, records: int, rate: float, idempotent: bool
-) -> tuple[float, float, float | None]:
+def java(host, bootstrap: str, records: int, rate: float, idempotent: bool) -> tuple[float, float, float | None]:
     """Processor time, duration and median latency of Kafka's own tool, which sends all records."""
     from wanbench.measure.kafka.available import kafka_jars
 
@@ -181,12 +179,8 @@ def java(
     began_s = time.monotonic()
     done = host.run(timed, timeout_s=300)
     took_s = time.monotonic() - began_s
-    times = dict(
-        line.split("\t") for line in done.stderr.decode().splitlines() if line.startswith(("user\t", "sys\t"))
-    )
-    used_s = sum(
-        60 * float(text.split("m")[0]) + float(text.split("m")[1].rstrip("s")) for text in times.values()
-    )
+    times = dict(line.split("\t") for line in done.stderr.decode().splitlines() if line.startswith(("user\t", "sys\t")))
+    used_s = sum(60 * float(text.split("m")[0]) + float(text.split("m")[1].rstrip("s")) for text in times.values())
     found = [part for part in done.stdout.decode().split(", ") if part.endswith(" ms 50th")]
     return used_s, took_s, float(found[-1].split()[0]) if found else None
 

@@ -27,9 +27,7 @@ OWN_MB = 20
 
 WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
 CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924"
-WARNING = (
-    "[2026-03-01 12:00:00,000] WARN [Producer clientId=perf-producer-client] Got error response (Sender)\n"
-)
+WARNING = "[2026-03-01 12:00:00,000] WARN [Producer clientId=perf-producer-client] Got error response (Sender)\n"
 ECHO = "64 bytes from 203.0.113.107: icmp_seq=1 ttl=57 time=40.1 ms"
 PING = f"""PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.
 {"".join(f"{ECHO.replace('seq=1', f'seq={k}')}{chr(10)}" for k in range(1, 5))}
@@ -115,12 +113,8 @@ def main() -> int:
         fits = per_10_mb <= MOST_S_PER_10_MB and times <= MOST_TIMES
         within &= fits
         mark = " " if fits else "!"
-        print(
-            f"{name:38} {found['mb']:5.0f} {per_10_mb:8.2f} {times:6.1f} {mark} {found['what']}", flush=True
-        )
-    print(
-        f"Goal, {MOST_S_PER_10_MB:g} s per 10 MB and {MOST_TIMES:g} times the size: {'met' if within else 'missed'}."
-    )
+        print(f"{name:38} {found['mb']:5.0f} {per_10_mb:8.2f} {times:6.1f} {mark} {found['what']}", flush=True)
+    print(f"Goal, {MOST_S_PER_10_MB:g} s per 10 MB and {MOST_TIMES:g} times the size: {'met' if within else 'missed'}.")
     return 0 if within else 1
 
 
@@ -133,9 +127,7 @@ def write(path: Path, size: int, beginning, recurs: str = "", end: str = "") -> 
         file.write(beginning)
         written, n = 0, 0
         while written < size:
-            part = (
-                "".join([recurs.format(n=n + k) for k in range(1000)]) if "{n}" in recurs else recurs * 1000
-            )
+            part = "".join([recurs.format(n=n + k) for k in range(1000)]) if "{n}" in recurs else recurs * 1000
             written, n = written + file.write(part), n + 1000
         file.write(end)
 
@@ -143,14 +135,7 @@ def write(path: Path, size: int, beginning, recurs: str = "", end: str = "") -> 
 def job(name: str, size: str) -> dict:
     """Make one file and read it."""
     from wanbench.errors import RawDataError
-    from wanbench.read.ingest import (
-        broker_metrics,
-        host_metrics,
-        iperf3,
-        kafka_load,
-        openmessaging,
-        ping,
-    )
+    from wanbench.read.ingest import broker_metrics, host_metrics, iperf3, kafka_load, openmessaging, ping
 
     readers = {"iperf3": iperf3, "kafka_load": kafka_load, "broker_metrics": broker_metrics}
     readers |= {"openmessaging": openmessaging, "host_metrics": host_metrics, "ping": ping}

@@ -21,34 +21,22 @@ import numpy as np
 from scipy import stats
 from simulations import simulated_surveys
 
-from wanbench.methods.regions import (
-    dyadic,
-    line,
-    matrices,
-    mrqap,
-    qap,
-)
+from wanbench.methods.regions import dyadic, line, matrices, mrqap, qap
 from wanbench.methods.regions.covariates import cross_cloud
 from wanbench.methods.regions.unordered_pairs import unordered
 from wanbench.pages.intercloud_2022.quantile_line import quantile_lines
 
 GOAL_S = 1.0
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 def main() -> int:
     """Measure, print, and say whether the goal of about a second is met (exit status 1 if not)."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--regions", type=int, default=46, help="regions (default: %(default)s)")
-    options.add_argument(
-        "--times", type=int, default=10_000, help="permutations and resamples (default: %(default)s)"
-    )
+    options.add_argument("--times", type=int, default=10_000, help="permutations and resamples (default: %(default)s)")
     options.add_argument("--loop", type=int, default=500, help="turns of a plain loop (default: %(default)s)")
-    options.add_argument(
-        "--runs", type=int, default=5, help="runs of each, of which the median (default: %(default)s)"
-    )
+    options.add_argument("--runs", type=int, default=5, help="runs of each, of which the median (default: %(default)s)")
     asked = options.parse_args()
     if not ONE_THREAD.items() <= os.environ.items():
         sys.stdout.flush()
@@ -56,9 +44,7 @@ def main() -> int:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     survey = Survey(asked.regions)
-    print(
-        f"one core, load {os.getloadavg()[0]:.1f} before, Python {sys.version.split()[0]}, numpy {np.__version__}"
-    )
+    print(f"one core, load {os.getloadavg()[0]:.1f} before, Python {sys.version.split()[0]}, numpy {np.__version__}")
     agree(survey)
     times, loop = asked.times, min(asked.loop, asked.times)
     jobs = {
@@ -85,9 +71,7 @@ def main() -> int:
     if times < 10_000 or asked.regions < 46:
         print("The goal is about 10,000 on 46 regions.")
         return 0
-    print(
-        f"Goal, about a second for permutations and for resamples of the line: {'missed' if late else 'met'}."
-    )
+    print(f"Goal, about a second for permutations and for resamples of the line: {'missed' if late else 'met'}.")
     return 1 if late else 0
 
 
@@ -96,9 +80,7 @@ GOALS = {"permutations, Pearson: wanbench", "resamples of regions, line: wanbenc
 
 def table(seconds: dict[str, list[float]], turns: dict[str, int], times: int) -> None:
     """One row per job; the ratio is to wanbench's row of the same work."""
-    print(
-        f"{'':44} {'turns':>7} {'median s':>9} {'min s':>8} {'max s':>8} {f's for {times:,}':>13} {'ratio':>7}"
-    )
+    print(f"{'':44} {'turns':>7} {'median s':>9} {'min s':>8} {'max s':>8} {f's for {times:,}':>13} {'ratio':>7}")
     whole = {name: statistics.median(each) * times / turns[name] for name, each in seconds.items()}
     for name, each in seconds.items():
         ours = f"{name.partition(':')[0]}: wanbench"
@@ -136,9 +118,7 @@ class Survey:
     def permute(self, times, seed, method="pearson", missing=False):
         orders = qap.relabellings(self.n, times, seed)
         cells = self.some if missing else self.cells
-        observed = qap.correlations(
-            self.distance, self.rtt, cells, np.arange(self.n)[None], ranks=method == "spearman"
-        )
+        observed = qap.correlations(self.distance, self.rtt, cells, np.arange(self.n)[None], ranks=method == "spearman")
         drawn = qap.correlations(self.distance, self.rtt, cells, orders, ranks=method == "spearman")
         return observed[0], qap.p_value(qap.as_extreme(drawn, observed[0]), times)[0]
 
@@ -182,9 +162,7 @@ class Survey:
 
 def agree(survey: Survey) -> None:
     """Refuse to time what does not give the same."""
-    if survey.permute(200, 3) != (p := survey.permute_loop(200, 3)) and not np.allclose(
-        survey.permute(200, 3), p
-    ):
+    if survey.permute(200, 3) != (p := survey.permute_loop(200, 3)) and not np.allclose(survey.permute(200, 3), p):
         raise SystemExit("permutations: wanbench and the plain loop differ")
     if not np.allclose(survey.resample(200, 3), survey.resample_loop(200, 3)):
         raise SystemExit("resamples: wanbench and the plain loop differ")

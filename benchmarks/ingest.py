@@ -28,65 +28,34 @@ GOAL_LINES, LEAST_MB_PER_S, MOST_MB = 10_000_000, 200, 500
 def main() -> int:
     """Measure, print, and say whether the goal for the log is met (exit status 1 if not)."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
-    options.add_argument(
-        "--lines",
-        type=int,
-        default=10_000_000,
-        help="lines of the ping log (default: %(default)s)",
-    )
-    options.add_argument(
-        "--slice",
-        type=int,
-        default=25_000,
-        help="lines that slow peers read (default: %(default)s)",
-    )
+    options.add_argument("--lines", type=int, default=10_000_000, help="lines of the ping log (default: %(default)s)")
+    options.add_argument("--slice", type=int, default=25_000, help="lines that slow peers read (default: %(default)s)")
     options.add_argument("--files", type=int, default=2000, help="iperf3 files (default: %(default)s)")
     options.add_argument("--folder", help="where to put the temporary folder (default: the system's)")
     asked = options.parse_args()
     load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    print(
-        f"{processors} processors, load {load:.1f} before, Python {sys.version.split()[0]}",
-        flush=True,
-    )
+    print(f"{processors} processors, load {load:.1f} before, Python {sys.version.split()[0]}", flush=True)
     with tempfile.TemporaryDirectory(prefix="wanbench-ingest-", dir=asked.folder) as folder:
-        log, part, files = (
-            Path(folder, "ping.txt"),
-            Path(folder, "slice.txt"),
-            Path(folder, "iperf3"),
-        )
+        log, part, files = (Path(folder, "ping.txt"), Path(folder, "slice.txt"), Path(folder, "iperf3"))
         expected = _run("make_log", log, asked.lines)["rows"]
         part_rows = _run("make_log", part, min(asked.slice, asked.lines))["rows"]
         expected_iperf3 = _run("make_iperf3", files, asked.files)["rows"]
-        print(
-            f"{'':44} {'MB':>7} {'s':>7} {'MB/s':>7} {'process s':>10} {'CPU s':>7} {'peak MB':>8} {'rows':>11}"
-        )
+        print(f"{'':44} {'MB':>7} {'s':>7} {'MB/s':>7} {'process s':>10} {'CPU s':>7} {'peak MB':>8} {'rows':>11}")
         _show("wc -l", log, _wc(log))
         whole = _show("wanbench ping.convert, to Parquet", log, _run("convert", log), expected)
         _show("wanbench ping.read, slice", part, _run("read_ping", part), part_rows)
-        _show(
-            "wanbench ping.read (careful), slice",
-            part,
-            _run("read_ping_carefully", part),
-            part_rows,
-        )
+        _show("wanbench ping.read (careful), slice", part, _run("read_ping_carefully", part), part_rows)
         _show("jc --ping-s, slice", part, _run("read_jc_stream", part))
         _show("jc --ping, slice", part, _run("read_jc", part))
         _show("pingparsing, slice", part, _run("read_pingparsing", part))
         _show("wc -l, iperf3 files", files, _wc(*sorted(files.iterdir())))
         _show("json.loads only, iperf3 files", files, _run("read_json", files))
-        _show(
-            "wanbench ingest.read_files, iperf3 files",
-            files,
-            _run("read_iperf3", files),
-            expected_iperf3,
-        )
+        _show("wanbench ingest.read_files, iperf3 files", files, _run("read_iperf3", files), expected_iperf3)
     if asked.lines < GOAL_LINES:
         print(f"The goal is about {GOAL_LINES:,} lines.")
         return 0
     met = whole["mb_per_s"] >= LEAST_MB_PER_S and whole["peak_mb"] < MOST_MB
-    print(
-        f"Goal for the log, at least {LEAST_MB_PER_S} MB/s in less than {MOST_MB} MB: {'met' if met else 'missed'}."
-    )
+    print(f"Goal for the log, at least {LEAST_MB_PER_S} MB/s in less than {MOST_MB} MB: {'met' if met else 'missed'}.")
     return 0 if met else 1
 
 
@@ -97,10 +66,7 @@ def _run(job, *arguments):
 
 def _wc(*paths):
     done = _timed(["wc", "-l", *map(str, paths)])
-    return done | {
-        "seconds": done["process_s"],
-        "rows": int(done["text"].split(b"\n")[-2].split()[0]),
-    }
+    return done | {"seconds": done["process_s"], "rows": int(done["text"].split(b"\n")[-2].split()[0])}
 
 
 def _timed(command):
@@ -157,9 +123,7 @@ def make_log(path, lines):
             file.write("\n".join(text) + "\n")
         file.writelines(f"{line}\n" for _, line in sorted(odd))
         loss = 100 * (lines - received) / lines
-        counts = (
-            f"{lines} packets transmitted, {received} received, +{again} duplicates, {loss:g}% packet loss"
-        )
+        counts = f"{lines} packets transmitted, {received} received, +{again} duplicates, {loss:g}% packet loss"
         file.write(f"\n--- 203.0.113.107 ping statistics ---\n{counts}\n")
     return {"rows": lines + again}
 

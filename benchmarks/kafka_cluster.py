@@ -75,9 +75,7 @@ def main():
         sys.exit(reason)
     wanted = sys.argv[1:]
     cases = [case for case in CASES if not wanted or str(case[0]) in wanted]
-    print(
-        "brokers  JVM flags   archive  serves s  allowed s  CPU s per broker  MiB per broker  down s  left   load"
-    )
+    print("brokers  JVM flags   archive  serves s  allowed s  CPU s per broker  MiB per broker  down s  left   load")
     for case in cases:
         run(*case)
 

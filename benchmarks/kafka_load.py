@@ -99,10 +99,7 @@ def main() -> int:
 def measured(plan, load, lab, cluster):
     """One row per load, in order; the first of all warms the brokers up and is left out."""
     with tempfile.TemporaryDirectory() as folder:
-        for order, block, arm in [
-            (0, None, LIBRARY),
-            *plan[["order", "block", "setting"]].itertuples(index=False),
-        ]:
+        for order, block, arm in [(0, None, LIBRARY), *plan[["order", "block", "setting"]].itertuples(index=False)]:
             began = time.monotonic()
             if arm == LIBRARY:
                 printed = by_library(load, lab, Path(folder), order)

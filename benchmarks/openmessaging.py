@@ -58,13 +58,9 @@ def main() -> int:
     options.add_argument("--minutes", type=int, default=1, help="that count (default: %(default)s)")
     options.add_argument("--warmup", type=int, default=1, help="minutes before (default: %(default)s)")
     options.add_argument(
-        "--in-turn",
-        action="store_true",
-        help="have the benchmark's records go to the partitions in turn, as ours do",
+        "--in-turn", action="store_true", help="have the benchmark's records go to the partitions in turn, as ours do"
     )
-    options.add_argument(
-        "--in-flight", type=int, default=5, help="requests of both engines (default: %(default)s)"
-    )
+    options.add_argument("--in-flight", type=int, default=5, help="requests of both engines (default: %(default)s)")
     options.add_argument("--folder", type=Path, help="for what the engines leave (default: a temporary one)")
     asked = options.parse_args()
     distribution = os.environ.get("WANBENCH_OMB")
@@ -100,11 +96,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
         with LocalLab(REGIONS, links) as lab, Cluster(lab, REGIONS):
-            rows = [
-                row
-                for run in plan(asked.blocks)
-                for row in measured(engines, lab.host(REGIONS[0]), folder, *run)
-            ]
+            rows = [row for run in plan(asked.blocks) for row in measured(engines, lab.host(REGIONS[0]), folder, *run)]
     table = pd.DataFrame(rows)
     numbers = dict.fromkeys(("latency_ms", "low_ms", "high_ms"), "{:.0f}".format)
     print(table.to_string(index=False, formatters=numbers))

@@ -41,9 +41,7 @@ class Meter:
 
     def __init__(self, lab):
         self.lab = lab
-        self.stat = Path(
-            "/proc", next(w for w in lab.entering(lab.regions[0]) if "--target" in w)[9:], "stat"
-        )
+        self.stat = Path("/proc", next(w for w in lab.entering(lab.regions[0]) if "--target" in w)[9:], "stat")
 
     def __enter__(self):
         self.began, self.used = time.monotonic(), self._used()
@@ -52,9 +50,7 @@ class Meter:
     def __exit__(self, *exception):
         share = (self._used() - self.used) / (time.monotonic() - self.began)
         late = self.lab.lateness()
-        self.text = (
-            f"{share:6.2f}  {late.get('mean_late_ms') or 0:9.3f}  {late.get('worst_late_ms') or 0:10.1f}"
-        )
+        self.text = f"{share:6.2f}  {late.get('mean_late_ms') or 0:9.3f}  {late.get('worst_late_ms') or 0:10.1f}"
 
     def _used(self):
         fields = self.stat.read_text().rsplit(")", 1)[1].split()
@@ -152,10 +148,7 @@ def open():
             times.append(time.monotonic())
         times.append(time.monotonic())
         opening, commands, counting, closing = (b - a for a, b in pairwise(times))
-        print(
-            f"{count:7}{len(lab.links):9}{opening:8.2f}{commands / 50 * 1000:16.1f}"
-            f"{counting:12.3f}{closing:9.2f}"
-        )
+        print(f"{count:7}{len(lab.links):9}{opening:8.2f}{commands / 50 * 1000:16.1f}{counting:12.3f}{closing:9.2f}")
     print()
 
 

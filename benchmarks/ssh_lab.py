@@ -114,10 +114,7 @@ def kafka(folder):
     links = matrix_links({tuple(regions): 80.0}, rate_bps=100e6)
     sizes = {"cold start": 16_384, "16 KiB": 16_384, "64 KiB": 65_536}
     trials = [
-        plan.Trial(
-            name,
-            (KafkaTrial(KafkaLoad(batch_bytes=sizes[name], duration_s=6, warmup_s=2, drain=False)),),
-        )
+        plan.Trial(name, (KafkaTrial(KafkaLoad(batch_bytes=sizes[name], duration_s=6, warmup_s=2, drain=False)),))
         for name in ("cold start", "16 KiB", "64 KiB", "64 KiB", "16 KiB")
     ]
     whole = plan.make_trials(trials, from_region=regions[0], to_region=regions[1], seed=1)
@@ -136,9 +133,7 @@ def kafka(folder):
         low, high = np.exp(test.confidence_interval(0.95))
         ratio = np.exp(of_kind["ssh"].mean() - of_kind["local"].mean())
         rates = {kind: np.exp(values).round(1).tolist() for kind, values in of_kind.items()}
-        print(
-            f"{name}: ssh over local {ratio:.3f} (95 % interval {low:.3f} to {high:.3f}), batches/s {rates}"
-        )
+        print(f"{name}: ssh over local {ratio:.3f} (95 % interval {low:.3f} to {high:.3f}), batches/s {rates}")
 
 
 def by_setting(rates, name):
@@ -199,6 +194,4 @@ if __name__ == "__main__":
         sys.exit(reason)
     what, *rest = sys.argv[1:] or ["latency"]
     with tempfile.TemporaryDirectory(prefix="wanbench-benchmark-") as name:
-        {"latency": latency, "survey": survey, "kafka": kafka, "faults": faults}[what](
-            Path(name), *map(int, rest)
-        )
+        {"latency": latency, "survey": survey, "kafka": kafka, "faults": faults}[what](Path(name), *map(int, rest))

@@ -45,12 +45,8 @@ QUANTILES = (0.5, 0.99)
 def main() -> int:
     """Measure, judge each repetition, count."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
-    options.add_argument(
-        "--repetitions", type=int, default=20, help="of three trials each (default: %(default)s)"
-    )
-    options.add_argument(
-        "--again", action="store_true", help="measure anew what an earlier call has measured"
-    )
+    options.add_argument("--repetitions", type=int, default=20, help="of three trials each (default: %(default)s)")
+    options.add_argument("--again", action="store_true", help="measure anew what an earlier call has measured")
     asked = options.parse_args()
     if reason := unavailable():
         print(reason, file=sys.stderr)
@@ -66,14 +62,10 @@ def main() -> int:
     plan = make_trials(trials, from_region=ZONES[0], to_region=ZONES[1], more_regions=ZONES[2:], seed=1)
     links = matrix_links(dict.fromkeys(combinations(ZONES, 2), 2.0), rate_bps=50e6)
     cluster = {"profile": "functional", "heap_mb": 384, "metrics": False}
-    run = campaign.run(
-        plan, links, lab="local", campaign="verdicts", brokers=ZONES, cluster=cluster, fresh=asked.again
-    )
+    run = campaign.run(plan, links, lab="local", campaign="verdicts", brokers=ZONES, cluster=cluster, fresh=asked.again)
     names = [system.name for system in systems]
     measured = tail_latency.trials(ingest.tabulate(run.folder), names)
-    print(
-        f"{measured.rows.counts.sum()} of {len(measured.rows)} trials count; of the others the generator was late"
-    )
+    print(f"{measured.rows.counts.sum()} of {len(measured.rows)} trials count; of the others the generator was late")
     at = {"rate_records_per_s": RATE_RECORDS_PER_S, "partitions": load.partitions}
     one, *others = (measured.at(name, **at) for name in names)
     seen = {other.name: judged(one, other)[: asked.repetitions] for other in others}

@@ -8,16 +8,7 @@ all simulations and writes data/validity.
 
 from .detection_summary import delays, detector_finding, false_alarms
 from .simulation import FIRST_DATASETS, run, simulations
-from .summaries import (
-    agreement,
-    by_setting,
-    finding,
-    harder,
-    ordinary,
-    outside_band,
-    overview,
-    read_all,
-)
+from .summaries import agreement, by_setting, finding, harder, ordinary, outside_band, overview, read_all
 
 __all__ = [
     "FIRST_DATASETS",

@@ -16,9 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", choices=sorted(simulations), metavar="SUBJECT", help=", ".join(simulations)
     )
-    parser.add_argument(
-        "--datasets", type=int, help="data sets per setting (default: the simulation's own number)"
-    )
+    parser.add_argument("--datasets", type=int, help="data sets per setting (default: the simulation's own number)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first data set (default: 0)")
     parser.add_argument("--processes", type=int, default=1, help="concurrent processes (default: 1)")
     parser.add_argument("--into", help="folder of the tables (default: data/validity)")
@@ -30,9 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
             datasets=options.datasets,
             seed=options.seed,
             processes=options.processes,
-            report=lambda line: print(
-                f"{time.monotonic() - start:7.0f} s  {line}", file=sys.stderr, flush=True
-            ),
+            report=lambda line: print(f"{time.monotonic() - start:7.0f} s  {line}", file=sys.stderr, flush=True),
         )
         print(simulation.write(table, subject, options.into))
     return 0

@@ -18,9 +18,7 @@ SETTINGS = [
 ]
 
 
-def trial(
-    seed: int, settings: int, replicates: int, spread: float, blocks: float, noisy: float = 1.0
-) -> list[Outcome]:
+def trial(seed: int, settings: int, replicates: int, spread: float, blocks: float, noisy: float = 1.0) -> list[Outcome]:
     """
     Trials of this many settings, the first of them the baseline, with log-normal scatter; a replicate is a block.
 

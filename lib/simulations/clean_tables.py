@@ -67,9 +67,7 @@ def _pairs(places: pd.DataFrame, rng) -> pd.DataFrame:
     path = distance * SLACK * LIGHT_RTT_MS_PER_KM * inflation * detour + last_mile[first] + last_mile[second]
     names = places.name.to_numpy()
     ends = (np.r_[first, second], np.r_[second, first])
-    return pd.DataFrame(
-        {"from_region": names[ends[0]], "to_region": names[ends[1]], "path_ms": np.r_[path, path]}
-    )
+    return pd.DataFrame({"from_region": names[ends[0]], "to_region": names[ends[1]], "path_ms": np.r_[path, path]})
 
 
 def _moved(places: pd.DataFrame, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -88,9 +86,7 @@ def _tests(pairs: pd.DataFrame, rng, *, linked: bool) -> pd.DataFrame:
     tests = tests[rng.random(len(tests)) >= rng.uniform(0, 0.3)]
     tests = tests.sample(frac=1, random_state=int(rng.integers(1 << 31))).reset_index(drop=True)
     at = np.cumsum(rng.exponential(20, len(tests)) + 1).round()
-    names = [
-        f"{k:04d}-{a}-{b}" for k, (a, b) in enumerate(zip(tests.from_region, tests.to_region, strict=True))
-    ]
+    names = [f"{k:04d}-{a}-{b}" for k, (a, b) in enumerate(zip(tests.from_region, tests.to_region, strict=True))]
     context = {"run_id": None, "test_id": None, "attempt": None, "source_file": "simulated.csv"}
     context |= {"run_id": "simulated", "test_id": names, "attempt": 1} if linked else {}
     return tests.assign(started_at_utc=START + pd.to_timedelta(at, unit="s"), at_s=at, **context)

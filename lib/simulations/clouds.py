@@ -27,11 +27,7 @@ SLOWER = "effects of regions; one cloud slower"
 UNEVEN = "effects of regions, also on what crossing costs"
 SIZES = {"12 and 12 regions": (12, 12), "24 and 4 regions": (24, 4)}
 SETTINGS = [
-    *(
-        {"regions": regions, "effects": effects}
-        for regions in SIZES
-        for effects in ("effects of regions", SLOWER)
-    ),
+    *({"regions": regions, "effects": effects} for regions in SIZES for effects in ("effects of regions", SLOWER)),
     {"regions": "12 and 12 regions", "effects": UNEVEN},
     {"regions": "12 and 12 regions", "effects": "effects shared by city"},
 ]

@@ -20,9 +20,7 @@ FRAME_PX = 170
 STYLES = ((theme.WITHIN, "circle"), (theme.OUTSIDE, "x"), ("#009E73", "diamond"), ("#882288", "square"))
 
 
-def coverage(
-    table: pd.DataFrame, *, title: str, methods=None, name: str = "coverage", note: str = ""
-) -> go.Figure:
+def coverage(table: pd.DataFrame, *, title: str, methods=None, name: str = "coverage", note: str = "") -> go.Figure:
     """
     Coverage per setting, a panel per quantity, a colour per method, over the band of 93 to 97 %.
 
@@ -40,9 +38,7 @@ def coverage(
     drawn = table[table.method.isin(methods)]
     drawn = drawn.assign(setting=drawn.setting.map(describe))
     quantities, settings = list(dict.fromkeys(drawn.quantity)), list(dict.fromkeys(drawn.setting))
-    figure = make_subplots(
-        1, len(quantities), shared_yaxes=True, subplot_titles=quantities, horizontal_spacing=0.03
-    )
+    figure = make_subplots(1, len(quantities), shared_yaxes=True, subplot_titles=quantities, horizontal_spacing=0.03)
     for column, quantity in enumerate(quantities, start=1):
         for method, (colour, symbol) in zip(methods, STYLES, strict=False):
             rows = drawn[(drawn.quantity == quantity) & (drawn.method == method)]
@@ -61,9 +57,7 @@ def coverage(
                 row=1,
                 col=column,
             )
-        figure.add_vrect(
-            *BAND, fillcolor=primitives.BAND_COLOUR, line_width=0, layer="below", row=1, col=column
-        )
+        figure.add_vrect(*BAND, fillcolor=primitives.BAND_COLOUR, line_width=0, layer="below", row=1, col=column)
     figure.update_xaxes(tickformat=".0%", title="covered")
     figure.update_yaxes(categoryorder="array", categoryarray=settings[::-1], ticks="")
     figure.update_annotations(font_size=13)
@@ -86,7 +80,4 @@ def coverage(
 
 def _ranges(drawn: pd.DataFrame, methods: list[str]) -> str:
     ranges = 100 * drawn.groupby("method").coverage.agg(["min", "max"])
-    return (
-        "; ".join(f"{name}: {ranges['min'][name]:.1f} to {ranges['max'][name]:.1f} %" for name in methods)
-        + "."
-    )
+    return "; ".join(f"{name}: {ranges['min'][name]:.1f} to {ranges['max'][name]:.1f} %" for name in methods) + "."

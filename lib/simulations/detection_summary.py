@@ -77,9 +77,7 @@ def detector_finding(table: pd.DataFrame, name: str) -> Finding:
 
 def _shown(rows: pd.DataFrame, titles: dict[str, str]) -> pd.DataFrame:
     shown = by_quantity(rows, titles)
-    return shown.set_axis(
-        [each.replace(", shift 1.0", "").replace(describe(SHORT), LEARNED) for each in shown.index]
-    )
+    return shown.set_axis([each.replace(", shift 1.0", "").replace(describe(SHORT), LEARNED) for each in shown.index])
 
 
 def _kind(setting: str) -> str:

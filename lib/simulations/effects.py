@@ -59,12 +59,7 @@ FEW_BEYOND_KNEE = {
     "effects of regions; no pair beyond the knee": 16e6,
 }
 """W in bytes: 5 to 10 of 100 pairs then lie beyond the knee, or none."""
-COUNTED_ON_FEWER = (
-    *BY_CITY,
-    *NEIGHBOURS,
-    *BREAKING_KINDS[-4:],
-    *FEW_BEYOND_KNEE,
-)
+COUNTED_ON_FEWER = (*BY_CITY, *NEIGHBOURS, *BREAKING_KINDS[-4:], *FEW_BEYOND_KNEE)
 
 
 def settings(*left_out: str) -> list[dict]:

@@ -12,12 +12,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench.pages.tail_latency.knee_rate import knee_of, kneedle
-from wanbench.pages.tail_latency.step_curves import (
-    RATE,
-    StepCurve,
-    ends,
-    student,
-)
+from wanbench.pages.tail_latency.step_curves import RATE, StepCurve, ends, student
 from wanbench.pages.tail_latency.tails_best_rates import best_rate_of, searched_rate
 
 from .simulation import MAIN, Outcome
@@ -86,11 +81,7 @@ def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]
 
 def _logs(rates: np.ndarray, blocks: int, scatter: float, rng) -> np.ndarray:
     own = scatter * (1 + np.minimum(rates / SATURATION, 1.0) ** 4)
-    return (
-        np.log(p99_ms(rates))
-        + BLOCK_SD * rng.normal(size=(blocks, 1))
-        + own * rng.normal(size=(blocks, len(rates)))
-    )
+    return np.log(p99_ms(rates)) + BLOCK_SD * rng.normal(size=(blocks, 1)) + own * rng.normal(size=(blocks, len(rates)))
 
 
 def _curve(rates: np.ndarray, logs: np.ndarray) -> StepCurve:

@@ -78,13 +78,7 @@ class Senders:
 
 
 def transfers(
-    congestion_control: str,
-    loss: float,
-    n: int,
-    *,
-    seed: int,
-    rtt_ms: float = RTT_MS,
-    duration_s: float = DURATION_S,
+    congestion_control: str, loss: float, n: int, *, seed: int, rtt_ms: float = RTT_MS, duration_s: float = DURATION_S
 ) -> pd.DataFrame:
     """The columns of table `transfers` that a loss estimate needs: `n` senders after their start-up."""
     senders = Senders(congestion_control, loss, rtt_ms / 1000, n, seed)

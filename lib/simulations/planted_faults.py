@@ -55,8 +55,7 @@ def _move(tables: Tables, rng, to: Callable[[float, float], tuple[float, float]]
     far = [
         (k, a, b)
         for k, a, b in moved
-        if abs(a) <= 90
-        and great_circle_km(places.latitude_deg[k], places.longitude_deg[k], a, b) > MIN_MOVE_KM
+        if abs(a) <= 90 and great_circle_km(places.latitude_deg[k], places.longitude_deg[k], a, b) > MIN_MOVE_KM
     ]
     k, latitude, longitude = far[rng.integers(len(far))]
     places.loc[k, ["latitude_deg", "longitude_deg"]] = [latitude, longitude]
@@ -82,16 +81,12 @@ def another_place(tables: Tables, rng) -> Planted:
     """A region has the coordinates of another region of the table."""
     places = tables["regions"]
     k = int(rng.integers(len(places)))
-    away = great_circle_km(
-        places.latitude_deg[k], places.longitude_deg[k], places.latitude_deg, places.longitude_deg
-    )
+    away = great_circle_km(places.latitude_deg[k], places.longitude_deg[k], places.latitude_deg, places.longitude_deg)
     other = int(rng.choice(np.flatnonzero(np.asarray(away) > MIN_MOVE_KM)))
     columns = ["latitude_deg", "longitude_deg"]
     moved = places.copy()
     moved.loc[k, columns] = places.loc[other, columns].to_numpy()
-    return Planted(
-        tables | {"regions": moved}, "coordinates", "the coordinates are those of", places.name[k], "region"
-    )
+    return Planted(tables | {"regions": moved}, "coordinates", "the coordinates are those of", places.name[k], "region")
 
 
 def _scaled(frame: pd.DataFrame, rows, columns, factor: float) -> pd.DataFrame:
@@ -136,16 +131,11 @@ def one_pair(tables: Tables, rng) -> Planted:
     """One direction of one pair, 1,000 km or more long, is in seconds."""
     pings, places = tables["pings"], tables["regions"].set_index("name")
     ends = [places.loc[pings[name]] for name in ("from_region", "to_region")]
-    away = great_circle_km(
-        *(end[name].to_numpy() for end in ends for name in ("latitude_deg", "longitude_deg"))
-    )
+    away = great_circle_km(*(end[name].to_numpy() for end in ends for name in ("latitude_deg", "longitude_deg")))
     k = int(rng.choice(np.flatnonzero(away > 1000)))
     rows = (pings.from_region == pings.from_region[k]) & (pings.to_region == pings.to_region[k])
     return Planted(
-        tables | {"pings": _scaled(pings, rows, RTTS, 1e-3)},
-        "unit of RTT",
-        "seconds for milliseconds",
-        scope="row",
+        tables | {"pings": _scaled(pings, rows, RTTS, 1e-3)}, "unit of RTT", "seconds for milliseconds", scope="row"
     )
 
 
@@ -154,9 +144,7 @@ def early_echoes(tables: Tables, rng) -> Planted:
     pings = tables["pings"].copy()
     cloud = pings.from_region.str.partition(":")[0]
     rows = (cloud == cloud.mode()[0]) & (rng.random(len(pings)) < 0.3)
-    pings["min_rtt_ms"] = pings.min_rtt_ms.where(
-        ~rows, (pings.min_rtt_ms * rng.random(len(pings))).round(3) + 0.001
-    )
+    pings["min_rtt_ms"] = pings.min_rtt_ms.where(~rows, (pings.min_rtt_ms * rng.random(len(pings))).round(3) + 0.001)
     return Planted(tables | {"pings": pings}, "light", "timed single echoes too short")
 
 
@@ -196,9 +184,7 @@ def blocks(tables: Tables, rng) -> Planted:
     transfers = tables["transfers"].copy()
     carried = np.maximum((transfers.throughput_bps * 10 / 8 / 131072).round(), 1) * 131072
     transfers = _without(transfers.assign(throughput_bps=carried), "bytes", "duration_s")
-    return Planted(
-        tables | {"transfers": transfers}, "block", "bytes transferred, not a rate", scope="column"
-    )
+    return Planted(tables | {"transfers": transfers}, "block", "bytes transferred, not a rate", scope="column")
 
 
 def above_link(tables: Tables, rng) -> Planted:
@@ -225,9 +211,7 @@ def duplicated(tables: Tables, rng) -> Planted:
     pings = tables["pings"]
     copies = pings.sample(max(1, len(pings) // 20), random_state=int(rng.integers(1 << 31)))
     both = pd.concat([pings, copies], ignore_index=True)
-    return Planted(
-        tables | {"pings": declared.validate("pings", both)}, "copies", "the row was copied", scope="row"
-    )
+    return Planted(tables | {"pings": declared.validate("pings", both)}, "copies", "the row was copied", scope="row")
 
 
 def mirrored(tables: Tables, rng) -> Planted:
@@ -329,9 +313,7 @@ def ends_exchanged(tables: Tables, rng) -> Planted:
     rate = tables["links"].rate_bps.iloc[0] * rng.uniform(0.7, 0.95, len(transfers))
     rate = np.where(slow, rate / 10, rate)
     carried = (rate * transfers.duration_s / 8).round()
-    transfers = transfers.assign(
-        throughput_bps=carried * 8 / transfers.duration_s, bytes=carried.astype("Int64")
-    )
+    transfers = transfers.assign(throughput_bps=carried * 8 / transfers.duration_s, bytes=carried.astype("Int64"))
     rows = rng.random(len(transfers)) < 1 / 3
     ends = transfers[["from_region", "to_region"]].to_numpy()
     transfers.loc[rows, ["from_region", "to_region"]] = ends[rows][:, ::-1]

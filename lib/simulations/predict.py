@@ -13,11 +13,7 @@ LEVEL = 0.9
 """Level of the prediction intervals."""
 EFFECTS = {"region_ms": 6.0, "pair_ms": 4.0, "region_log_sd": 0.2}
 SETTINGS = [
-    *(
-        {"n_regions": n, "situation": situation}
-        for n in (10, 16, 46)
-        for situation in ("both", "one", "none")
-    ),
+    *({"n_regions": n, "situation": situation} for n in (10, 16, 46) for situation in ("both", "one", "none")),
     {"n_regions": 16, "situation": "one", "measured": 0.6},
 ]
 
@@ -42,10 +38,7 @@ def trial(seed: int, n_regions: int, situation: str, measured: float = 1.0) -> l
         training = training[rng.random(pair.max() + 1)[pair] < measured]
     predictor = fit_predictor(training, level=LEVEL)
     prediction = predictor.predict(*ends, distance_km=float(asked.distance_km))
-    predicted = (
-        ("RTT", prediction.rtt, asked.rtt_ms),
-        ("throughput", prediction.throughput, asked.throughput_bps),
-    )
+    predicted = (("RTT", prediction.rtt, asked.rtt_ms), ("throughput", prediction.throughput, asked.throughput_bps))
     return [
         Outcome(quantity, "jackknife+", one.low, one.high, float(truth))
         for quantity, one, truth in predicted

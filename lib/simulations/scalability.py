@@ -52,7 +52,4 @@ def trial(
         "peak": "largest throughput",
     }
     estimates = {name: getattr(found, name) for name in truths}
-    return [
-        Outcome(names.get(name, name), PROFILE, one.low, one.high, truths[name])
-        for name, one in estimates.items()
-    ]
+    return [Outcome(names.get(name, name), PROFILE, one.low, one.high, truths[name]) for name, one in estimates.items()]

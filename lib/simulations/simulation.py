@@ -163,9 +163,7 @@ def summarise(by_dataset: Iterable[list[Outcome]], setting: dict, datasets: int,
         counts = (seed, datasets, datasets - n, covered, share, *ends, below, above)
         first = int(case.covered[case.k < FIRST_DATASETS].sum())
         width = (given.high - given.low).median()
-        rows.append(
-            (json.dumps(setting), quantity, method, *counts, width, min(FIRST_DATASETS, datasets), first)
-        )
+        rows.append((json.dumps(setting), quantity, method, *counts, width, min(FIRST_DATASETS, datasets), first))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

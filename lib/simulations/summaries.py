@@ -59,9 +59,7 @@ def overview(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def by_setting(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """A quantity's coverage in per cent, as text: a row per setting, a column per method."""
     rows = table[table.quantity == quantity]
-    rows = rows.assign(
-        setting=rows.setting.map(simulation.describe), cell=[_cell(row) for row in rows.itertuples()]
-    )
+    rows = rows.assign(setting=rows.setting.map(simulation.describe), cell=[_cell(row) for row in rows.itertuples()])
     methods = list(dict.fromkeys(rows.method))
     wide = rows.pivot_table(index="setting", columns="method", values="cell", aggfunc="first", sort=False)
     return wide[methods].fillna("").rename_axis(index=None, columns=None)
@@ -105,9 +103,7 @@ def outside_band(table: pd.DataFrame, method: str = simulation.MAIN) -> pd.DataF
     return cases[["quantity", "setting", "coverage (%)"]].reset_index(drop=True)
 
 
-def finding(
-    table: pd.DataFrame, quantity: str, name: str, *, subject: str, method: str = simulation.MAIN
-) -> Finding:
+def finding(table: pd.DataFrame, quantity: str, name: str, *, subject: str, method: str = simulation.MAIN) -> Finding:
     """
     The coverage of one quantity's interval over all settings, and that of the naive interval if there is one.
 

@@ -79,10 +79,7 @@ def _decode(name: str, code: float) -> float:
 
 def _truth(rows: pd.DataFrame, best: float) -> pd.Series:
     codes = {
-        name: 2
-        * np.log(rows[name].astype(float) / SPACE[name].low)
-        / np.log(SPACE[name].high / SPACE[name].low)
-        - 1
+        name: 2 * np.log(rows[name].astype(float) / SPACE[name].low) / np.log(SPACE[name].high / SPACE[name].low) - 1
         for name in ("batch_bytes", "linger_ms")
     }
     bend = -0.8 * (codes["batch_bytes"] - best) ** 2 - 0.5 * (codes["linger_ms"] + 0.2) ** 2

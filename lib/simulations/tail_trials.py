@@ -26,9 +26,7 @@ SETTINGS = [
 def trial(seed: int, kind: str, n_trials: int, seconds: int, rate: int) -> list[Outcome]:
     """Trials of one system at one load; intervals with two ends are also counted on their own, as in `tails`."""
     rng = np.random.default_rng(seed)
-    tail = merged(
-        [trial_tail(kind, seconds, rate, TRIAL_SD * rng.normal(), rng) for _ in range(n_trials)], "it"
-    )
+    tail = merged([trial_tail(kind, seconds, rate, TRIAL_SD * rng.normal(), rng) for _ in range(n_trials)], "it")
     rows = []
     for q in QUANTILES:
         low, high = tail.interval(q)

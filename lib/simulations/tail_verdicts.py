@@ -19,10 +19,7 @@ ALONE = "the row alone"
 """Method name of a verdict as if its row were the only one."""
 SETTINGS = [
     *({"kind": kind, "n_blocks": n, "factor": 1.0} for kind in ("bursts", "load regimes") for n in (3, 5, 8)),
-    *(
-        {"kind": "load regimes", "n_blocks": n, "factor": factor}
-        for n, factor in ((3, 1.5), (5, 1.2), (5, 1.5))
-    ),
+    *({"kind": "load regimes", "n_blocks": n, "factor": factor} for n, factor in ((3, 1.5), (5, 1.2), (5, 1.5))),
     {"kind": "bursts", "n_blocks": 5, "factor": 1.5},
 ]
 
@@ -39,10 +36,7 @@ def trial(seed: int, kind: str, n_blocks: int, factor: float) -> list[Outcome]:
     sides = [
         TailTrials(
             name,
-            [
-                trial_tail(kind, SECONDS, RATE, np.log(times) + block + TRIAL_SD * rng.normal(), rng)
-                for block in blocks
-            ],
+            [trial_tail(kind, SECONDS, RATE, np.log(times) + block + TRIAL_SD * rng.normal(), rng) for block in blocks],
         )
         for name, times in (("a", 1.0), ("b", factor))
     ]
@@ -53,18 +47,11 @@ def trial(seed: int, kind: str, n_blocks: int, factor: float) -> list[Outcome]:
         verdicts = rows[column]
         if factor == 1:
             out.append(_right("no difference claimed", method, not verdicts.isin(["better", "worse"]).any()))
-            out.append(
-                _right("no difference claimed at p99", method, verdicts[0.99] not in ("better", "worse"))
-            )
+            out.append(_right("no difference claimed at p99", method, verdicts[0.99] not in ("better", "worse")))
             out.append(_right("equal is tied at p50", method, verdicts[0.5] == "tied"))
         else:
-            out += [
-                _right(f"slower is worse at p{100 * q:g}", method, verdicts[q] == "worse")
-                for q in (0.5, 0.99)
-            ]
-            out.append(
-                _right("slower is not better or tied", method, not verdicts.isin(["better", "tied"]).any())
-            )
+            out += [_right(f"slower is worse at p{100 * q:g}", method, verdicts[q] == "worse") for q in (0.5, 0.99)]
+            out.append(_right("slower is not better or tied", method, not verdicts.isin(["better", "tied"]).any()))
     return out
 
 

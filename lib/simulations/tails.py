@@ -69,9 +69,7 @@ def latencies(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
     """A series of latencies in ms: log-normal, with the bursts or load of the kind."""
     if kind.startswith("AR(1)"):
         phi = float(kind.split()[1])
-        return MEDIAN_MS * np.exp(
-            0.5 * lfilter([(1 - phi**2) ** 0.5], [1, -phi], rng.normal(size=n + 500))[500:]
-        )
+        return MEDIAN_MS * np.exp(0.5 * lfilter([(1 - phi**2) ** 0.5], [1, -phi], rng.normal(size=n + 500))[500:])
     values = MEDIAN_MS * np.exp(LOG_SD * rng.normal(size=n))
     if kind in BURSTS:
         return values + _bursts(n, *BURSTS[kind], rng)

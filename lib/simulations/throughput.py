@@ -19,10 +19,7 @@ from .simulation import Outcome, outcomes
 HALF_DISTANCE_KM = 4_000.0
 """The truth where throughput falls exponentially with distance."""
 BY_WINDOW = "effects of regions; falls by the window"
-SETTINGS = [
-    *kinds.settings(*kinds.BREAKING_KINDS),
-    *({"n_regions": n, "effects": BY_WINDOW} for n in kinds.REGIONS),
-]
+SETTINGS = [*kinds.settings(*kinds.BREAKING_KINDS), *({"n_regions": n, "effects": BY_WINDOW} for n in kinds.REGIONS)]
 RESAMPLES, DATASETS = 400, kinds.datasets
 
 
@@ -33,9 +30,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     if not by_window:
         model["half_distance_km"] = HALF_DISTANCE_KM
     pairs = kinds.survey(seed, n_regions, effects, model)
-    pairs = replace(
-        pairs, column="throughput_bps", frame=pairs.frame.assign(value=pairs.frame.throughput_bps)
-    )
+    pairs = replace(pairs, column="throughput_bps", frame=pairs.frame.assign(value=pairs.frame.throughput_bps))
     fit = straight_lines.throughput_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
     if effects in kinds.BY_CITY + kinds.NEIGHBOURS:
         return outcomes("half-distance", fit.half_distance, HALF_DISTANCE_KM)

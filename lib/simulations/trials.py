@@ -34,10 +34,7 @@ STEPS = {"jitter_ms": -0.1, "loss": -0.4, "acks": -0.1}
 """Effects of the second level, as logarithms."""
 INTERACTIONS = {("delay_ms", "rate_bps"): -0.1, ("rate_bps", "batch_bytes"): 0.1}
 """Interactions of logarithms of factors."""
-FRACTIONS = {
-    "full": None,
-    "half": {"batch_bytes": ["delay_ms", "jitter_ms", "loss", "rate_bps", "acks"]},
-}
+FRACTIONS = {"full": None, "half": {"batch_bytes": ["delay_ms", "jitter_ms", "loss", "rate_bps", "acks"]}}
 SETTINGS = [
     *({"kind": "two links", "blocks": blocks, "drift": 0.0, "spread": 0.03} for blocks in (2, 3, 6)),
     {"kind": "two links", "blocks": 3, "drift": 0.02, "spread": 0.03},
@@ -75,11 +72,7 @@ def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list
     single = rates.loc[rates.index.repeat(SECONDS)].reset_index(drop=True)
     counted = single.batches_per_s * np.exp(rng.normal(0, 0.05, len(single)))
     seconds = single[["run_id", "test_id", "setting"]].assign(
-        second=np.tile(np.arange(SECONDS), len(rates)),
-        at_s=0,
-        batches=counted,
-        records=counted,
-        bytes=counted,
+        second=np.tile(np.arange(SECONDS), len(rates)), at_s=0, batches=counted, records=counted, bytes=counted
     )
     empty = pd.DataFrame(columns=["run_id", "test_id", "setting", "reason"])
     found = compare_links(
@@ -110,9 +103,7 @@ def _factorial(
     slope = SLOPES["delay_ms"]
     if bent:
         window = IN_FLIGHT * plan.batch_bytes / (2 * plan.delay_ms / 1000)
-        level = (
-            np.log(np.minimum(window, plan.rate_bps / 8) / plan.batch_bytes) + STEPS["acks"] * codes["acks"]
-        )
+        level = np.log(np.minimum(window, plan.rate_bps / 8) / plan.batch_bytes) + STEPS["acks"] * codes["acks"]
         ends = level.groupby(plan.delay_ms).mean()
         slope = float(np.diff(ends)[0] / np.diff(np.log(ends.index))[0])
     own = spread * np.where(plan.delay_ms > LEVELS["delay_ms"][0], 4 / 3, 2 / 3)

@@ -15,12 +15,7 @@ from wanbench.methods.tcp import knee, window_fit
 
 from . import effects as kinds
 from . import simulated_surveys
-from .simulation import (
-    MAIN,
-    NAIVE,
-    Outcome,
-    outcomes,
-)
+from .simulation import MAIN, NAIVE, Outcome, outcomes
 
 SETTINGS = [
     *kinds.settings(*(name for name, kind in kinds.KINDS.items() if "tilt" in kind)),

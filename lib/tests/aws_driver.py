@@ -13,24 +13,14 @@ from typing import ClassVar
 
 from scripted_lab import Reply, ScriptedHost, well
 
-from wanbench.measure.labs.aws import (
-    AwsLab,
-    clients,
-    launch,
-    sweep,
-    teardown,
-)
+from wanbench.measure.labs.aws import AwsLab, clients, launch, sweep, teardown
 from wanbench.measure.labs.ssh import SshHost
 
 REGIONS = ["aws:eu-west-1", "aws:us-east-1"]
 CODES = [name.removeprefix("aws:") for name in REGIONS]
 SETTLE_S = 0.3
 ACCOUNT = "123456789012"
-KEY_ID, SECRET, TOKEN = (
-    "AKIAPLANTEDPLANTED00",
-    "planted/secret+key/0000000000000000000",
-    "planted-session-token",
-)
+KEY_ID, SECRET, TOKEN = ("AKIAPLANTEDPLANTED00", "planted/secret+key/0000000000000000000", "planted-session-token")
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": KEY_ID,
     "AWS_SECRET_ACCESS_KEY": SECRET,

@@ -17,9 +17,7 @@ class Stubbed(clients.Aws):
                 if isinstance(answer, dict):
                     stubber.add_response(operation, answer, *expected)
                 else:
-                    stubber.add_client_error(
-                        operation, *answer, expected_params=expected[0] if expected else None
-                    )
+                    stubber.add_client_error(operation, *answer, expected_params=expected[0] if expected else None)
             stubber.activate()
 
     def account(self):

@@ -184,9 +184,7 @@ class Cloud:
         return self.addresses
 
     def _check_unused(self, path, but=None):
-        users = [
-            key for key, each in self.made.items() if key != but and path in _references(each["properties"])
-        ]
+        users = [key for key, each in self.made.items() if key != but and path in _references(each["properties"])]
         if users:
             raise Refused(409, "InUse", f"{path} is in use by {users[0]}")
 
@@ -213,9 +211,7 @@ class Cloud:
             self.deleting[group] -= 1
             if self.deleting[group] < 0:
                 del self.deleting[group]
-                self.made = {
-                    path: each for path, each in self.made.items() if not f"{path}/".startswith(f"{group}/")
-                }
+                self.made = {path: each for path, each in self.made.items() if not f"{path}/".startswith(f"{group}/")}
         groups = [each for path, each in self.made.items() if path.count("/") == 1]
         more = {"nextLink": f"{self.address}{ROOT}{key}?api-version=1&$skiptoken={skip + 1}"}
         return {"value": groups[skip : skip + 1]} | (more if skip + 1 < len(groups) else {})
@@ -271,9 +267,4 @@ def _sku(name, region):
 
 
 def _usage(name, limit):
-    return {
-        "name": {"value": name, "localizedValue": name},
-        "limit": limit,
-        "currentValue": 0,
-        "unit": "Count",
-    }
+    return {"name": {"value": name, "localizedValue": name}, "limit": limit, "currentValue": 0, "unit": "Count"}

@@ -37,9 +37,7 @@ def pytest_configure(config):
     what they start would ignore them as well.
     """
     if hasattr(config.option, "loadscopereorder"):
-        config.option.loadscopereorder = (
-            False  # groups start in the order of `LONGEST`, not by their number of tests
-        )
+        config.option.loadscopereorder = False  # groups start in the order of `LONGEST`, not by their number of tests
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -87,9 +85,7 @@ def pytest_pyfunc_call(pyfuncitem):
     except AssertionError:
         if wakeups.late_share <= MAX_LATE_SHARE:
             raise
-        pytest.skip(
-            f"nothing is known: this machine let a process wait for {wakeups.late_share:.0%} of the time"
-        )
+        pytest.skip(f"nothing is known: this machine let a process wait for {wakeups.late_share:.0%} of the time")
 
 
 SHARED_REGIONS = ["eu", "us", "asia"]
@@ -153,12 +149,8 @@ def shared_cluster(running_cluster):
 
 def topics_in_logs(cluster) -> set[str]:
     """Topics, but Kafka's own, by their folders in the brokers' logs: to ask the cluster would take seconds."""
-    folders = [
-        folder.name for node in (1, 2, 3) for folder in Path(cluster.log_folder(node)).glob("*-[0-9]*")
-    ]
-    return {
-        name.rpartition("-")[0] for name in folders if not name.startswith("__") and "-delete" not in name
-    }
+    folders = [folder.name for node in (1, 2, 3) for folder in Path(cluster.log_folder(node)).glob("*-[0-9]*")]
+    return {name.rpartition("-")[0] for name in folders if not name.startswith("__") and "-delete" not in name}
 
 
 @pytest.fixture

@@ -64,9 +64,7 @@ def episode(
     }  # fmt: skip
     records = _records(began, fault_at, heal_at, ended, hit, outage_s)
     log = _log(records, lost, doubled, swapped_log)
-    receipts = _receipts(
-        records, log, fault_at, heal_at, hit, undelivered, reread, reassigned_s, damage, n_damaged
-    )
+    receipts = _receipts(records, log, fault_at, heal_at, hit, undelivered, reread, reassigned_s, damage, n_damaged)
     rows = {
         "faults": [
             about
@@ -104,9 +102,7 @@ def episode(
     times = (began, fault_at, heal_at, ended)
     watched = (hit, detected_s, elected_s, healed_s, leaders_back_s, watch_interval_s)
     rows["cluster_samples"] = [about | row for row in _cluster_samples(times, *watched)]
-    rows["group_samples"] = [
-        about | row for row in _group_samples(times, hit, reassigned_s, watch_interval_s)
-    ]
+    rows["group_samples"] = [about | row for row in _group_samples(times, hit, reassigned_s, watch_interval_s)]
     if controller_events and hit:
         broker = REGIONS.index(hit[0]) + 1
         rows["controller_events"] = [
@@ -149,9 +145,7 @@ def _receipts(records, log, fault_at, heal_at, hit, undelivered, reread, reassig
     receipts = log.merge(records[["producer", "sequence", "acknowledged_at_s"]], on=["producer", "sequence"])
     receipts = receipts.rename(columns={"acknowledged_at_s": "received_at_s"})
     receipts = receipts.sort_values(["partition", "offset"])
-    receipts["received_at_s"] = receipts.groupby(
-        "partition"
-    ).received_at_s.cummax()  # a log is read in its order
+    receipts["received_at_s"] = receipts.groupby("partition").received_at_s.cummax()  # a log is read in its order
     receipts["consumer"] = receipts.partition % 3
     while_out = receipts.received_at_s.between(fault_at, fault_at + reassigned_s) & bool(hit)
     receipts.loc[while_out, "received_at_s"] = fault_at + reassigned_s
@@ -161,12 +155,8 @@ def _receipts(records, log, fault_at, heal_at, hit, undelivered, reread, reassig
             survivors = [n for n, other in enumerate(REGIONS) if other not in hit]
             receipts.loc[in_fault & (receipts.consumer == k), "consumer"] = survivors[0] if survivors else k
     receipts["received_at_s"] += 0.03
-    receipts = receipts.sort_values(["received_at_s", "partition", "offset"], kind="stable").reset_index(
-        drop=True
-    )
-    receipts = receipts.drop(
-        receipts.index[(receipts.producer == 1) & (receipts.partition == 4)][3 : 3 + undelivered]
-    )
+    receipts = receipts.sort_values(["received_at_s", "partition", "offset"], kind="stable").reset_index(drop=True)
+    receipts = receipts.drop(receipts.index[(receipts.producer == 1) & (receipts.partition == 4)][3 : 3 + undelivered])
     again = receipts[(receipts.producer == 2) & (receipts.partition == 5)].head(reread)
     receipts = pd.concat([receipts, again.assign(received_at_s=heal_at + 0.5)], ignore_index=True)
     own = receipts.index[(receipts.producer == 0) & (receipts.partition == 3)][4 : 4 + 2 * n_damaged]
@@ -231,15 +221,9 @@ def together(episodes):
     names = dict.fromkeys(name for each in episodes for name in each)
     found = {name: pd.DataFrame([row for each in episodes for row in each.get(name, ())]) for name in names}
     if found["fault_errors"].empty:
-        found["fault_errors"] = pd.DataFrame(
-            columns=["run_id", "test_id", "attempt", "role", "client", "at_s", "kind"]
-        )
+        found["fault_errors"] = pd.DataFrame(columns=["run_id", "test_id", "attempt", "role", "client", "at_s", "kind"])
     for name in ("fault_records", "fault_receipts", "fault_log"):
-        whole = {
-            column: "Int64"
-            for column in ("producer", "sequence", "partition", "offset")
-            if column in found[name]
-        }
+        whole = {column: "Int64" for column in ("producer", "sequence", "partition", "offset") if column in found[name]}
         found[name] = found[name].astype(whole)
     return found
 

@@ -16,11 +16,7 @@ from lazily import lazily
 compute_v1 = lazily("google.cloud.compute_v1")
 
 PROJECT = "planted-project-7"
-ZONES = {
-    "europe-west1": ("b", "c"),
-    "us-west1": ("a", "b"),
-    "asia-southeast1": ("a",),
-}
+ZONES = {"europe-west1": ("b", "c"), "us-west1": ("a", "b"), "asia-southeast1": ("a",)}
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 LABEL_KEY, LABEL_VALUE = re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}")
 PENDING_POLLS = 2
@@ -105,9 +101,7 @@ class Cloud:
     def _list(self, service, given, fault):
         if service == "regions":
             return compute_v1.RegionList(
-                items=[
-                    compute_v1.Region(name=name, status="UP", quotas=_quotas(self.quotas)) for name in ZONES
-                ]
+                items=[compute_v1.Region(name=name, status="UP", quotas=_quotas(self.quotas)) for name in ZONES]
             )
         found = [
             each
@@ -175,10 +169,7 @@ class Cloud:
             raise Refused(400, f"namePattern {body.name_pattern}, machineType {wish.machine_type}")
         [network_interface], marked = wish.network_interfaces, wish.labels
         self._there("subnetworks", region, network_interface.subnetwork)
-        for key, value in [
-            *marked.items(),
-            *(each for d in wish.disks for each in d.initialize_params.labels.items()),
-        ]:
+        for key, value in [*marked.items(), *(each for d in wish.disks for each in d.initialize_params.labels.items())]:
             if not (LABEL_KEY.fullmatch(key) and LABEL_VALUE.fullmatch(value)):
                 raise Refused(400, f"Invalid label {key}={value}")
         if wish.scheduling.max_run_duration.seconds < 30 or not wish.scheduling.instance_termination_action:
@@ -188,9 +179,7 @@ class Cloud:
             self.addresses += 1
             access = compute_v1.AccessConfig(nat_i_p=f"203.0.113.{self.addresses}", type_="ONE_TO_ONE_NAT")
             inside = compute_v1.NetworkInterface(
-                subnetwork=network_interface.subnetwork,
-                network_i_p=f"10.0.0.{self.addresses}",
-                access_configs=[access],
+                subnetwork=network_interface.subnetwork, network_i_p=f"10.0.0.{self.addresses}", access_configs=[access]
             )
             link = f"https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/{zone}"
             made.append(
@@ -252,11 +241,7 @@ class Cloud:
         place = {} if where == "global" else (
             {"zone": link.format("zones")} if where not in ZONES else {"region": link.format("regions")}
         )  # fmt: skip
-        error = (
-            {"errors": [{"code": code, "message": f"{code} in projects/{PROJECT}/zones/{where}"}]}
-            if code
-            else {}
-        )
+        error = {"errors": [{"code": code, "message": f"{code} in projects/{PROJECT}/zones/{where}"}]} if code else {}
         told = compute_v1.Operation(name=name, operation_type=kind, status="PENDING", error=error, **place)
         self.operations[name] = {"told": told, "polls": PENDING_POLLS, "then": then}
         return told
@@ -265,16 +250,12 @@ class Cloud:
         del self.made[key]
         self.stopping.pop(key, None)
         if key[0] == "instances":
-            for disk in [
-                each for each in self.made if each[0] == "disks" and key[2] in self.made[each].users
-            ]:
+            for disk in [each for each in self.made if each[0] == "disks" and key[2] in self.made[each].users]:
                 del self.made[disk]
 
     def _uses(self, key, name):
         each = self.made[key]
-        return (each.network_interfaces[0].subnetwork if key[0] == "instances" else each.network).endswith(
-            f"/{name}"
-        )
+        return (each.network_interfaces[0].subnetwork if key[0] == "instances" else each.network).endswith(f"/{name}")
 
     def _there(self, service, where, link):
         if (service, where, link.rpartition("/")[2]) not in self.made:

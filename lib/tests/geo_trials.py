@@ -67,12 +67,9 @@ def tables_of(found, crossing):
     Over all links together, trial k carries `crossing[k]` bytes per byte of its payload.
     """
     pairs = [(a, b) for a in REGIONS for b in REGIONS if a != b]
-    rows = {
-        name: [] for name in ("links", "placements", "batches", "link_samples", "consumer_windows", "metrics")
-    }
+    rows = {name: [] for name in ("links", "placements", "batches", "link_samples", "consumer_windows", "metrics")}
     rows["links"] = [
-        {"run_id": "run", "from_region": a, "to_region": b, "delay_ms": 35.0, "rate_bps": 1e8}
-        for a, b in pairs
+        {"run_id": "run", "from_region": a, "to_region": b, "delay_ms": 35.0, "rate_bps": 1e8} for a, b in pairs
     ]
     for number, (at, one) in enumerate(zip(found.rates.to_dict("records"), crossing, strict=True)):
         key = {name: at[name] for name in ("run_id", "test_id", "attempt")}

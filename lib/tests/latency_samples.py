@@ -15,9 +15,7 @@ def encoded(values_us):
 
 def between(covered, tries, low, high, errors=5):
     """Whether a count of successes fits a probability in this range, so many standard errors allowed."""
-    least, most = (
-        end + sign * errors * (end * (1 - end) / tries) ** 0.5 for end, sign in ((low, -1), (high, 1))
-    )
+    least, most = (end + sign * errors * (end * (1 - end) / tries) ** 0.5 for end, sign in ((low, -1), (high, 1)))
     return least <= covered / tries <= most
 
 

@@ -103,9 +103,7 @@ class MockCluster(BaseCluster):
             process.stop()
 
     def ask(self, host, verb, **arguments):
-        partitions = [
-            {"partition": n, "leader": r[0], "isr": r, "replicas": r} for n, r in enumerate(REPLICAS)
-        ]
+        partitions = [{"partition": n, "leader": r[0], "isr": r, "replicas": r} for n, r in enumerate(REPLICAS)]
         if verb == "cluster":
             brokers = [{"node_id": n, "rack": rack} for n, rack in enumerate(self._racks, 1)]
             return {"controller": 2, "brokers": brokers}

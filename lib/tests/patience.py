@@ -10,9 +10,7 @@ PATIENCE_S = 120.0
 LOOK_S = 0.02
 
 
-def comes_about(
-    condition: Callable[[], object], patience_s: float = PATIENCE_S, every_s: float = LOOK_S
-) -> bool:
+def comes_about(condition: Callable[[], object], patience_s: float = PATIENCE_S, every_s: float = LOOK_S) -> bool:
     """Whether the condition came true before patience ran out."""
     end = time.monotonic() + patience_s
     while not condition():

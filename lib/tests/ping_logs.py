@@ -48,11 +48,7 @@ def a_log(echoes, seed, *, first=1, stamped=True, footer=True, name=False, laten
                 row |= {"error": "no answer yet", "received_at_s": at}
             elif rng.random() < 0.2:
                 at = say(sent + 0.002, f"From 192.0.2.1 icmp_seq={printed} Destination Host Unreachable")
-                row |= {
-                    "error": "Destination Host Unreachable",
-                    "received_at_s": at,
-                    "responder": "192.0.2.1",
-                }
+                row |= {"error": "Destination Host Unreachable", "received_at_s": at, "responder": "192.0.2.1"}
             rows.append(row)
             continue
         rtt_ms = round(rng.uniform(0.05, 9), 3)
@@ -79,9 +75,7 @@ def a_log(echoes, seed, *, first=1, stamped=True, footer=True, name=False, laten
     else:
         shown = {int(text.split("icmp_seq=")[1].split()[0]) for _, text in lines}
         truth = truth[truth.sequence <= max(shown, default=first - 1)]
-    truth = pd.DataFrame(
-        {column.name: truth[column.name].astype(column.dtype) for column in core_columns("echoes")}
-    )
+    truth = pd.DataFrame({column.name: truth[column.name].astype(column.dtype) for column in core_columns("echoes")})
     return log, truth.reset_index(drop=True)
 
 

@@ -6,17 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wanbench.errors import CommandError
-from wanbench.measure.labs.base import (
-    Completed,
-    Host,
-    Lab,
-    Process,
-)
+from wanbench.measure.labs.base import Completed, Host, Lab, Process
 from wanbench.runs.journal import now_utc
 
 PING_TEXT = (
-    b"PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.\n"
-    b"[1.5] 64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=9 ms\n"
+    b"PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.\n[1.5] 64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=9 ms\n"
 )
 
 
@@ -73,9 +67,7 @@ class ScriptedProcess(Process):
         return self._completed(self._reply.returncode if self._reply.lasts_s == 0 else -15)
 
     def _completed(self, returncode):
-        return Completed(
-            self.command, returncode, self._reply.stdout, self._reply.stderr, self._started, now_utc()
-        )
+        return Completed(self.command, returncode, self._reply.stdout, self._reply.stderr, self._started, now_utc())
 
 
 class ScriptedHost(Host):

@@ -86,9 +86,7 @@ class SshdLab:
         self.folder = folder
         self.regions = list(dict.fromkeys(region for pair in links for region in pair))
         control = {
-            pair: LinkSettings(control_delay_ms)
-            for region in self.regions
-            for pair in permutations((OPERATOR, region))
+            pair: LinkSettings(control_delay_ms) for region in self.regions for pair in permutations((OPERATOR, region))
         }
         self.lab = LocalLab([*self.regions, OPERATOR], {**links, **control}, seed=1)
         self._daemons = {}
@@ -97,18 +95,7 @@ class SshdLab:
         self.lab.__enter__()
         try:
             for name in ("host_key", "user_key"):
-                make_key = [
-                    "ssh-keygen",
-                    "-q",
-                    "-t",
-                    "ed25519",
-                    "-N",
-                    "",
-                    "-C",
-                    SECRET,
-                    "-f",
-                    str(self.folder / name),
-                ]
+                make_key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", SECRET, "-f", str(self.folder / name)]
                 subprocess.run(make_key, check=True)
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # where sshd gives up its rights
             for region in self.regions:
@@ -129,9 +116,7 @@ class SshdLab:
         """Start the region's sshd; with a boot id of its own, as if the host had been rebooted."""
         number = self.regions.index(region)
         config = self.folder / f"{number}.conf"
-        config.write_text(
-            CONFIG.format(port=PORT, address=self.address(region), folder=self.folder, number=number)
-        )
+        config.write_text(CONFIG.format(port=PORT, address=self.address(region), folder=self.folder, number=number))
         words = [shutil.which("sshd", path=search_path()), "-D", "-e", "-f", str(config)]
         if boot_id is not None:
             (self.folder / f"{number}.boot_id").write_text(f"{boot_id}\n")
@@ -171,9 +156,7 @@ class SshdLab:
     def _write_inventory(self):
         key = (self.folder / "host_key.pub").read_text().split()[:2]
         known = self.folder / "known_hosts"
-        known.write_text(
-            "".join(f"[{self.address(region)}]:{PORT} {' '.join(key)}\n" for region in self.regions)
-        )
+        known.write_text("".join(f"[{self.address(region)}]:{PORT} {' '.join(key)}\n" for region in self.regions))
         forward = self.folder / "forward.py"
         forward.write_text(FORWARD)
         proxy = [*self.lab.entering(OPERATOR), sys.executable, str(forward), "%h", "%p"]

@@ -22,13 +22,7 @@ def latency_ms(system, rate, partitions):
 def trial(ordinal, system, rate, partitions, block, rng, **changes):
     """Rows by table of one trial; `changes` go over the row of open_loop_loads."""
     test_id, start_s = f"{ordinal:04d}-a.west-b.east", START_S + 60.0 * ordinal
-    about = {
-        "run_id": "run",
-        "test_id": test_id,
-        "attempt": 1,
-        "from_region": ZONES[0],
-        "to_region": ZONES[1],
-    }
+    about = {"run_id": "run", "test_id": test_id, "attempt": 1, "from_region": ZONES[0], "to_region": ZONES[1]}
     own = {key: about[key] for key in ("run_id", "test_id", "from_region", "to_region")}
     setting = f"{system}, {rate:g}/s, {partitions}"
     kept = min(rate, CAPACITY[system])
@@ -84,9 +78,7 @@ def trial(ordinal, system, rate, partitions, block, rng, **changes):
     }
 
 
-def campaign(
-    rates=(500, 1500, 2500, 4000), more_partitions=(60,), at_rate=1500, blocks=3, seed=0, changes=None
-):
+def campaign(rates=(500, 1500, 2500, 4000), more_partitions=(60,), at_rate=1500, blocks=3, seed=0, changes=None):
     """
     Tables of both systems at each step, each once in every block; `changes` has those of single trials by ordinal.
     """
@@ -105,6 +97,4 @@ def campaign(
 def made(name, rows):
     """A valid table; columns that it does not have are left out."""
     allowed = set(tables.table(name).names)
-    return tables.from_rows(
-        name, [{key: value for key, value in row.items() if key in allowed} for row in rows]
-    )
+    return tables.from_rows(name, [{key: value for key, value in row.items() if key in allowed} for row in rows])

@@ -45,9 +45,7 @@ def test_the_recording_of_a_plan_is_found(recorded):
     assert replay(plan, open_queues).run_id == run.run_id
 
 
-@pytest.mark.parametrize(
-    "change", [{"loss": 0.01}, {"rate_bps": 1e6}, {"jitter_ms": 0.1}, {"queue_bytes": 1}]
-)
+@pytest.mark.parametrize("change", [{"loss": 0.01}, {"rate_bps": 1e6}, {"jitter_ms": 0.1}, {"queue_bytes": 1}])
 def test_a_recording_with_other_links_is_not_taken_for_this_one(recorded, change):
     _, links, plan = recorded
     other = {pair: dataclasses.replace(link, **change) for pair, link in links.items()}
@@ -81,8 +79,7 @@ def test_an_unknown_lab_is_refused(recorded):
 
 
 @pytest.mark.parametrize(
-    ("asked", "options"),
-    [("", (False, False)), ("fresh", (True, False)), ("retry-failed", (False, True))],
+    ("asked", "options"), [("", (False, False)), ("fresh", (True, False)), ("retry-failed", (False, True))]
 )
 def test_the_command_line_asks_to_measure_again(recorded, monkeypatch, asked, options):
     _, links, plan = recorded

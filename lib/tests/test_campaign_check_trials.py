@@ -27,9 +27,7 @@ from wanbench.measure.plan import Trial, make_trials
 REGIONS = ("a", "b", "c")
 LINKS = matrix_links({("a", "b"): 70, ("a", "c"): 70, ("b", "c"): 70}, rate_bps=1e8)
 LIMITS = {"net.core.rmem_max": 212_992, "net.core.wmem_max": 400_000}
-TRIAL = KafkaTrial(
-    KafkaLoad(replication=3, topic_settings={"min.insync.replicas": 2}), client_regions=REGIONS
-)
+TRIAL = KafkaTrial(KafkaLoad(replication=3, topic_settings={"min.insync.replicas": 2}), client_regions=REGIONS)
 
 
 class Small(LocalLab):
@@ -53,9 +51,7 @@ def test_what_can_be_measured_is_not_refused():
         TRIAL.load,
         replace(TRIAL, gateway_bps=1e8),
         of_load(topic_settings={"min.insync.replicas": 3}),
-        replace(
-            TRIAL, broker_settings={"socket.send.buffer.bytes": 400_000, "socket.receive.buffer.bytes": -1}
-        ),
+        replace(TRIAL, broker_settings={"socket.send.buffer.bytes": 400_000, "socket.receive.buffer.bytes": -1}),
     ):
         check_trials(plan_of(trial), Small(REGIONS, LINKS), REGIONS, {})
 
@@ -63,16 +59,10 @@ def test_what_can_be_measured_is_not_refused():
 @pytest.mark.parametrize(
     "trial, message",
     [
-        (
-            replace(TRIAL, client_regions=("a", "d")),
-            "trial x has clients in d; allowed: regions of the lab: a, b, c.",
-        ),
+        (replace(TRIAL, client_regions=("a", "d")), "trial x has clients in d; allowed: regions of the lab: a, b, c."),
         (of_load(replication=4), "a replication of 4; allowed: at most 3, the number of brokers"),
         (TRIAL.load.__class__(replication=5), "a replication of 5; allowed: at most 3"),
-        (
-            of_load(topic_settings={"min.insync.replicas": 4}),
-            "min.insync.replicas 4; allowed: 1 to 3, the replication",
-        ),
+        (of_load(topic_settings={"min.insync.replicas": 4}), "min.insync.replicas 4; allowed: 1 to 3, the replication"),
         (
             KafkaTrial(KafkaLoad(replication=1), broker_settings={"min.insync.replicas": 2}),
             "min.insync.replicas 2; allowed: 1 to 1",
@@ -86,10 +76,7 @@ def test_what_can_be_measured_is_not_refused():
             of_load(producer_settings={"send.buffer.bytes": 400_001}),
             "of producers is 400,001; allowed: at most 400,000 bytes, this kernel's net.core.wmem_max",
         ),
-        (
-            of_load(consumer_settings={"receive.buffer.bytes": "much"}),
-            "of consumers is 'much'; allowed: bytes, or -1",
-        ),
+        (of_load(consumer_settings={"receive.buffer.bytes": "much"}), "of consumers is 'much'; allowed: bytes, or -1"),
     ],
 )
 def test_what_cannot_is(trial, message):
@@ -100,18 +87,14 @@ def test_what_cannot_is(trial, message):
 def test_a_gateway_needs_a_lab_that_has_them():
     lab = ScriptedLab(REGIONS)
     lab.hosts = dict.fromkeys(REGIONS)
-    with pytest.raises(
-        ParameterError, match=r"gateway_bps 1e[+]08, and links of a scripted lab cannot share"
-    ):
+    with pytest.raises(ParameterError, match=r"gateway_bps 1e[+]08, and links of a scripted lab cannot share"):
         check_trials(plan_of(replace(TRIAL, gateway_bps=1e8)), lab, REGIONS, {})
 
 
 def test_a_path_is_one_of_the_lab_and_no_link_of_a_real_network_is_set():
     lab = ScriptedLab(REGIONS)
     lab.hosts, link = dict.fromkeys(REGIONS), LinkSettings(5.0)
-    with pytest.raises(
-        ParameterError, match="over the path 'private'; allowed: None, as hosts of this lab have one"
-    ):
+    with pytest.raises(ParameterError, match="over the path 'private'; allowed: None, as hosts of this lab have one"):
         check_trials(plan_of(replace(TRIAL, path="private")), lab, REGIONS, {})
     with pytest.raises(ParameterError, match="sets a link, and links of a scripted lab cannot be changed"):
         check_trials(plan_of(replace(TRIAL, link=link)), lab, REGIONS, {})
@@ -144,12 +127,7 @@ def test_a_trial_on_an_external_cluster_may_do_what_its_clients_can():
 @pytest.mark.parametrize(
     "trial, brokers, external, message",
     [
-        (
-            FAR,
-            REGIONS,
-            ["near"],
-            "trial x is on the cluster 'far'; allowed: external clusters ('near') or None.",
-        ),
+        (FAR, REGIONS, ["near"], "trial x is on the cluster 'far'; allowed: external clusters ('near') or None."),
         (FAR, (), (), "on the cluster 'far'; allowed: external clusters (none is given)."),
         (
             TRIAL,
@@ -165,19 +143,9 @@ def test_a_trial_on_an_external_cluster_may_do_what_its_clients_can():
             ["far"],
             "trial x asks an external cluster for broker_settings, security; allowed: settings of clients only",
         ),
-        (
-            replace(FAR, alongside=(BrokerMetrics(),)),
-            REGIONS,
-            ["far"],
-            "external cluster for broker_metrics;",
-        ),
+        (replace(FAR, alongside=(BrokerMetrics(),)), REGIONS, ["far"], "external cluster for broker_metrics;"),
         (KafkaFault("freeze", "a"), (), ["far"], "external cluster for the fault freeze;"),
-        (
-            replace(FAR, client_regions=("a", "d")),
-            REGIONS,
-            ["far"],
-            "has clients in d; allowed: regions of the lab",
-        ),
+        (replace(FAR, client_regions=("a", "d")), REGIONS, ["far"], "has clients in d; allowed: regions of the lab"),
         (
             replace(FAR, load=KafkaLoad(producer_settings={"send.buffer.bytes": 400_001})),
             REGIONS,

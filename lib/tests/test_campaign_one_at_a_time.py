@@ -27,20 +27,11 @@ FACTORS = {
 
 
 def planned(**changes):
-    return one_at_a_time(
-        **{"baseline": BASELINE, "factors": FACTORS, "replicates": 4, "links": LINKS} | changes
-    )
+    return one_at_a_time(**{"baseline": BASELINE, "factors": FACTORS, "replicates": 4, "links": LINKS} | changes)
 
 
 def test_each_level_is_tried_once_in_each_block_and_the_baselines_own_is_not_repeated():
-    settings = {
-        "baseline",
-        "buffers default",
-        "buffers bdp",
-        "buffers 2 bdp",
-        "batch_bytes 65536",
-        "client_rack none",
-    }
+    settings = {"baseline", "buffers default", "buffers bdp", "buffers 2 bdp", "batch_bytes 65536", "client_rack none"}
     trials = planned()
     for block in (1, 2, 3, 4):
         names = [trial.setting for trial in trials if trial.block == block]
@@ -65,9 +56,7 @@ def test_trials_of_equal_brokers_stand_together_and_no_restart_falls_between_two
 
 def test_the_order_follows_from_the_seed():
     order = [trial.setting for trial in planned(seed=3)]
-    assert (
-        order == [trial.setting for trial in planned(seed=3)] != [trial.setting for trial in planned(seed=4)]
-    )
+    assert order == [trial.setting for trial in planned(seed=3)] != [trial.setting for trial in planned(seed=4)]
 
 
 def test_restarts_are_part_of_the_time_that_a_plan_expects():
@@ -93,9 +82,7 @@ def test_buffers_are_the_product_of_the_longest_rtt_and_the_lowest_rate():
     assert {value for _, value in (*by_kernel.broker_settings, *by_kernel.load.producer_settings)} == {"-1"}
     back = at_level(twice, "buffers", "default")
     assert back.broker_settings is None and back.load.producer_settings == ()
-    assert dict(back.load.consumer_settings) == {"receive.buffer.bytes": "65536"}, (
-        "not the tool's own default"
-    )
+    assert dict(back.load.consumer_settings) == {"receive.buffer.bytes": "65536"}, "not the tool's own default"
 
 
 def test_settings_of_brokers_and_topics_are_factors_by_kafkas_names():
@@ -113,11 +100,7 @@ def test_factors_can_be_varied_together():
         if trial.setting != "baseline"
     ]
     load = trial.experiments[0].load
-    assert (trial.setting, load.payload, load.compression) == (
-        "payload random, compression lz4",
-        "random",
-        "lz4",
-    )
+    assert (trial.setting, load.payload, load.compression) == ("payload random, compression lz4", "random", "lz4")
 
 
 @pytest.mark.parametrize(
@@ -131,18 +114,12 @@ def test_factors_can_be_varied_together():
             "level of buffers is '3 bdp'; allowed: 'default', 'bdp', '2 bdp', 'kernel'",
         ),
         ({"factors": {"buffers": ["bdp"]}, "links": None}, "need links that have a rate; none has"),
-        (
-            {"factors": {"acks, linger_ms": ["all"]}},
-            "level of acks, linger_ms is 'all'; allowed: a list of 2",
-        ),
+        ({"factors": {"acks, linger_ms": ["all"]}}, "level of acks, linger_ms is 'all'; allowed: a list of 2"),
         ({"factors": {"compression": ["lzo"]}}, "compression is 'lzo'; allowed: 'none'"),
         ({"factors": {"security": ["ssl"]}}, "security is 'ssl'; allowed: 'plain', 'tls', 'mtls' or None"),
         ({"factors": {"gateway_bps": [10]}}, "gateway_bps is 10; allowed: a number from 1000"),
         ({"factors": {"broker.rack": ["x"]}}, "the cluster sets broker.rack itself"),
-        (
-            {"factors": {"client_regions": [["a", "a"]]}},
-            "client_regions is ('a', 'a'); allowed: names of regions",
-        ),
+        ({"factors": {"client_regions": [["a", "a"]]}}, "client_regions is ('a', 'a'); allowed: names of regions"),
         ({"replicates": 0}, "replicates is 0"),
     ],
 )
@@ -155,7 +132,5 @@ def test_further_settings_are_part_of_every_block():
     tuned = at_level(BASELINE, "batch_bytes, compression", [131_072, "lz4"])
     trials = planned(others={"tuned": tuned})
     own = [trial for trial in trials if trial.setting == "tuned"]
-    assert [trial.block for trial in own] == [1, 2, 3, 4] and all(
-        each.experiments == (tuned,) for each in own
-    )
+    assert [trial.block for trial in own] == [1, 2, 3, 4] and all(each.experiments == (tuned,) for each in own)
     assert len(trials) == len(planned()) + 4

@@ -20,9 +20,7 @@ RESTARTED = [*PLAIN, {"name": "c", "security": "tls"}, {"name": "d", "cluster": 
 
 
 def by_block(trials):
-    return [
-        [trial.experiments[0] for trial in block] for _, block in groupby(trials, lambda trial: trial.block)
-    ]
+    return [[trial.experiments[0] for trial in block] for _, block in groupby(trials, lambda trial: trial.block)]
 
 
 def cells(block):
@@ -104,9 +102,7 @@ def test_a_system_may_have_its_own_link_and_settings_from_plain_data():
     assert slow.link == LinkSettings(40) and fast.broker_settings == (("num.io.threads", "4"),)
     assert systems([slow, fast]) == (slow, fast) and hash(fast)
     load = KafkaLoad(partitions=2)
-    trials = systems_by_steps(
-        [slow, fast], load, {"linger_ms": [5, 10.0]}, replicates=1, link={"delay_ms": 1}
-    )
+    trials = systems_by_steps([slow, fast], load, {"linger_ms": [5, 10.0]}, replicates=1, link={"delay_ms": 1})
     of = {trial.setting: trial.experiments[0] for trial in trials}
     assert of["slow, linger_ms 5"].link == LinkSettings(40)
     assert of["fast, linger_ms 10"].link == LinkSettings(1)
@@ -128,10 +124,7 @@ def test_a_system_may_have_its_own_link_and_settings_from_plain_data():
         ([{"name": " a"}], "System name is ' a'; allowed: one line of text"),
         ([{"name": "a", "load": ["linger_ms"]}], "system 'a': load is a list; allowed: a mapping"),
         ([{"name": "a", "security": "ssl"}], "system 'a': security is 'ssl'; allowed: 'plain'"),
-        (
-            [{"name": "a", "link": {"rtt_ms": 1}}],
-            "system 'a': link has rtt_ms; allowed: delay_ms, jitter_ms",
-        ),
+        ([{"name": "a", "link": {"rtt_ms": 1}}], "system 'a': link has rtt_ms; allowed: delay_ms, jitter_ms"),
         ([{"name": "a", "link": {"delay_ms": -1}}], "system 'a': link: delay_ms is -1; allowed"),
         ([{"name": "a", "link": {}}], "system 'a': link has no delay_ms"),
         ([{"name": "a", "broker_settings": {"node.id": 1}}], "sets node.id itself"),

@@ -73,12 +73,7 @@ def test_a_path_gives_each_direction_its_part_of_delay_and_deviation():
 
 
 def test_the_thesis_varies_link_and_producer():
-    factors = {
-        "delay_ms": [10.0, 40.0],
-        "rate_bps": [2e7, 1e8],
-        "acks": ["1", "all"],
-        "batch_bytes": [16384, 131072],
-    }
+    factors = {"delay_ms": [10.0, 40.0], "rate_bps": [2e7, 1e8], "acks": ["1", "all"], "batch_bytes": [16384, 131072]}
     trials = thesis(factors, LOAD, replicates=2, seed=3)
     seen = {
         (one.link.delay_ms, one.link.rate_bps, one.load.acks, one.load.batch_bytes)

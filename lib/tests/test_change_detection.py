@@ -107,8 +107,7 @@ def test_autocorrelation_widens_the_limit():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"method": "shewhart"}, {"learn_s": 5}, {"shift": 1.0}, {"false_alarms_per_h": 0}, {"least_windows": 0}],
+    "wrong", [{"method": "shewhart"}, {"learn_s": 5}, {"shift": 1.0}, {"false_alarms_per_h": 0}, {"least_windows": 0}]
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ParameterError, match=next(iter(wrong))):

@@ -30,8 +30,7 @@ def test_a_number_of_any_kind_comes_back_as_one_that_json_holds(given, whole, ex
 
 
 @pytest.mark.parametrize(
-    "given",
-    [True, np.True_, math.nan, -math.inf, "20", None, pd.NA, Decimal(20), np.array(20), np.array([1, 2]), 1j],
+    "given", [True, np.True_, math.nan, -math.inf, "20", None, pd.NA, Decimal(20), np.array(20), np.array([1, 2]), 1j]
 )
 def test_what_is_no_number_in_range_fails(given):
     with pytest.raises(ParameterError, match=r"^delay_ms is .*; allowed: a number of at least 0"):

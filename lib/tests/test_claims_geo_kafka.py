@@ -44,11 +44,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("disks", OWN, ""),
         ("fixed", OWN, "without gateways"),
         ("crossings", NOT, "to a leader in another region 0.667 times"),
-        (
-            "variable",
-            UNKNOWN,
-            "104 USD/h from what is printed, a message that crosses 2 times; at 2.67 it is 139",
-        ),
+        ("variable", UNKNOWN, "104 USD/h from what is printed, a message that crosses 2 times; at 2.67 it is 139"),
         ("per-hour", UNKNOWN, "at 2.67 it is 143 USD/h"),
         ("slower", UNKNOWN, "only while consumers catch up"),
         ("per-region", OWN, ""),

@@ -87,10 +87,7 @@ def test_both_readings_of_a_number_are_in_the_working(audit):
 
 def test_list_prices_are_those_of_the_plan():
     listed = prices().set_index(["cloud", "item"])[["low_usd", "high_usd"]]
-    for item, given in (
-        ("egress to internet", INTERNET_USD_PER_GB),
-        ("egress between regions", REGIONS_USD_PER_GB),
-    ):
+    for item, given in (("egress to internet", INTERNET_USD_PER_GB), ("egress between regions", REGIONS_USD_PER_GB)):
         assert {cloud: tuple(listed.loc[cloud, item]) for cloud in given} == given
 
 

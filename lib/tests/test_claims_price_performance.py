@@ -5,12 +5,7 @@ from tried_claims import CANNOT, NOT, OWN, UNKNOWN, UNTRIED, WITHIN, check_all_t
 
 from wanbench.methods.claims import ledger
 from wanbench.pages import price_performance
-from wanbench.pages.price_performance.claims import (
-    SHOWN,
-    SOURCE,
-    messages_per_s,
-    own_numbers,
-)
+from wanbench.pages.price_performance.claims import SHOWN, SOURCE, messages_per_s, own_numbers
 
 
 def tried(**measured):

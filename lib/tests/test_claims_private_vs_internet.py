@@ -66,11 +66,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("total", OWN, "800 + 150 = 950"),
         ("below-rate", OWN, "984 Mbit/s, and 1,009 Mbit/s on an Ethernet, of 1,000"),
         ("below-rate", OWN, "867 Mbit/s"),
-        (
-            "kafka-traffic",
-            UNKNOWN,
-            "1.17 MB in flight over the private link; as much in flight over the VPN is 73 ",
-        ),
+        ("kafka-traffic", UNKNOWN, "1.17 MB in flight over the private link; as much in flight over the VPN is 73 "),
         ("never-full", UNKNOWN, "95.0 % of the rate"),
         ("n-producers", UNTRIED, "setting"),
         ("background-below", OWN, "800 Mbit/s is below both rates"),
@@ -100,12 +96,7 @@ def test_the_ratio_as_it_comes_out_again():
 @pytest.mark.parametrize("claim", ["times", "more"])
 def test_a_ratio_measured_on_a_full_machine_decides_nothing(claim, busy, verdict):
     trials = pd.DataFrame(
-        {
-            "setting": ["internet", "private"],
-            "busy_percent": [86.0, busy],
-            "reached": [0.92, 0.82],
-            "rate_bps": 1e9,
-        }
+        {"setting": ["internet", "private"], "busy_percent": [86.0, busy], "reached": [0.92, 0.82], "rate_bps": 1e9}
     )
     machine = ProcessorEffect(contrast(0.9, 0.8, 1.0), trials)
     row = tried(batches=contrast(1.87, 1.75, 2.0), machine=machine).loc[claim]

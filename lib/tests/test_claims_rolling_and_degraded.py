@@ -53,11 +53,7 @@ def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
     "given, claim, by_value",
     [
         ("roll", "disruptive", {(9, 7, 11): OWN, (1.1, 1.0, 1.2): NOT, (1.6, 0.01, 194): UNKNOWN}),
-        (
-            "roll_clients",
-            "roll-clients",
-            {(0.5, 0.4, 0.6): OWN, (1, 0.95, 1.05): NOT, (1.2, 0.9, 1.6): UNKNOWN},
-        ),
+        ("roll_clients", "roll-clients", {(0.5, 0.4, 0.6): OWN, (1, 0.95, 1.05): NOT, (1.2, 0.9, 1.6): UNKNOWN}),
         ("degraded_fenced", "leader-based", {(0, 0, 0.6): OWN, (1, 0.91, 1): NOT, (0.5, 0.2, 0.95): UNKNOWN}),
     ],
 )

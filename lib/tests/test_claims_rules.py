@@ -10,13 +10,7 @@ from tried_claims import NOT, OWN, UNKNOWN, estimate
 from wanbench.errors import ParameterError
 from wanbench.methods.claims import ledger, rules
 
-MODULES = (
-    "private_vs_internet",
-    "geo_kafka",
-    "tail_latency",
-    "rolling_and_degraded",
-    "price_performance",
-)
+MODULES = ("private_vs_internet", "geo_kafka", "tail_latency", "rolling_and_degraded", "price_performance")
 SOURCES = {name: import_module(f"wanbench.pages.{name}.claims") for name in MODULES}
 CLAIMS = {module.SOURCE: ledger.read_claims(module.SOURCE).claims for module in SOURCES.values()}
 ALL = [(module.SOURCE, rule) for module in SOURCES.values() for rule in module.RULES]
@@ -25,9 +19,7 @@ VALUES = (0, 0.001, 0.05, 0.2, 0.5, 0.92, 0.95, 0.98, 1, 1.04, 1.2, 1.4, 1.8, 2.
 
 
 def each_rule(test):
-    return pytest.mark.parametrize(
-        "source, rule", ALL, ids=[f"{rule.measured}-{rule.claim}" for _, rule in ALL]
-    )(test)
+    return pytest.mark.parametrize("source, rule", ALL, ids=[f"{rule.measured}-{rule.claim}" for _, rule in ALL])(test)
 
 
 def verdict(source, rule, low, high, **about):
@@ -107,13 +99,9 @@ def test_a_number_is_compared_within_its_rounding_or_a_tenth():
 
 def test_what_is_no_estimate_or_unknown_is_refused():
     for module in SOURCES.values():
-        function = getattr(
-            module, module.__name__.split(".")[2].replace("intercloud_2022", "throughput_across_clouds")
-        )
+        function = getattr(module, module.__name__.split(".")[2].replace("intercloud_2022", "throughput_across_clouds"))
         name = next(rule.measured for rule in module.RULES)
-        with pytest.raises(
-            ParameterError, match=rf"{name} is 4\.0; allowed: an Estimate, a Result that has one"
-        ):
+        with pytest.raises(ParameterError, match=rf"{name} is 4\.0; allowed: an Estimate, a Result that has one"):
             function(**{name: 4.0})
         if module is not SOURCES["private_vs_internet"]:
             with pytest.raises(ParameterError, match="measured quantity is 'other'; allowed: "):

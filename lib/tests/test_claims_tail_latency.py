@@ -20,12 +20,7 @@ from wanbench.errors import ParameterError
 from wanbench.methods.claims import ledger
 from wanbench.methods.result import Estimate, Result
 from wanbench.pages import tail_latency
-from wanbench.pages.tail_latency.claims import (
-    PAGE,
-    SHOWN,
-    SOURCE,
-    own_numbers,
-)
+from wanbench.pages.tail_latency.claims import PAGE, SHOWN, SOURCE, own_numbers
 
 
 @dataclass(repr=False)
@@ -105,11 +100,7 @@ def test_the_column_of_improvements_recomputed():
         ({"f6_7_gain": "883"}, "f6-7-gain", OWN),
         ({"f6_7_kora": "54"}, "f6-7-gain", NOT),
         ({"f6_7_kafka": "80"}, "figure-5-expands", NOT),
-        (
-            {"f6_1_kora": "130", "f6_2_kora": "130", "f6_4_kora": "40", "f6_5_kora": "40"},
-            "stays-low",
-            OWN,
-        ),
+        ({"f6_1_kora": "130", "f6_2_kora": "130", "f6_4_kora": "40", "f6_5_kora": "40"}, "stays-low", OWN),
         ({"f7_1_kora": "200"}, "t2-consistent", OWN),
         ({"f7_2_load": "7876"}, "f7-2-load", NOT),
         ({"f6_8_load": "1.5"}, "f6-8-load", NOT),

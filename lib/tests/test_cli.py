@@ -18,11 +18,7 @@ def checkout(tmp_path, monkeypatch):
     """A checkout with four notebooks and presets for two; `publish` only notes what it is asked."""
     notebooks = {"00-tour": CELLS[:1], "01-a": CELLS, "02-b": CELLS, "03-d": CELLS[:1], "10-c": CELLS[:1]}
     top = make_checkout(tmp_path / "top", notebooks)
-    for name, text in {
-        "01-a/quick": "n_points: 5",
-        "02-b/quick": "lab: local",
-        "02-b/far": "lab: aws",
-    }.items():
+    for name, text in {"01-a/quick": "n_points: 5", "02-b/quick": "lab: local", "02-b/far": "lab: aws"}.items():
         path = top / f"papermill-params/{name}.yml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -44,9 +40,7 @@ def asked(monkeypatch):
         jobs.extend(wanted)
         jobs.again = again
         return [
-            Record(
-                job.notebook.stem, "failed" if jobs.failing and job.notebook.stem == "01-a" else "published"
-            )
+            Record(job.notebook.stem, "failed" if jobs.failing and job.notebook.stem == "01-a" else "published")
             for job in wanted
         ]
 
@@ -114,9 +108,7 @@ def test_samples_can_be_asked_for(checkout, asked):
 
 
 @pytest.mark.parametrize(("option", "value"), [("--fresh", "fresh"), ("--retry-failed", "retry-failed")])
-def test_measuring_again_is_passed_to_the_kernels_and_makes_the_page_anew(
-    checkout, asked, monkeypatch, option, value
-):
+def test_measuring_again_is_passed_to_the_kernels_and_makes_the_page_anew(checkout, asked, monkeypatch, option, value):
     from wanbench.measure.campaign.start import AGAIN_VARIABLE
 
     monkeypatch.setenv(AGAIN_VARIABLE, "")
@@ -139,9 +131,7 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
         asked.clear()
         assert cli.main(command) == 0
         assert asked[-1].given.get("lab") == lab
-        assert asked[-1].replay_reason == (
-            lab and "measuring here takes minutes more; run 'wanbench report 02'."
-        )
+        assert asked[-1].replay_reason == (lab and "measuring here takes minutes more; run 'wanbench report 02'.")
     assert asked[0].replay_reason is None
 
 

@@ -4,12 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench.designs import (
-    Range,
-    factorial,
-    interleaved,
-    space_filling,
-)
+from wanbench.designs import Range, factorial, interleaved, space_filling
 from wanbench.errors import ParameterError
 
 FACTORS = {"delay_ms": [5, 20, 80], "loss": [1e-4, 1e-3], "rate_bps": [1e7, 1e8]}
@@ -107,9 +102,7 @@ SPACE = {
 def test_points_fill_every_factor_evenly(filling, runs):
     plan = space_filling(SPACE, runs, seed=3, centres=4, filling=filling)
     centre = (plan.batch_bytes == 131_072) & (plan.linger_ms == 25) & (plan.compression == "none")
-    assert (
-        centre.sum() == 4 and centre.iloc[[0, -1]].all() and plan.order.tolist() == list(range(1, runs + 5))
-    )
+    assert centre.sum() == 4 and centre.iloc[[0, -1]].all() and plan.order.tolist() == list(range(1, runs + 5))
     points = plan[~centre]
     shares = np.log(points.batch_bytes / 16_384) / np.log(64), points.linger_ms / 50
     for share in shares:

@@ -17,15 +17,11 @@ SYSTEM = {"python", "pip", "make", "iperf"}  # in environment.yml only: not Pyth
 def read_lock(text):
     """[(name, version, marker or None, number of hashes)], one per package line of a requirements file."""
     lines = [
-        line
-        for line in text.replace("\\\n", " ").splitlines()
-        if line.strip() and not line.lstrip().startswith("#")
+        line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.lstrip().startswith("#")
     ]
     entries = []
     for line in lines:
-        match = re.fullmatch(
-            r"([A-Za-z0-9._-]+)==([^\s;]+)(?: ; (.*?))?((?: +--hash=sha256:[0-9a-f]{64})*) *", line
-        )
+        match = re.fullmatch(r"([A-Za-z0-9._-]+)==([^\s;]+)(?: ; (.*?))?((?: +--hash=sha256:[0-9a-f]{64})*) *", line)
         assert match, f"not a pinned package: {line[:100]!r}"
         name, version, marker, hashes = match.groups()
         entries.append((canonicalize_name(name), version, marker and Marker(marker), hashes.count("--hash=")))

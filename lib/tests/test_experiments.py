@@ -34,9 +34,7 @@ def test_ping_keeps_what_was_printed(tmp_path):
     assert [p.name for p in (tmp_path / "ping").iterdir()] == [f"{STEM}.txt"]
 
 
-@pytest.mark.parametrize(
-    ("interval_s", "preload"), [(0.1, None), (0.01, None), (0.005, 3), (0.002, 6), (0.001, 11)]
-)
+@pytest.mark.parametrize(("interval_s", "preload"), [(0.1, None), (0.01, None), (0.005, 3), (0.002, 6), (0.001, 11)])
 def test_echoes_that_are_close_together_do_not_wait_for_replies(interval_s, preload):
     arguments = Ping(interval_s=interval_s).command("10.0.0.2")
     assert preload is None or preload <= 3 or interval_s < 0.005, "ping refuses more to all but root"
@@ -110,12 +108,7 @@ def client_says(text, returncode, stderr=b""):
 @pytest.mark.parametrize(
     "text, returncode, stderr, reason",
     [
-        (
-            json.dumps({"error": "unable to connect to server"}).encode(),
-            1,
-            b"",
-            "status 1: unable to connect",
-        ),
+        (json.dumps({"error": "unable to connect to server"}).encode(), 1, b"", "status 1: unable to connect"),
         (json.dumps({"error": "interrupt - stopped"}).encode(), 0, b"", "status 0: interrupt - stopped"),
         (b"iperf3: parameter error\n", 1, b"", "status 1: iperf3: parameter error"),
         (b'{"start": {', 0, b"", "status 0"),
@@ -139,10 +132,7 @@ def test_a_server_that_does_not_listen_is_a_reason(tmp_path):
 
     with pytest.raises(ExperimentError, match="Address already in use") as failure:
         carry_out(Iperf3(), tmp_path, script)
-    assert [f.path for f in failure.value.files] == [
-        f"iperf3/{STEM}.server.txt",
-        f"iperf3/{STEM}.server.stderr.txt",
-    ]
+    assert [f.path for f in failure.value.files] == [f"iperf3/{STEM}.server.txt", f"iperf3/{STEM}.server.stderr.txt"]
 
 
 def test_a_client_that_hangs_is_stopped(tmp_path):

@@ -9,12 +9,7 @@ import pytest
 
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.measure.experiments import (
-    BrokerAction,
-    BrokerActions,
-    KafkaOpenLoop,
-    KafkaTrial,
-)
+from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.experiments.base import ConcurrentExperiment
 from wanbench.measure.experiments.cluster_view import ClusterView
 from wanbench.pages.rolling_and_degraded.design.detection import Detection
@@ -105,9 +100,7 @@ def test_healthy_is_what_holds_for_a_while():
     assert view.healthy_since(1.8) is None  # not for long enough yet
 
 
-@pytest.mark.parametrize(
-    "ill", [sample(2.0, isr=[1]), sample(2.0, brokers=[1]), sample(2.0, leader=None), failed(2.0)]
-)
+@pytest.mark.parametrize("ill", [sample(2.0, isr=[1]), sample(2.0, brokers=[1]), sample(2.0, leader=None), failed(2.0)])
 def test_health_begins_anew_after_what_is_not_healthy(ill):
     after = [sample(2.5 + n / 2) for n in range(4)]
     view = ClusterView(Printed([sample(0.5), sample(1.0), sample(1.5), ill, *after]), [1, 2])
@@ -155,9 +148,7 @@ def test_actions_and_samples_are_read_as_they_were_written(tmp_path):
     assert samples.topic.iloc[0] == "t" and samples.error.iloc[3] == "Gone: nobody"
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"kind": "explode"}, {"asked_at_s": -1}, {"node_id": 1.5}, {"number": None}]
-)
+@pytest.mark.parametrize("wrong", [{"kind": "explode"}, {"asked_at_s": -1}, {"node_id": 1.5}, {"number": None}])
 def test_damaged_actions_are_refused(tmp_path, wrong):
     view = ClusterView(Printed([sample(1.0)]), [1, 2])
     view.look()

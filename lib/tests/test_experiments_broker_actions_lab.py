@@ -5,12 +5,7 @@ from pathlib import Path
 import pytest
 
 from wanbench.change_detection import DetectorSettings
-from wanbench.measure.experiments import (
-    BrokerAction,
-    BrokerActions,
-    KafkaOpenLoop,
-    KafkaTrial,
-)
+from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.kafka.leadership import leaders, partitions, under_replicated
 from wanbench.pages.rolling_and_degraded.design.detection import Detection
 from wanbench.read.ingest import broker_actions, detection
@@ -103,9 +98,7 @@ def test_the_broker_that_is_cut_back_is_named_and_demoted(lab, own_cluster, tmp_
     [run] = found["detection_runs"].to_dict("records")
     assert run["brokers"] == "1,2,3" and run["n_due"] > 500 and not isinstance(run["error"], str)
     alarms = found["detections"]
-    _, action = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"].to_dict(
-        "records"
-    )
+    _, action = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"].to_dict("records")
     named = alarms[(alarms.node_id == 3) & (alarms.at_s > action["in_force_at_s"])]
     assert len(named) and named.demoted_at_s.notna().any() and named.leaders_moved.max() >= 1
     after = seen(lab, own_cluster)

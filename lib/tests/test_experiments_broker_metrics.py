@@ -71,10 +71,7 @@ def exporter(answer=ANSWER, status=200, lasts_s=0.0):
 def scraping(url, path, interval_s=0.2, timeout_s=0.2):
     about = {"node_id": 3, "host": "us/0"}
     arguments = json.dumps({"url": url, "interval_s": interval_s, "timeout_s": timeout_s, "about": about})
-    with (
-        path.open("wb") as out,
-        subprocess.Popen([sys.executable, scrape.__file__, arguments], stdout=out) as process,
-    ):
+    with path.open("wb") as out, subprocess.Popen([sys.executable, scrape.__file__, arguments], stdout=out) as process:
         try:
             yield process
         finally:
@@ -107,15 +104,11 @@ def test_scrapes_come_again_and_again_and_once_more_at_the_end(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
-    [({"status": 503}, "503"), ({"lasts_s": 5.0}, "timed out|TimeoutError"), (None, "refused")],
+    ("how", "message"), [({"status": 503}, "503"), ({"lasts_s": 5.0}, "timed out|TimeoutError"), (None, "refused")]
 )
 def test_an_exporter_that_does_not_answer_is_recorded_and_asked_again(tmp_path, how, message):
     path = tmp_path / "x.prom.txt"
-    with (
-        exporter(**(how or {})) as url,
-        scraping(url if how else "http://127.0.0.1:9/metrics", path) as process,
-    ):
+    with exporter(**(how or {})) as url, scraping(url if how else "http://127.0.0.1:9/metrics", path) as process:
         assert comes_about(lambda: len(scrapes(path)) >= 2)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -165,9 +158,7 @@ def test_a_recording_over_a_restart():
     found = rates.rates(frame)
     records = found[found.metric == "kafka_records_in_total"]
     assert records.restarted.tolist() == [False, True, False]
-    topic = found[(found.metric == "kafka_topic_records_in_total") & (found.subject == "topic=bench")].iloc[
-        -1
-    ]
+    topic = found[(found.metric == "kafka_topic_records_in_total") & (found.subject == "topic=bench")].iloc[-1]
     assert (topic.increase, topic.restarted) == (1000, True), "what was produced after the restart, whole"
     kinds = set(found.subject[found.metric == "kafka_requests_total"].str.partition(",")[0])
     assert {"request=Produce", "request=Metadata"} <= kinds and (found.rate >= 0).all()
@@ -311,9 +302,7 @@ def test_settings_are_checked(make, message):
 def scripted(lab, monkeypatch, *ports):
     monkeypatch.setattr("scripted_lab.ScriptedHost.scratch", "/nowhere")
     monkeypatch.setattr("scripted_lab.ScriptedHost.put", lambda *_: None)
-    brokers = [
-        SimpleNamespace(node_id=n, host=lab.host("b"), metrics_port=port) for n, port in enumerate(ports, 1)
-    ]
+    brokers = [SimpleNamespace(node_id=n, host=lab.host("b"), metrics_port=port) for n, port in enumerate(ports, 1)]
     lab.host("a").cluster = SimpleNamespace(brokers=tuple(brokers))
 
 
@@ -326,9 +315,7 @@ def test_each_broker_has_a_file_and_one_that_cannot_be_asked_is_a_reason(tmp_pat
     with ScriptedLab(["a", "b"], script) as lab:
         scripted(lab, monkeypatch, 9404, 9405, None)
         with (
-            pytest.raises(
-                ExperimentError, match=r"scrapes broker 2 ended with status 1: MemoryError"
-            ) as failure,
+            pytest.raises(ExperimentError, match=r"scrapes broker 2 ended with status 1: MemoryError") as failure,
             BrokerMetrics().concurrently(lab.host("a"), lab.host("b"), tmp_path, "s"),
         ):
             pass
@@ -338,10 +325,7 @@ def test_each_broker_has_a_file_and_one_that_cannot_be_asked_is_a_reason(tmp_pat
         f"broker_metrics/s.{name}" for name in ("1.prom.txt", "2.prom.txt", "2.prom.stderr.txt")
     ]
     settings_ = json.loads(programs[0].command[2])
-    assert settings_["url"] == "http://10.0.0.2:9404/metrics" and settings_["about"] == {
-        "node_id": 1,
-        "host": "b",
-    }
+    assert settings_["url"] == "http://10.0.0.2:9404/metrics" and settings_["about"] == {"node_id": 1, "host": "b"}
 
 
 def test_without_brokers_that_can_be_asked_it_does_not_start(tmp_path, monkeypatch):
@@ -379,8 +363,6 @@ def test_real_brokers_count_what_was_produced(shared_cluster, tmp_path):
         assert frame[frame.metric == "up"].value.iloc[0] == 1
         assert frame[frame.metric == "process_cpu_seconds_total"].value.is_monotonic_increasing
         assert "kafka_under_replicated_partitions" in set(frame.metric)
-        of_topic = frame[
-            (frame.metric == "kafka_topic_records_in_total") & frame.subject.str.contains("bench")
-        ]
+        of_topic = frame[(frame.metric == "kafka_topic_records_in_total") & frame.subject.str.contains("bench")]
         counted += of_topic.value.max() if len(of_topic) else 0
     assert 5000 <= counted <= 10_000

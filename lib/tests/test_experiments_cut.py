@@ -59,10 +59,7 @@ def test_settings_are_checked():
 
 
 def test_a_lab_without_emulated_links_cannot_cut(tmp_path):
-    with (
-        ScriptedLab(["aws:r-1", "gcp:r-2"]) as lab,
-        pytest.raises(ExperimentError, match="no emulated links"),
-    ):
+    with ScriptedLab(["aws:r-1", "gcp:r-2"]) as lab, pytest.raises(ExperimentError, match="no emulated links"):
         Cut().run(lab.host("aws:r-1"), lab.host("gcp:r-2"), tmp_path, "0001.1")
 
 
@@ -111,10 +108,7 @@ def test_a_delay_that_becomes_shorter_reorders_nothing(tmp_path, monkeypatch):
 def test_settings_of_shorten_are_checked(tmp_path):
     with pytest.raises(ParameterError, match="delay_ms is -1"):
         Shorten(-1)
-    with (
-        ScriptedLab(["aws:r-1", "gcp:r-2"]) as lab,
-        pytest.raises(ExperimentError, match="no emulated links"),
-    ):
+    with ScriptedLab(["aws:r-1", "gcp:r-2"]) as lab, pytest.raises(ExperimentError, match="no emulated links"):
         Shorten(10).run(lab.host("aws:r-1"), lab.host("gcp:r-2"), tmp_path, "0001.1")
 
 

@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench.errors import ParameterError
-from wanbench.pages.tail_latency.design.flat_yaml import (
-    LARGEST_BYTES,
-    Scalar,
-    flat_text,
-    read_flat,
-)
+from wanbench.pages.tail_latency.design.flat_yaml import LARGEST_BYTES, Scalar, flat_text, read_flat
 
 
 def read(tmp_path, text):
@@ -41,9 +36,7 @@ def test_only_what_all_parsers_agree_about_is_a_number(tmp_path, text, value):
     assert found == value and type(found) is type(value)
 
 
-BOMB = "a: &a [x, x]\n" + "".join(
-    f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(9)
-)
+BOMB = "a: &a [x, x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(9))
 
 
 @pytest.mark.parametrize(
@@ -83,12 +76,8 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
             read_flat(f"{tmp_path}/{name}")
 
 
-LINES = st.text(
-    st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs"), exclude_characters="\xa0")
-)
-TEXTS = st.lists(LINES.filter(str.isprintable), max_size=4).map("\n".join) | st.text(
-    "a #:=\\\"'\n\t-|>%@`", max_size=9
-)
+LINES = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs"), exclude_characters="\xa0"))
+TEXTS = st.lists(LINES.filter(str.isprintable), max_size=4).map("\n".join) | st.text("a #:=\\\"'\n\t-|>%@`", max_size=9)
 VALUES = (
     TEXTS
     | st.integers(0, 2**63)
@@ -99,13 +88,9 @@ VALUES = (
 )
 
 
-@given(
-    values=st.dictionaries(st.from_regex(r"[a-zA-Z]{1,9}", fullmatch=True), VALUES, min_size=1, max_size=4)
-)
+@given(values=st.dictionaries(st.from_regex(r"[a-zA-Z]{1,9}", fullmatch=True), VALUES, min_size=1, max_size=4))
 def test_what_is_written_reads_the_same(tmp_path_factory, values):
     path = tmp_path_factory.getbasetemp() / "written.yaml"
     path.write_bytes(flat_text(values).encode())
-    found = {
-        name: value.value if isinstance(value, Scalar) else value for name, value in read_flat(path).items()
-    }
+    found = {name: value.value if isinstance(value, Scalar) else value for name, value in read_flat(path).items()}
     assert found == values

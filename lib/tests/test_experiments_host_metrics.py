@@ -153,9 +153,7 @@ def test_a_file_that_is_cut_names_its_line(tmp_path):
     assert error.value.line_number == 20
 
 
-@pytest.mark.parametrize(
-    "content", ["[]", "{}", '{"machine_of": 3, "network_of": []}', "{", '{"machine_of": [1]}']
-)
+@pytest.mark.parametrize("content", ["[]", "{}", '{"machine_of": 3, "network_of": []}', "{", '{"machine_of": [1]}'])
 def test_a_damaged_list_of_hosts_is_refused(tmp_path, content):
     (tmp_path / "x.sadf.json").write_bytes(MACHINE.read_bytes())
     (tmp_path / "x.hosts.json").write_text(content)
@@ -168,9 +166,7 @@ def test_a_damaged_list_of_hosts_is_refused(tmp_path, content):
 def test_damaged_files_end_in_rows_or_in_an_error(tmp_path_factory, data):
     content = NETWORK.read_bytes()
     at = data.draw(st.integers(0, len(content) - 1))
-    put = data.draw(
-        st.sampled_from([b"", b"\x00", b"9" * 30, b"null", b'"', b"{", b"]", b"\xff", b"-1", b"1e999"])
-    )
+    put = data.draw(st.sampled_from([b"", b"\x00", b"9" * 30, b"null", b'"', b"{", b"]", b"\xff", b"-1", b"1e999"]))
     path = tmp_path_factory.mktemp("damaged", numbered=True) / "x.sadf.json"
     path.write_bytes(content[:at] + put + content[at + data.draw(st.integers(0, 40)) :])
     with suppress(RawDataError):

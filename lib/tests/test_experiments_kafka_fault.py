@@ -70,16 +70,8 @@ def fault_at(tmp_path, kind, regions, fails=()):
     ("kind", "begun", "healed"),
     [
         ("cut", {("cut_region", "eu")}, {("heal_region", "eu")}),
-        (
-            "cut-out",
-            {("cut", "eu", "us"), ("cut", "eu", "asia")},
-            {("heal", "eu", "us"), ("heal", "eu", "asia")},
-        ),
-        (
-            "cut-in",
-            {("cut", "us", "eu"), ("cut", "asia", "eu")},
-            {("heal", "us", "eu"), ("heal", "asia", "eu")},
-        ),
+        ("cut-out", {("cut", "eu", "us"), ("cut", "eu", "asia")}, {("heal", "eu", "us"), ("heal", "eu", "asia")}),
+        ("cut-in", {("cut", "us", "eu"), ("cut", "asia", "eu")}, {("heal", "us", "eu"), ("heal", "asia", "eu")}),
         ("none", set(), set()),
     ],
 )

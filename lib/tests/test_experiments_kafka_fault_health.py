@@ -38,10 +38,7 @@ class Saying:
 
 
 def test_what_an_episode_still_waits_for_is_named():
-    seen = {
-        "at_s": 1.0,
-        "topics": [{"partitions": [{"isr": [1], "leader": 1}, {"isr": [2, 1], "leader": 2}]}],
-    }
+    seen = {"at_s": 1.0, "topics": [{"partitions": [{"isr": [1], "leader": 1}, {"isr": [2, 1], "leader": 2}]}]}
     programs = [Saying("producer", 0), Saying("consumer", 0, ["assigned", 1, [0]]), Saying("watch", 0, seen)]
     health = Health(programs, [[1, 2], [2, 1]])
     health.look()
@@ -50,10 +47,7 @@ def test_what_an_episode_still_waits_for_is_named():
         "the consumers do not hold each of 2 partitions once: consumer 0 on eu/0 [0]",
         "not every watcher sees all replicas in sync: watch 0 on eu/0 [[1], [2, 1]]",
     ]
-    in_sync = {
-        "at_s": 2.0,
-        "topics": [{"partitions": [{"isr": [1, 2], "leader": 1}, {"isr": [2, 1], "leader": 2}]}],
-    }
+    in_sync = {"at_s": 2.0, "topics": [{"partitions": [{"isr": [1, 2], "leader": 1}, {"isr": [2, 1], "leader": 2}]}]}
     for program, line in zip(programs, [{"start_ns": 1}, ["assigned", 2, [1]], in_sync], strict=True):
         program.says(line)
     health.look()

@@ -36,9 +36,7 @@ def lost(found):
     keys = ["producer", "sequence"]
     acknowledged = found["fault_records"].dropna(subset="acknowledged_at_s").set_index(keys).index
     assert len(acknowledged) > 100
-    read_back = [
-        found[name].dropna(subset=keys).set_index(keys).index for name in ("fault_receipts", "fault_log")
-    ]
+    read_back = [found[name].dropna(subset=keys).set_index(keys).index for name in ("fault_receipts", "fault_log")]
     return [len(acknowledged.difference(index)) for index in read_back]
 
 
@@ -48,9 +46,7 @@ def in_sync(cluster):
 
 
 @pytest.mark.parametrize(("fault", "at"), [("cut", "controller"), ("kill", "us")])
-def test_with_all_acknowledgements_nothing_is_lost_and_everything_comes_back(
-    lab, own_cluster, tmp_path, fault, at
-):
+def test_with_all_acknowledgements_nothing_is_lost_and_everything_comes_back(lab, own_cluster, tmp_path, fault, at):
     found = run(lab, tmp_path, fault=fault, at=at)
     row = found["faults"].iloc[0]
     assert lost(found) == [0, 0] and row.regions in REGIONS

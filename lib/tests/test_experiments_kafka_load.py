@@ -41,10 +41,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"consumers": 4}, "4 consumers in each group for 3 partitions"),
         ({"consumers": 0}, "each group a consumer"),
         ({"producers": 100, "consumer_groups": 50, "consumers": 3}, "allowed: 200 processes"),
-        (
-            {"duration_s": 3600, "target_records_per_s": 1e5},
-            "would send 360,000,000,000 bytes; most_bytes allows 20,0",
-        ),
+        ({"duration_s": 3600, "target_records_per_s": 1e5}, "would send 360,000,000,000 bytes; most_bytes allows 20,0"),
         ({"most_bytes": 10}, "most_bytes 10 is less than a record"),
         ({"idempotence": True, "acks": 1}, "idempotence needs acks 'all'"),
         ({"idempotence": True, "max_in_flight": 6}, "max_in_flight of at most 5"),
@@ -72,9 +69,7 @@ def test_parameters_that_cannot_be_are_refused(given, message):
 
 
 def test_a_flag_is_judged_by_its_name_alone():
-    assert KafkaLoad(jvm=["-Djdk.net.hosts.file=/private/hosts"]).jvm == (
-        "-Djdk.net.hosts.file=/private/hosts",
-    )
+    assert KafkaLoad(jvm=["-Djdk.net.hosts.file=/private/hosts"]).jvm == ("-Djdk.net.hosts.file=/private/hosts",)
 
 
 @pytest.mark.parametrize("name", ["producer_settings", "consumer_settings", "topic_settings"])
@@ -158,9 +153,7 @@ def test_records_are_the_same_again_and_others_with_another_seed(payload):
     assert records(payload, 150, seed=1) == records(payload, 150, seed=1) != records(payload, 150, seed=2)
 
 
-@pytest.mark.parametrize(
-    "codec, low, high", [("lz4", 0.99, 1.01), ("snappy", 0.99, 1.01), ("zstd", 1.10, 1.15)]
-)
+@pytest.mark.parametrize("codec, low, high", [("lz4", 0.99, 1.01), ("snappy", 0.99, 1.01), ("zstd", 1.10, 1.15)])
 def test_a_batch_of_random_records_hardly_compresses(codec, low, high):
     batch = records("random", 1000, seed=1)[:131_072]
     assert low < len(batch) / len(pa.compress(batch, codec=codec, asbytes=True)) < high

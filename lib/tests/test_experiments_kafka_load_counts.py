@@ -12,9 +12,7 @@ from wanbench.measure.experiments.kafka_load_counts import times_that_count
 @pytest.mark.parametrize("stopped, until_s", [([], 12.0), ([1], 12.0), ([0], 16.0), ([0, 1], 20.0)])
 def test_time_counts_until_the_first_producer_ended_or_was_stopped(stopped, until_s):
     tools = [
-        SimpleNamespace(
-            line_times=lambda last=last: [(1.0, b"9.9 records/sec (0"), (last, b"9.9 records/sec (0")]
-        )
+        SimpleNamespace(line_times=lambda last=last: [(1.0, b"9.9 records/sec (0"), (last, b"9.9 records/sec (0")])
         for last in (12.0, 16.0)
     ]
     found = times_that_count(COUNTED, tools, [tools[n] for n in stopped], 20.0 if stopped else None)

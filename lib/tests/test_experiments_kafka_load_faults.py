@@ -6,20 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from made_up_tools import (
-    COUNTED,
-    DIES,
-    ENDS,
-    FOR_EVER,
-    READS,
-    READS_ON,
-    STARVES,
-    STOPPED,
-    Here,
-    MadeUp,
-    fails,
-    run,
-)
+from made_up_tools import COUNTED, DIES, ENDS, FOR_EVER, READS, READS_ON, STARVES, STOPPED, Here, MadeUp, fails, run
 from patience import comes_about
 
 from wanbench.errors import LabError
@@ -30,9 +17,7 @@ from wanbench.measure.kafka import ClusterError
 
 def test_a_producer_that_dies_half_way_is_named_with_its_own_words(tmp_path):
     reason, files = fails(STOPPED, MadeUp(DIES + FOR_EVER, READS_ON), tmp_path)
-    assert reason == (
-        "producer-1 on here/0 ended with status 1: org.apache.kafka.common.KafkaException: the cause"
-    )
+    assert reason == ("producer-1 on here/0 ended with status 1: org.apache.kafka.common.KafkaException: the cause")
     assert {"producer-0.txt", "producer-1.txt", "producer-1.stderr.txt", "consumer-0-0.txt"} <= files
 
 
@@ -67,19 +52,9 @@ def test_a_broker_that_dies_is_noticed_while_the_tools_wait(tmp_path):
             READS,
             "sent no record: org.apache.kafka.common.errors.TimeoutException: no broker",
         ),
-        (
-            STOPPED,
-            ENDS,
-            READS,
-            "had sent all its records, 10,000,000, before the scheduled end; raise most_bytes",
-        ),
+        (STOPPED, ENDS, READS, "had sent all its records, 10,000,000, before the scheduled end; raise most_bytes"),
         (STOPPED, FOR_EVER, STARVES, "consumer-0-0 on here/0 ended before the producers did, after 10 s"),
-        (
-            COUNTED,
-            FOR_EVER,
-            "sys.exit('no such group')",
-            "consumer-0-0 on here/0 ended with status 1: no such",
-        ),
+        (COUNTED, FOR_EVER, "sys.exit('no such group')", "consumer-0-0 on here/0 ended with status 1: no such"),
         (
             KafkaLoad(duration_s=1, start_timeout_s=4),
             "print('Connection refused', file=sys.stderr, flush=True)\ntime.sleep(600)",

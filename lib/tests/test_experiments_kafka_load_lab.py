@@ -69,9 +69,7 @@ def test_two_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_se
     found = read(tmp_path, files)
     (times,) = found["times.json"]["loads"].to_dict("records")
     windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(2)]
-    assert all(
-        (each.printed_at_s.between(times["counts_from_s"], times["counts_until_s"])).any() for each in windows
-    )
+    assert all((each.printed_at_s.between(times["counts_from_s"], times["counts_until_s"])).any() for each in windows)
     assert all(each.warmup.any() and not each.warmup.all() for each in windows)
     assert times["counts_until_s"] - times["counts_from_s"] > 2.9
     batches = found["batches.json"]["batches"]
@@ -102,9 +100,7 @@ def test_what_is_read_of_each_topic_is_what_is_counted_in_the_log(lab, cluster, 
     batches = found["batches.json"]["batches"]
     assert batches.groupby("topic").records.sum().to_dict() == {"load-s-0": 2000, "load-s-1": 2000}
     assert batches.bytes.sum() < 0.8 * 4e6, "lz4 has something to gain in JSON"
-    hosts = [
-        each["host"] for each in json.loads((tmp_path / "kafka_load/s.times.json").read_text())["producers"]
-    ]
+    hosts = [each["host"] for each in json.loads((tmp_path / "kafka_load/s.times.json").read_text())["producers"]]
     assert hosts == ["us/0", "asia/0"]
 
 

@@ -53,11 +53,7 @@ def test_with_a_warmup_the_time_counts_from_the_steady_state(tmp_path):
 
 
 def test_a_load_too_short_for_its_warmup_has_no_time_that_counts(tmp_path):
-    run(
-        KafkaLoad(records=20, warmup_records=5, duration_s=None, consumer_groups=0),
-        MadeUp("summary()"),
-        tmp_path,
-    )
+    run(KafkaLoad(records=20, warmup_records=5, duration_s=None, consumer_groups=0), MadeUp("summary()"), tmp_path)
     times = recorded(tmp_path, "times")
     assert times["counts_from_s"] is times["counts_until_s"] is None
     assert times["missing"] == ["a time in which all producers sent after their warm-up"]
@@ -71,16 +67,10 @@ def test_producers_and_consumers_take_hosts_topics_and_groups_by_turns(tmp_path)
     def word(arguments, option):
         return arguments[arguments.index(option) + 1]
 
-    producers = [
-        (host, word(arguments, "--topic")) for host, kind, arguments in cluster.commands if kind == PRODUCER
-    ]
+    producers = [(host, word(arguments, "--topic")) for host, kind, arguments in cluster.commands if kind == PRODUCER]
     assert producers == [(f"here/{n % 2}", f"load-s-{n % 2}") for n in range(4)]
     groups = [
-        (
-            word(arguments, "--topic"),
-            word(arguments, "--group").rpartition("-")[0],
-            word(arguments, "--num-records"),
-        )
+        (word(arguments, "--topic"), word(arguments, "--group").rpartition("-")[0], word(arguments, "--num-records"))
         for _, kind, arguments in cluster.commands
         if kind == CONSUMER
     ]
@@ -99,12 +89,8 @@ def test_topics_keep_what_is_counted_unless_told_otherwise(tmp_path):
 
 
 def test_made_records_are_put_on_a_host_once(tmp_path):
-    load = KafkaLoad(
-        producers=2, records=20, duration_s=None, payload="json", record_bytes=200, consumer_groups=0
-    )
-    source = (
-        "path = sys.argv[sys.argv.index('--payload-file') + 1]\nprint(open(path).read(), end='')\n" + ENDS
-    )
+    load = KafkaLoad(producers=2, records=20, duration_s=None, payload="json", record_bytes=200, consumer_groups=0)
+    source = "path = sys.argv[sys.argv.index('--payload-file') + 1]\nprint(open(path).read(), end='')\n" + ENDS
     cluster, host = MadeUp(source), Here(tmp_path)
     host.cluster = cluster
     for stem in ("s", "t"):
@@ -116,9 +102,7 @@ def test_made_records_are_put_on_a_host_once(tmp_path):
     assert len([path for path in moved if "/records-" in path]) == 1
 
 
-def test_producers_that_do_not_send_all_in_time_are_a_result_with_how_far_they_fell_behind(
-    tmp_path, monkeypatch
-):
+def test_producers_that_do_not_send_all_in_time_are_a_result_with_how_far_they_fell_behind(tmp_path, monkeypatch):
     def once_both_have_printed(load):
         files = [tmp_path / f"scratch-here-0/s.producer-{n}.lines" for n in range(2)]
         assert comes_about(lambda: all(f.exists() and len(f.read_text().split()) > 3 for f in files))

@@ -11,23 +11,10 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments import (
-    ExperimentError,
-    KafkaLoad,
-    KafkaOpenLoop,
-    KafkaTrial,
-    Ping,
-    clock,
-)
+from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping, clock
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.kafka.programs import open_loop_consumer, open_loop_producer
-from wanbench.measure.kafka.programs.open_loop_record import (
-    HEAD,
-    NS,
-    RECORD,
-    bucket,
-    elapsed_ns,
-)
+from wanbench.measure.kafka.programs.open_loop_record import HEAD, NS, RECORD, bucket, elapsed_ns
 from wanbench.read.ingest import kafka_open_loop
 
 # Settings
@@ -134,9 +121,7 @@ def test_a_stall_of_the_loop_is_the_generator_s(monkeypatch):
     [second], _ = run(made)
     late = sum(n for value, n in zip(second["late"][::2], second["late"][1::2], strict=True) if value > 50)
     assert late >= 12 and second["late_max_us"] > 150_000
-    slow = sum(
-        n for value, n in zip(second["publish"][::2], second["publish"][1::2], strict=True) if value > 5_000
-    )
+    slow = sum(n for value, n in zip(second["publish"][::2], second["publish"][1::2], strict=True) if value > 5_000)
     assert slow >= 12, "latency counts from when they were due"
 
 
@@ -174,9 +159,7 @@ def test_records_in_flight_when_a_connection_breaks_count_as_sent_again():
         client.produce("t", b"x", partition=0)
 
     def in_flight(counters):
-        return sum(
-            p["msgs_inflight"] for topic in counters["topics"].values() for p in topic["partitions"].values()
-        )
+        return sum(p["msgs_inflight"] for topic in counters["topics"].values() for p in topic["partitions"].values())
 
     assert comes_about(lambda: client.poll(0.05) is not None and in_flight(seen[-1]) == 5)
     assert open_loop_producer.resent(seen[-1]) == 0
@@ -198,9 +181,7 @@ def test_what_fails_is_counted():
 def test_only_first_receipts_count():
     def message(sequence, intended_ns, process=0, kind=RECORD):
         value = HEAD.pack(kind, process, sequence, intended_ns) + b"x"
-        return SimpleNamespace(
-            error=lambda: None, value=lambda: value, topic=lambda: "t", partition=lambda: 1
-        )
+        return SimpleNamespace(error=lambda: None, value=lambda: value, topic=lambda: "t", partition=lambda: 1)
 
     receipts = open_loop_consumer.Receipts(10.0, 20, [0, 5_000_000])
     receipts.take([message(3, 0), message(12, 0, process=1)], 10_000_000)
@@ -241,9 +222,7 @@ def test_a_load_over_several_hosts_leaves_its_tables(hosts, tmp_path):
     ]  # fmt: skip
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
-    assert (
-        row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] == 150
-    )
+    assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] == 150
     assert row["clock_method"] == clock.ONE_CLOCK and row["n_failed"] == row["n_duplicates"] == 0
     assert len(began) == 2 and began[0] < row["start_s"] < time.time()
     assert found["open_loop_seconds"].warm_up.tolist() == [True, False, False]
@@ -254,14 +233,10 @@ def test_a_load_over_several_hosts_leaves_its_tables(hosts, tmp_path):
 
 def test_a_load_whose_programs_fail_says_why_and_is_a_row(hosts, tmp_path):
     load = KafkaOpenLoop(50, **SMALL, producer_settings={"no.such.setting": 1})
-    with pytest.raises(
-        ExperimentError, match=r"producer 0 on eu/0 ended with status 1.*no.such.setting"
-    ) as error:
+    with pytest.raises(ExperimentError, match=r"producer 0 on eu/0 ended with status 1.*no.such.setting") as error:
         load.run(*hosts, tmp_path, "s")
     assert "kafka_open_loop/s.load.json" in [file.path for file in error.value.files]
-    [row] = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")["open_loop_loads"].to_dict(
-        "records"
-    )
+    [row] = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")["open_loop_loads"].to_dict("records")
     assert "no.such.setting" in row["error"] and row["n_sent"] == 0
     assert not any(process.is_running() for host in hosts for process in host.started)
 
@@ -282,9 +257,7 @@ def test_an_interrupt_stops_every_program_and_keeps_what_there_is(hosts, tmp_pat
     about = json.loads((tmp_path / "kafka_open_loop/s.load.json").read_text())
     assert about["error"].startswith("KeyboardInterrupt") and about["start_s"]
     assert not any(process.is_running() for host in hosts for process in host.started)
-    assert (
-        kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")["open_loop_loads"].error.notna().all()
-    )
+    assert kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")["open_loop_loads"].error.notna().all()
 
 
 def test_a_clock_that_is_ahead_is_taken_off(hosts, tmp_path, monkeypatch):

@@ -4,13 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from wanbench.measure.experiments import (
-    BrokerMetrics,
-    HostMetrics,
-    KafkaOpenLoop,
-    KafkaTrial,
-    LinkSamples,
-)
+from wanbench.measure.experiments import BrokerMetrics, HostMetrics, KafkaOpenLoop, KafkaTrial, LinkSamples
 from wanbench.measure.kafka import Cluster
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings

@@ -145,9 +145,7 @@ def test_the_limit_is_between_the_ends_of_the_bracket(system, tmp_path, limit):
     last = steps.iloc[-1]
     assert len(steps) == 7 and steps.step.tolist() == [1, 2, 3, 4, 5, 6, 7]
     assert last.met_until_records_per_s <= limit < last.failed_from_records_per_s
-    assert last.failed_from_records_per_s / last.met_until_records_per_s == pytest.approx(
-        search.factor, rel=0.01
-    )
+    assert last.failed_from_records_per_s / last.met_until_records_per_s == pytest.approx(search.factor, rel=0.01)
     assert steps.rate_records_per_s[0] == sqrt(100 * 6_400) and set(steps.ended) == {"all steps were made"}
 
 
@@ -193,14 +191,7 @@ def test_a_search_over_mock_brokers_keeps_every_step_and_agrees_with_the_reader(
     hosts = [HereHost(region, tmp_path) for region in ("eu", "us")]
     MockCluster(hosts)
     load = KafkaOpenLoop(
-        1,
-        partitions=PARTITIONS,
-        replication=1,
-        groups=1,
-        record_bytes=100,
-        duration_s=3,
-        warmup_s=1,
-        drain_s=60,
+        1, partitions=PARTITIONS, replication=1, groups=1, record_bytes=100, duration_s=3, warmup_s=1, drain_s=60
     )
     KafkaRateSearch(load, 3e6, 20, 80, steps=2).run(*hosts, tmp_path, "s")
     steps = reader.read(tmp_path / "kafka_rate_search/s.search.json")["rate_search_steps"]

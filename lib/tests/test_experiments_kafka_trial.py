@@ -9,14 +9,7 @@ import pytest
 from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.experiments import (
-    ExperimentError,
-    Iperf3,
-    KafkaLoad,
-    KafkaTrial,
-    Ping,
-    kafka_trial,
-)
+from wanbench.measure.experiments import ExperimentError, Iperf3, KafkaLoad, KafkaTrial, Ping, kafka_trial
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import write_raw
 from wanbench.runs.journal import now_utc
@@ -52,9 +45,7 @@ class MadeLoad:
         self.log.append("load")
         if not self.fails_early:
             when_sending()
-        file = write_raw(
-            folder, self.name, f"{stem}.txt", b"x", started_at_utc=now_utc(), ended_at_utc=now_utc()
-        )
+        file = write_raw(folder, self.name, f"{stem}.txt", b"x", started_at_utc=now_utc(), ended_at_utc=now_utc())
         if self.fails or self.fails_early:
             raise ExperimentError("the producer died", [file])
         return [file]
@@ -113,12 +104,7 @@ def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp
         ("a", "b"): 20,
         ("b", "a"): 20,
     }
-    assert sorted(file.experiment for file in files) == [
-        "alongside",
-        "kafka_load",
-        "ping",
-        "processor_use",
-    ]
+    assert sorted(file.experiment for file in files) == ["alongside", "kafka_load", "ping", "processor_use"]
 
 
 def test_what_cannot_run_beside_a_load_is_refused_before_it_is_tried():
@@ -148,11 +134,7 @@ def test_nothing_goes_with_a_load_that_never_sends(hosts, tmp_path):
 
 def test_a_background_that_fails_fails_the_trial(tmp_path):
     def script(host, command):
-        return (
-            Reply(returncode=1, stdout=b"{}", stderr=b"refused")
-            if command[0] == "iperf3"
-            else well(host, command)
-        )
+        return Reply(returncode=1, stdout=b"{}", stderr=b"refused") if command[0] == "iperf3" else well(host, command)
 
     with ScriptedLab(["a", "b"], script) as lab:
         trial = KafkaTrial(MadeLoad([]), background=Iperf3(duration_s=1, udp=True, rate_bps=1e6))

@@ -49,18 +49,8 @@ class Links:
         if len(self.asked) > self.lasts:
             raise LabError("the lab's supervisor is gone")
         n = len(self.asked)
-        counted = {
-            "packets_sent": 10 * n,
-            "bytes_sent": 1000 * n,
-            "packets_delivered": 10 * n,
-            "bytes_lost": 0,
-        }
-        counted |= {
-            "bytes_delivered": 1000 * n,
-            "packets_lost": 0,
-            "packets_queue_dropped": 0,
-            "bytes_backlog": 0,
-        }
+        counted = {"packets_sent": 10 * n, "bytes_sent": 1000 * n, "packets_delivered": 10 * n, "bytes_lost": 0}
+        counted |= {"bytes_delivered": 1000 * n, "packets_lost": 0, "packets_queue_dropped": 0, "bytes_backlog": 0}
         counted |= {"packets_cut": 0, "packets_device_dropped": 0, "mean_late_ms": None}
         return [{"from_region": a, "to_region": b, **counted} for a, b in pairs]
 
@@ -109,9 +99,7 @@ def test_what_runs_in_it_fails_as_itself_and_the_samples_are_kept(tmp_path):
 
 def test_a_lab_that_goes_away_is_said_and_the_samples_are_kept(tmp_path):
     links = Links(lasts=2)
-    with pytest.raises(
-        ExperimentError, match="stopped after 2 samples: the lab's supervisor is gone"
-    ) as failure:
+    with pytest.raises(ExperimentError, match="stopped after 2 samples: the lab's supervisor is gone") as failure:
         sampled(tmp_path, links, lambda: comes_about(lambda: len(links.asked) == 3))
     assert [file.path for file in failure.value.files] == ["links/s.samples.jsonl.gz"]
     assert len(read(tmp_path / "links/s.samples.jsonl.gz")) == 4
@@ -191,9 +179,7 @@ def test_a_last_line_without_an_end_is_refused(tmp_path):
 def test_damaged_files_end_in_rows_or_in_an_error(tmp_path_factory, data):
     content = SAMPLE.read_bytes()
     at = data.draw(st.integers(0, len(content) - 1))
-    put = data.draw(
-        st.sampled_from([b"", b"\x00", b"9" * 30, b"null", b'"', b"{", b"]", b"\xff", b"-1", b"1e999"])
-    )
+    put = data.draw(st.sampled_from([b"", b"\x00", b"9" * 30, b"null", b'"', b"{", b"]", b"\xff", b"-1", b"1e999"]))
     path = tmp_path_factory.mktemp("damaged", numbered=True) / "x.samples.jsonl"
     path.write_bytes(content[:at] + put + content[at + data.draw(st.integers(0, 40)) :])
     with suppress(RawDataError):

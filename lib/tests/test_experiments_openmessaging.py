@@ -14,12 +14,7 @@ from wanbench.measure.experiments import ExperimentError, KafkaTrial
 from wanbench.measure.kafka import ClusterError
 from wanbench.pages.tail_latency.design.flat_yaml import read_flat
 from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
-from wanbench.pages.tail_latency.design.openmessaging_files import (
-    Driver,
-    Workload,
-    read_driver,
-    read_workload,
-)
+from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload, read_driver, read_workload
 from wanbench.pages.tail_latency.latencies import of_benchmark
 from wanbench.read.ingest import openmessaging as reader
 from wanbench.read.ingest.readers import reader_in_run
@@ -40,11 +35,7 @@ WORKLOAD = Workload(
     randomizedPayloadPoolSize=10,
 )
 DRIVER = Driver(topicConfig="min.insync.replicas=2", commonConfig="bootstrap.servers=localhost:9092")
-RESULT = {
-    "publishRate": [1.0],
-    "consumeRate": [1.0],
-    "aggregatedPublishLatencyQuantiles": {"50.0": 2.0, "100.0": 3.0},
-}
+RESULT = {"publishRate": [1.0], "consumeRate": [1.0], "aggregatedPublishLatencyQuantiles": {"50.0": 2.0, "100.0": 3.0}}
 BEGIN = """
 echo "10:00:00.000 [main] INFO Benchmark - called with $* and $HEAP_OPTS"
 test -f workload.yaml && test -f driver.yaml || exit 3
@@ -65,9 +56,7 @@ sleep 600
 SAYS_NOTHING = f"{BEGIN}\necho 'the last words'\n"
 NEVER_ENDS = f"{BEGIN}\nsleep 600\n"
 LISTENS = 'echo "10:00:00 [main] INFO Javalin - Javalin has started \\o/"; echo "called with $*"; sleep 600\n'
-DIES = (
-    "echo '10:00:00 [main] ERROR BenchmarkWorker - java.net.BindException: Address already in use'; exit 1\n"
-)
+DIES = "echo '10:00:00 [main] ERROR BenchmarkWorker - java.net.BindException: Address already in use'; exit 1\n"
 
 
 class Cluster:
@@ -105,9 +94,7 @@ def cluster(tmp_path):
     yield there
     for (host,) in there.hosts.values():
         assert not [process.command for process in host.started if process.is_running()]
-        assert not list((tmp_path / "hosts" / host.region).glob("openmessaging-*")), (
-            "folders are left on a host"
-        )
+        assert not list((tmp_path / "hosts" / host.region).glob("openmessaging-*")), "folders are left on a host"
 
 
 @pytest.fixture
@@ -273,9 +260,7 @@ def test_settings_come_from_mappings_and_files_and_are_kept_as_json(tmp_path):
     kept = json.loads(json.dumps(asdict(one)))
     assert kept["workload"]["producerRate"] == 200 and kept["driver"]["replicationFactor"] == 3
     assert one.replication == 3 and one.topic_settings == (("min.insync.replicas", "2"),)
-    assert "hosts" not in str(one) and str(one).startswith(
-        "OpenMessaging Benchmark: 200 records/s of 1000 bytes"
-    )
+    assert "hosts" not in str(one) and str(one).startswith("OpenMessaging Benchmark: 200 records/s of 1000 bytes")
     assert one.expected_bytes(10.0) == 200 * 1_000 * 60
     assert replace(one, workload=replace(WORKLOAD, producerRate=0)).expected_bytes(10.0) is None
     inside = replace(WORKLOAD, payloadFile="payload/a", useRandomizedPayloads=None)
@@ -297,9 +282,7 @@ def test_it_is_the_load_of_a_trial(tmp_path, cluster, distribution):
 @pytest.mark.parametrize("workers", [None, ("eu", "us")], ids=["local worker", "two workers"])
 def test_the_benchmark_itself_on_a_secured_cluster(tmp_path, shared_cluster, workers):
     lab = shared_cluster.lab
-    load = OpenMessaging(
-        DISTRIBUTION, WORKLOAD, Driver(producerConfig="acks=all\n"), workers=workers, timeout_s=600
-    )
+    load = OpenMessaging(DISTRIBUTION, WORKLOAD, Driver(producerConfig="acks=all\n"), workers=workers, timeout_s=600)
     load.run(lab.host("eu"), lab.host("us"), tmp_path, "0001.1")
     assert read_flat(tmp_path / "openmessaging/0001.1.driver.yaml")
     found = reader.read(tmp_path / "openmessaging/0001.1.result.json")

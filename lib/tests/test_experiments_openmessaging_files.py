@@ -48,27 +48,11 @@ def test_a_workload_is_read_and_what_is_not_there_is_none(tmp_path):
         ("topics: 1\n", "topics: '1'\n", "line 4: Workload topics is '1'; allowed: a whole number"),
         ("topics: 1\n", "topics: [1, 2]\n", "Workload topics is [1, 2]; allowed: a whole number"),
         ("topics: 1\n", "topics:\n", "Workload topics is None; allowed: a whole number"),
-        (
-            "Minutes: 15",
-            "Minutes: 0.5",
-            "line 14: Workload testDurationMinutes is 0.5; allowed: a whole number",
-        ),
+        ("Minutes: 15", "Minutes: 0.5", "line 14: Workload testDurationMinutes is 0.5; allowed: a whole number"),
         ("Minutes: 15", "Minutes: 3000000000", "Workload testDurationMinutes is 3000000000"),
-        (
-            '"NO_KEY"',
-            "SOME_KEY",
-            "keyDistributor is 'SOME_KEY'; allowed: 'NO_KEY', 'KEY_ROUND_ROBIN', 'RANDOM_NANO'",
-        ),
-        (
-            "topics: 1\n",
-            "topics: 1\nuseRandomizedPayloads: yes\n",
-            "useRandomizedPayloads is 'yes'; allowed: True",
-        ),
-        (
-            "topics: 1\n",
-            "topics: 1\nrandomBytesRatio: 1.5\n",
-            "randomBytesRatio is 1.5; allowed: a number from 0 to 1",
-        ),
+        ('"NO_KEY"', "SOME_KEY", "keyDistributor is 'SOME_KEY'; allowed: 'NO_KEY', 'KEY_ROUND_ROBIN', 'RANDOM_NANO'"),
+        ("topics: 1\n", "topics: 1\nuseRandomizedPayloads: yes\n", "useRandomizedPayloads is 'yes'; allowed: True"),
+        ("topics: 1\n", "topics: 1\nrandomBytesRatio: 1.5\n", "randomBytesRatio is 1.5; allowed: a number from 0 to 1"),
         ("topics: 1\n", "topics: 1\nproducerRateList: [[1]]\n", "a list of [minutes, rate]"),
         ("topics: 1\n", "topics: 1\nexistingTopicList: [1]\n", "a list of names"),
     ],
@@ -156,10 +140,7 @@ def kinds_of_files(folder):
             names = set(read_flat(path))
         except ParameterError:
             continue
-        if {
-            "messageSize",
-            "topics",
-        } <= names and "nameFormat" not in names:  # not a template of many workloads
+        if {"messageSize", "topics"} <= names and "nameFormat" not in names:  # not a template of many workloads
             yield path, read_workload
         elif f"\ndriverClass: {KAFKA_DRIVER}\n" in path.read_text():
             yield path, read_driver
@@ -261,15 +242,11 @@ def test_the_benchmarks_own_parser_reads_what_is_written(tmp_path):
         for name, value in one.as_mapping().items():
             if name != "reset":  # of the forks
                 assert read[path][name] == value, (path, name)
-        for name in ("topicConfig", "commonConfig", "producerConfig", "consumerConfig") * isinstance(
-            one, Driver
-        ):
+        for name in ("topicConfig", "commonConfig", "producerConfig", "consumerConfig") * isinstance(one, Driver):
             assert read[path][f"{name} read"] == read_properties(getattr(one, name))
         if isinstance(one, Workload):
             assert read[path]["warmupDurationMinutes"] == (
                 1 if one.warmupDurationMinutes is None else one.warmupDurationMinutes
             )
             assert read[path]["keyDistributor"] == (one.keyDistributor or KEY_DISTRIBUTORS[0])
-    assert read[str(halves)]["testDurationMinutes"] == 0, (
-        "the benchmark cuts half a minute to none, without end"
-    )
+    assert read[str(halves)]["testDurationMinutes"] == 0, "the benchmark cuts half a minute to none, without end"

@@ -29,21 +29,13 @@ def test_an_open_loop_load_of_a_workload(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said", "way_out"),
     [
-        (
-            {"keyDistributor": "RANDOM_NANO"},
-            "keyDistributor (records of an open-loop load have no key)",
-            None,
-        ),
+        ({"keyDistributor": "RANDOM_NANO"}, "keyDistributor (records of an open-loop load have no key)", None),
         ({"producerRate": 0}, "producerRate (0 makes the benchmark search", {"rate_records_per_s": 5}),
         ({"consumerBacklogSizeGB": 1}, "consumerBacklogSizeGB", None),
         ({"consumerOnly": True}, "consumerOnly", None),
         ({"useRandomizedPayloads": None, "payloadFile": "a"}, "payloadFile", {"payload": "json"}),
         ({"randomBytesRatio": 0.5}, "randomBytesRatio", {"payload": "random"}),
-        (
-            {"testDurationMinutes": 0},
-            "testDurationMinutes (0 never ends; or give duration_s)",
-            {"duration_s": 10},
-        ),
+        ({"testDurationMinutes": 0}, "testDurationMinutes (0 never ends; or give duration_s)", {"duration_s": 10}),
         ({"partitionsPerTopicList": (1, 2)}, "partitionsPerTopicList", {"partitions": 3}),
         ({"producersPerTopicList": (1, 2)}, "producersPerTopicList", {"producers": 1}),
         ({"producerRateList": ((0, 5),)}, "producerRateList", {"rate_records_per_s": 5}),
@@ -106,19 +98,9 @@ def test_shared_settings_are_known_to_librdkafka():
 
 def test_cautions_say_what_is_not_quite_the_same(tmp_path):
     said = " ".join(
-        replace(WORKLOAD, warmupDurationMinutes=None, logIntervalMillis=1).cautions(
-            read_driver(file(tmp_path, DRIVER))
-        )
+        replace(WORKLOAD, warmupDurationMinutes=None, logIntervalMillis=1).cautions(read_driver(file(tmp_path, DRIVER)))
     )
-    for part in (
-        "whole milliseconds",
-        "in turn",
-        "no warm-up",
-        "logIntervalMillis",
-        "commit",
-        "reset",
-        "drain_s",
-    ):
+    for part in ("whole milliseconds", "in turn", "no warm-up", "logIntervalMillis", "commit", "reset", "drain_s"):
         assert part in said
 
 

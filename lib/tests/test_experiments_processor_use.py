@@ -118,10 +118,7 @@ def test_the_time_of_the_driver_is_read_from_its_own_file(tmp_path):
     value = rows.set_index(["subject", "at_utc"]).value
     at = pd.Timestamp(11, unit="s", tz="UTC")
     assert (value[reader.ALL, at], value[reader.BUSY, at], value[reader.INTERRUPTS, at]) == (0.8, 0.6, 0.2)
-    assert value["lab_supervisor", at] == 0.07 and rows.value[rows.subject == reader.DRIVING].tolist() == [
-        0,
-        0.25,
-    ]
+    assert value["lab_supervisor", at] == 0.07 and rows.value[rows.subject == reader.DRIVING].tolist() == [0, 0.25]
     beside.write_text('{"at_s_and_used_s": [[9, 1.5]]}')
     with pytest.raises(RawDataError, match=r"driver\.json"):
         reader.read(path)
@@ -138,13 +135,9 @@ def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path)
     session = OpenLoopSession(load, None, [host], [host], tmp_path, "s")
     session.made = [{"name": "t", "partitions": [{"partition": n, "leader": 1 + n % 2} for n in range(3)]}]
     settings = session._producer_settings()
-    assert settings["max.in.flight.requests.per.connection"] == 10, (
-        "five batches for each partition of a broker"
-    )
+    assert settings["max.in.flight.requests.per.connection"] == 10, "five batches for each partition of a broker"
     session.load = KafkaOpenLoop(100, idempotence=True)
-    Producer(
-        session._producer_settings() | {"bootstrap.servers": "none"}
-    )  # librdkafka refuses more than five
+    Producer(session._producer_settings() | {"bootstrap.servers": "none"})  # librdkafka refuses more than five
     client = Producer(settings | {"bootstrap.servers": f"{broker.host}:{broker.port}"})
     answered = Counter()
     client.produce("t", b"first", partition=0, on_delivery=lambda error, _: answered.update([error is None]))

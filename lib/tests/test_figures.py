@@ -14,12 +14,7 @@ from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
 from wanbench.figures import coastline, theme
-from wanbench.methods.distance import (
-    inflation,
-    inflation_figure,
-    straight_lines,
-    straight_lines_figure,
-)
+from wanbench.methods.distance import inflation, inflation_figure, straight_lines, straight_lines_figure
 from wanbench.methods.lab import Verdicts, link_verdicts
 from wanbench.methods.tcp import window_figure, window_fit
 from wanbench.pages import intercloud_throughput
@@ -65,13 +60,7 @@ def echoes():
 
 
 def cuts(healed_at_s=1008.0):
-    columns = {
-        "run_id": "r",
-        "from_region": A,
-        "to_region": B,
-        "cut_at_s": 1004.0,
-        "healed_at_s": healed_at_s,
-    }
+    columns = {"run_id": "r", "from_region": A, "to_region": B, "cut_at_s": 1004.0, "healed_at_s": healed_at_s}
     return pd.DataFrame([columns])
 
 
@@ -89,9 +78,7 @@ def calibration():
 def journalled():
     start = pd.Timestamp("2026-01-01T10:00:00Z")
     rows = []
-    for number, (a, b, begin, end) in enumerate(
-        [(A, B, 0, 3), ("c", "d", 0, 4), (A, "c", 5, 8), (B, "d", 5, None)]
-    ):
+    for number, (a, b, begin, end) in enumerate([(A, B, 0, 3), ("c", "d", 0, 4), (A, "c", 5, 8), (B, "d", 5, None)]):
         row = {"run_id": "r", "test_id": f"{number:04d}", "attempt": 1, "round": number // 2}
         row |= {"from_region": a, "to_region": b, "outcome": "done" if end else "interrupted"}
         row["started_at_utc"] = start + pd.Timedelta(seconds=begin)
@@ -303,8 +290,7 @@ def test_the_coastline_is_small_and_says_where_it_is_from():
     assert min(known) >= -180 and max(known) <= 180
     assert all((a is None) == (b is None) for a, b in zip(longitude, latitude, strict=True))
     seam = sum(
-        a is not None and b is not None and abs(a) == 180 and abs(b) == 180
-        for a, b in itertools.pairwise(longitude)
+        a is not None and b is not None and abs(a) == 180 and abs(b) == 180 for a, b in itertools.pairwise(longitude)
     )
     assert seam == 0
 

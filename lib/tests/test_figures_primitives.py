@@ -17,9 +17,7 @@ def test_a_bar_reaches_both_ends_and_leaves_out_open_ones():
 def test_points_have_bars_along_their_values():
     figure = go.Figure()
     marker = {"color": theme.FIT}
-    primitives.interval_points(
-        figure, [0, 1], [3.0, 4.0], [2.0, 3.0], [5.0, 6.0], marker=marker, text=["a", "b"]
-    )
+    primitives.interval_points(figure, [0, 1], [3.0, 4.0], [2.0, 3.0], [5.0, 6.0], marker=marker, text=["a", "b"])
     primitives.interval_points(figure, [0], [3.0], [2.0], [5.0], marker=marker, vertical=True, name="up")
     across, up = figure.data
     assert across.x == (3.0, 4.0) and across.y == (0, 1) and across.error_x.array == (2.0, 2.0)
@@ -46,8 +44,5 @@ def test_a_band_a_line_and_labels():
     [band] = figure.data
     assert band.fill == "toself" and list(band.x) == [0, 1, 1, 0] and list(band.y) == [3, 4, 2, 1]
     vertical, horizontal = figure.layout.shapes
-    assert (vertical.x0, vertical.line.dash) == (1, "dash") and (horizontal.y0, horizontal.line.dash) == (
-        2,
-        "dot",
-    )
+    assert (vertical.x0, vertical.line.dash) == (1, "dash") and (horizontal.y0, horizontal.line.dash) == (2, "dot")
     assert figure.layout.yaxis.ticktext == ("mean", "median") and figure.layout.yaxis.range == (1.5, -0.5)

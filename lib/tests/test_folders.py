@@ -3,12 +3,7 @@
 import pytest
 
 from wanbench.errors import WanbenchError
-from wanbench.folders import (
-    ROOT_MARK,
-    data_folder,
-    kafka_jars,
-    root,
-)
+from wanbench.folders import ROOT_MARK, data_folder, kafka_jars, root
 
 
 def test_root_is_the_nearest_folder_above(tmp_path, monkeypatch):

@@ -12,9 +12,7 @@ from wanbench.pages.geo_kafka.region_limits import WIRE
 def test_the_lowest_bound_is_named_and_what_was_reached_of_it():
     made_rates, tables = reading()
     found = bounds(curves(made_rates), made_rates, tables)
-    assert set(found.trials.limit) == {"machine"} and found.trials.busy_percent.to_numpy() == pytest.approx(
-        50
-    )
+    assert set(found.trials.limit) == {"machine"} and found.trials.busy_percent.to_numpy() == pytest.approx(50)
     assert found.trials.reached.isna().all() and "the machine in 12 trials" in found.sentence
     share = found.of("leaders")
     assert share.lowest is None and "is just its utilisation" in share.sentence
@@ -33,9 +31,7 @@ def test_a_trial_beyond_its_bound_is_cautioned():
     """Kafka's own buffer of replica fetchers lets 29 Mbit/s pass over 70 ms, and these trials claim 40."""
     made_rates, tables = reading(brokers={})
     found = bounds(curves(made_rates), made_rates, tables)
-    assert set(found.trials.limit) == {"replication"} and "12 trials reached more than a bound allows" in str(
-        found
-    )
+    assert set(found.trials.limit) == {"replication"} and "12 trials reached more than a bound allows" in str(found)
 
 
 def test_without_metrics_the_machine_is_no_bound_and_a_caution_says_so():

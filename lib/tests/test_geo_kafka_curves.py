@@ -21,12 +21,7 @@ FACTORS = {
 
 
 LINKS = pd.DataFrame(
-    [
-        {"run_id": "run", "from_region": a, "to_region": b, "rate_bps": 5e7}
-        for a in "abc"
-        for b in "abc"
-        if a != b
-    ]
+    [{"run_id": "run", "from_region": a, "to_region": b, "rate_bps": 5e7} for a in "abc" for b in "abc" if a != b]
 )
 """A gateway of 100 Mbit/s has the rate of the two links that leave a region."""
 
@@ -42,19 +37,14 @@ def test_ratios_are_found():
     for (name, level), ratio in FACTORS.items():
         one = found.ratio({name: level}, {}, quantity="q", claim="It is {}")
         assert one.estimate == pytest.approx(ratio, rel=0.05) and one.n == 6
-        assert (
-            one.low < one.estimate < one.high and "pooled" in one.method and "same relative" in one.assumption
-        )
+        assert one.low < one.estimate < one.high and "pooled" in one.method and "same relative" in one.assumption
 
 
 def test_an_interval_alone_is_narrower_than_one_that_holds_with_the_others():
     found = plain()
     alone = found.ratio({"partitions": 36}, {}, quantity="q", claim="It is {}")
     together = next(one for one in found.of("partitions").ratios if one.quantity == "36")
-    assert (
-        alone.estimate == pytest.approx(together.estimate)
-        and together.low < alone.low < alone.high < together.high
-    )
+    assert alone.estimate == pytest.approx(together.estimate) and together.low < alone.low < alone.high < together.high
 
 
 def test_a_ratio_can_rest_on_the_trials_of_its_two_settings_alone():
@@ -116,11 +106,9 @@ def test_settings_decide_and_not_names():
     rows.append(cold | {"block": None})
     found = curves(rates(rows))
     assert list(found.curves) == ["batch_bytes", "partitions", "consumers"]
-    assert found.of("batch_bytes").levels.n.tolist() == [
-        3,
-        3,
-        3,
-    ] and "1 trial without throughput or block" in str(found)
+    assert found.of("batch_bytes").levels.n.tolist() == [3, 3, 3] and "1 trial without throughput or block" in str(
+        found
+    )
     gain = found.ratio("baseline", "default", quantity="tuned over default", claim="It is {}")
     assert gain.estimate == pytest.approx(50, rel=0.1)
     with pytest.raises(MissingDataError, match="changes only security; measured: batch_bytes"):
@@ -133,10 +121,7 @@ def test_settings_decide_and_not_names():
 
 def test_buffers_and_fetching_are_two_factors_of_the_brokers_settings():
     rows = one_at_a_time({("partitions", 18): 1.0})
-    small = {
-        "broker_settings": {"replica.socket.receive.buffer.bytes": 65_536},
-        "client_send_buffer_bytes": 131_072,
-    }
+    small = {"broker_settings": {"replica.socket.receive.buffer.bytes": 65_536}, "client_send_buffer_bytes": 131_072}
     rows += [trial("buffers", 1e7, block=block, **small) for block in (1, 2, 3)]
     rows += [trial("f", 6e7, block=block, broker_settings={"num.replica.fetchers": 3}) for block in (1, 2, 3)]
     found = curves(rates(rows))
@@ -228,9 +213,9 @@ def test_evidence_is_what_was_measured_and_nothing_else():
     drawn = curves(rates(rows))
     found = evidence(drawn, LINKS)
     assert set(found) == {"consistency", "batches", "linger", "consumers_cost", "gateway"}
-    assert found["batches"].estimate == pytest.approx(8, rel=0.1) and found[
-        "gateway"
-    ].estimate == pytest.approx(2, rel=0.1)
+    assert found["batches"].estimate == pytest.approx(8, rel=0.1) and found["gateway"].estimate == pytest.approx(
+        2, rel=0.1
+    )
     slower = LINKS.assign(rate_bps=2e8)  # a gateway of half their rate is slower by construction
     assert "gateway" not in evidence(drawn, slower)
     assert "gateway" not in evidence(drawn, LINKS.assign(rate_bps=[5e7, None] * 3))

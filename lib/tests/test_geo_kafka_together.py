@@ -59,9 +59,7 @@ def test_the_plan_fills_the_ranges_around_the_baseline():
     trials = planned(baseline, SPACE, 16, seed=3)
     loads = [one.experiments[0].load for one in trials]
     assert len(trials) == 20 and {(one.setting, one.block) for one in trials} == {("together", None)}
-    assert {load.compression for load in loads} == {"none", "lz4"} and {load.acks for load in loads} == {
-        "all"
-    }
+    assert {load.compression for load in loads} == {"none", "lz4"} and {load.acks for load in loads} == {"all"}
     assert min(load.batch_bytes for load in loads) >= 16_384 and max(load.producers for load in loads) <= 9
     assert all(isinstance(load.producers, int) for load in loads)
     assert len(planned(baseline, {"producers": SPACE["producers"]}, 4)) == 8

@@ -192,9 +192,7 @@ def test_what_the_aws_cli_prints_is_read(tmp_path):
     named = read(tmp_path, results("Rx"), columns={"in_bps": "Rx"})["metrics"]
     assert named[named.metric == "in"].value.tolist() == [8e8, 9.5e8, 1e8]
     both = (
-        datapoints("TunnelDataIn", "Bytes", "Sum", 3e6, 6e6)
-        + "\n"
-        + datapoints("TunnelDataOut", "Bytes", "Sum", 30, 0)
+        datapoints("TunnelDataIn", "Bytes", "Sum", 3e6, 6e6) + "\n" + datapoints("TunnelDataOut", "Bytes", "Sum", 30, 0)
     )
     assert read(tmp_path, both)["metrics"].value.tolist() == [80_000, 160_000, 0.8, 0]
 

@@ -18,8 +18,7 @@ ROW = {
 def test_a_citation_has_all_but_the_path():
     cited = importers.cite({"sources": pd.DataFrame([ROW])})
     expected = (
-        "A <survey>; commit 1234; licence not known; https://example.org/a.csv; 12,345 bytes, SHA-256 "
-        + "ab" * 32
+        "A <survey>; commit 1234; licence not known; https://example.org/a.csv; 12,345 bytes, SHA-256 " + "ab" * 32
     )
     assert str(cited) == expected + "."
     assert "A &lt;survey&gt;" in cited._repr_html_() and "machine" not in cited._repr_html_()

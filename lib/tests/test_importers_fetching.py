@@ -36,9 +36,7 @@ class Server:
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.http.server_port}/a.csv"
-        self.thread = threading.Thread(
-            target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self.thread.start()
 
     def stop(self):
@@ -53,9 +51,7 @@ def server(tmp_path, monkeypatch):
     server = Server()
     listed = tmp_path / "original_files.csv"
     header = originals.FILE.read_text().splitlines()[0]
-    listed.write_text(
-        f"{header}\nmine,a.csv,My file,{server.address},commit 1,{HASH},{len(CONTENT)},CC0-1.0\n"
-    )
+    listed.write_text(f"{header}\nmine,a.csv,My file,{server.address},commit 1,{HASH},{len(CONTENT)},CC0-1.0\n")
     monkeypatch.setattr(originals, "FILE", listed)
     (tmp_path / "checkout" / folders.ROOT_MARK).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "checkout")
@@ -106,9 +102,7 @@ def test_another_file_put_there_by_hand(server, tmp_path):
     path = tmp_path / "checkout/data/external/a.csv"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"mistaken")
-    with pytest.raises(
-        RawDataError, match=f"{HASH}, found 'SHA-256 {hashlib.sha256(b'mistaken').hexdigest()}'"
-    ):
+    with pytest.raises(RawDataError, match=f"{HASH}, found 'SHA-256 {hashlib.sha256(b'mistaken').hexdigest()}'"):
         importers.fetch("mine")
     assert path.read_bytes() == b"mistaken" and server.n == 0, "what somebody put there stays"
 
@@ -147,9 +141,7 @@ def test_the_registry():
     assert listed.address.str.fullmatch(r"https://(raw\.githubusercontent|github)\.com/\S+").all()
     for entry in listed.itertuples():
         commit = re.search(r"/([0-9a-f]{7,40})/", entry.address)[1]
-        assert f"commit {commit} of" in entry.version and (
-            len(commit) == 40 or "abbreviated" in entry.version
-        )
+        assert f"commit {commit} of" in entry.version and (len(commit) == 40 or "abbreviated" in entry.version)
     assert listed.licence.eq("Apache-2.0").all()
 
 

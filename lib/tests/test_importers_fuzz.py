@@ -26,8 +26,7 @@ SURVEY = (
 )
 JSONL = (
     b'{"datetime":"2022-01-13T14:38:14Z","run_id":"a","from":{"cloud":"GCP","region":"us-east1"},'
-    b'"to":{"cloud":"AWS","region":"us-east-1"},"bitrate_Bps":"120Mi","avgrtt":"0.756", "distance": 0.0}\n'
-    * 2
+    b'"to":{"cloud":"AWS","region":"us-east-1"},"bitrate_Bps":"120Mi","avgrtt":"0.756", "distance": 0.0}\n' * 2
 )
 GRID = (
     b"src_region,src_tier,src_instance_class,dst_region,dst_tier,dst_instance_class,min_rtt,avg_rtt,max_rtt,mdev_rtt\n"
@@ -104,18 +103,14 @@ def imported(read, name, data):
     tests = set(found["tests"].test_id)
     for each in {"pings", "transfers"} & set(found):
         assert set(found[each].test_id) <= tests and not found[each].from_region.isna().any()
-    lines = found["unread"].line_number.tolist() + [
-        int(test.rpartition(":")[2]) for test in found["tests"].test_id
-    ]
+    lines = found["unread"].line_number.tolist() + [int(test.rpartition(":")[2]) for test in found["tests"].test_id]
     if name.endswith(".csv"):
         assert len(lines) == len(set(lines)), "a line is read or refused, never both"
         text = data.decode("utf-8-sig", "replace") if data[:2] not in (b"\xff\xfe", b"\xfe\xff") else ""
         filled = [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line.strip()]
         comments = sum(line.lstrip().startswith("#") for line in filled)
         if text:
-            assert len(filled) - 1 - comments <= len(lines) <= len(filled) - 1, (
-                "every line is read or refused"
-            )
+            assert len(filled) - 1 - comments <= len(lines) <= len(filled) - 1, "every line is read or refused"
 
 
 def without_flags(found, regions=None):
@@ -192,12 +187,7 @@ def test_numbers_and_times(texts):
 
 def test_clean_tables_go_through_whole():
     with tempfile.TemporaryDirectory() as folder:
-        for read, data, n in (
-            (survey, SURVEY, 3),
-            (skyplane, GRID, 2),
-            (skyplane, THROUGHPUT, 2),
-            (mapped, TIMED, 2),
-        ):
+        for read, data, n in ((survey, SURVEY, 3), (skyplane, GRID, 2), (skyplane, THROUGHPUT, 2), (mapped, TIMED, 2)):
             path = Path(folder) / "x.csv"
             path.write_bytes(data)
             found = read(path)

@@ -97,11 +97,7 @@ def test_json_lines(tmp_path):
     ends = {"from": {"cloud": "GCP", "region": "us-east1"}, "to": {"cloud": "AWS", "region": "eu-west-2"}}
     row = {"datetime": "2022-01-13T14:38:14Z", "run_id": "abcd", **ends, "bitrate_Bps": "13107200"}
     first, second = row | {"avgrtt": "91.605", "distance": 0.0}, row | {"avgrtt": ""}
-    lines = [
-        json.dumps(first) + json.dumps(second),
-        "{broken",
-        json.dumps(row | {"from": ["GCP"], "avgrtt": "1"}),
-    ]
+    lines = [json.dumps(first) + json.dumps(second), "{broken", json.dumps(row | {"from": ["GCP"], "avgrtt": "1"})]
     found = survey(tmp_path, *lines, name="results.jsonl")
     assert found["tests"].test_id.tolist() == ["results.jsonl:1"] * 2, "two objects in one line"
     assert found["pings"].mean_rtt_ms.tolist() == [91.605] and len(found["transfers"]) == 2
@@ -147,15 +143,9 @@ def test_rows_without_a_value(tmp_path):
     ("lines", "message"),
     [
         ((HEADER,), "expected rows of data, found 'no rows'"),
-        (
-            ("a,b", "1,2"),
-            r"results.csv:1: expected the columns timestamp or datetime, from_cloud.* \(missing: ",
-        ),
+        (("a,b", "1,2"), r"results.csv:1: expected the columns timestamp or datetime, from_cloud.* \(missing: "),
         (("",), "expected CSV with a header"),
-        (
-            (HEADER, ROW.replace("GCP", "?"), ROW.replace("GCP", "!")),
-            ":2: .*1 more such rows: none can be read",
-        ),
+        ((HEADER, ROW.replace("GCP", "?"), ROW.replace("GCP", "!")), ":2: .*1 more such rows: none can be read"),
     ],
 )
 def test_what_cannot_be_read_at_all(tmp_path, lines, message):
@@ -208,9 +198,7 @@ def test_coordinates_that_rtts_contradict_are_flagged(tmp_path):
 
 
 def test_what_became_of_it_can_be_told(tmp_path):
-    found = survey(
-        tmp_path, HEADER, ROW, ROW.replace("91.605", "slow"), ROW.replace("13107200.0,91.605", ",")
-    )
+    found = survey(tmp_path, HEADER, ROW, ROW.replace("91.605", "slow"), ROW.replace("13107200.0,91.605", ","))
     counts = ingest.account(found).set_index("what").n
     assert (counts["attempts done"], counts["attempts failed"], counts["transfers"]) == (1, 1, 1)
     assert ingest.failures(found)["where"].tolist()[1].endswith("results.csv, line 3")
@@ -224,9 +212,7 @@ def test_the_published_survey():
     }  # fmt: skip
     assert (found["transfers"].bytes % 131072 == 0).all()
     maximum = found["transfers"].groupby(found["transfers"].from_region.str[:3]).throughput_bps.max() / 1e9
-    assert maximum["aws"] == pytest.approx(4.08, abs=0.01) and maximum["gcp"] == pytest.approx(
-        0.973, abs=0.001
-    )
+    assert maximum["aws"] == pytest.approx(4.08, abs=0.01) and maximum["gcp"] == pytest.approx(0.973, abs=0.001)
     assert found["sources"].licence.tolist() == ["Apache-2.0"] * 2
     assert found["sources"].version.str.startswith("commit ").all()
     pairs = ingest.summarise_pairs(found, rtt="mean", regions=found["regions"])

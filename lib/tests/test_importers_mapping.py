@@ -79,10 +79,7 @@ def test_every_column(tmp_path):
         "lo": 1, "md": 2, "hi": 9, "sd": 0.5, "p90": 3, "p95": 4, "p99": 5, "st": 7, "tp": 6, "n": 10, "x": 2,
         "s": 4, "re": 3, "d": 2, "by": 1.5, "pr": "TCP",
     }  # fmt: skip
-    mapping = {
-        "columns": columns,
-        "units": {"rtt": "ms", "throughput": "Mbit/s", "duration": "min", "bytes": "MB"},
-    }
+    mapping = {"columns": columns, "units": {"rtt": "ms", "throughput": "Mbit/s", "duration": "min", "bytes": "MB"}}
     text = ",".join(values) + "\n" + ",".join(map(str, values.values())) + "\n"
     found = read(tmp_path, text, mapping)
     [test], [ping], [transfer] = (found[name].to_dict("records") for name in ("tests", "pings", "transfers"))
@@ -166,23 +163,14 @@ def test_more_lost_than_sent_is_refused(tmp_path):
     ("change", "message"),
     [
         ({"colums": {}}, rf"unknown colums; allowed: {', '.join(KEYS)}"),
-        (
-            {"columns": COLUMNS | {"rtt": "x"}},
-            "columns holds unknown rtt; allowed: from, to, cloud, .*mean_rtt",
-        ),
-        (
-            {"columns": {"from": "a", "to": "b"}},
-            "lacks columns; allowed: from, to, and at least one of min_rtt",
-        ),
+        ({"columns": COLUMNS | {"rtt": "x"}}, "columns holds unknown rtt; allowed: from, to, cloud, .*mean_rtt"),
+        ({"columns": {"from": "a", "to": "b"}}, "lacks columns; allowed: from, to, and at least one of min_rtt"),
         ({"columns": {"to": "b", "min_rtt": "c"}}, "lacks columns; allowed: from, to"),
         ({"columns": ["a"]}, "allowed: names with values"),
         ({"columns": COLUMNS | {"to": None}}, "columns: 'to' is None; allowed: a text"),
         ({"units": {}}, "units lacks rtt, the unit of mean_rtt; allowed: s, ms, us"),
         ({"units": {"rtt": "msec"}}, "unit of rtt is 'msec'; allowed: s, ms, us"),
-        (
-            {"units": {"rtt": "ms", "throughput": "mbit/s"}},
-            "unit of throughput is 'mbit/s'; allowed: bit/s, .*case",
-        ),
+        ({"units": {"rtt": "ms", "throughput": "mbit/s"}}, "unit of throughput is 'mbit/s'; allowed: bit/s, .*case"),
         (
             {"units": {"rtt": "ms", "speed": "c"}},
             "units holds unknown speed; allowed: rtt, throughput, duration, bytes",
@@ -263,10 +251,7 @@ def test_a_cloud_may_stand_in_its_own_column(tmp_path):
         ("source,src_city,p50_ms", "source and src_city may both be from"),
         ("source,destination,p50", "units lacks rtt, the unit of median_rtt"),
         ("source,destination,latency", "lacks columns; allowed: from, to, and at least one of"),
-        (
-            "here,there,p50_ms",
-            "not given for the columns here, there, p50_ms.* lacks columns; allowed: from, to",
-        ),
+        ("here,there,p50_ms", "not given for the columns here, there, p50_ms.* lacks columns; allowed: from, to"),
     ],
 )
 def test_names_that_do_not_say_what_columns_hold(tmp_path, header, message):
@@ -287,14 +272,10 @@ def test_other_ways_to_write_text(tmp_path):
     assert len(importers.read_table(tmp_path / "mine.csv", MAPPING)["pings"]) == 1
     (tmp_path / "mine.csv").write_bytes(gzip.compress(f"a,b,rtt\n{A},{B},1\n".encode()))
     assert len(importers.read_table(tmp_path / "mine.csv", MAPPING)["pings"]) == 1
-    (tmp_path / "mine.csv").write_bytes(
-        b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0" + bytes(16) + b"xl/workbook.xml"
-    )
+    (tmp_path / "mine.csv").write_bytes(b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0" + bytes(16) + b"xl/workbook.xml")
     with pytest.raises(RawDataError, match=r"found 'an Excel workbook \(XLSX\)'"):
         importers.read_table(tmp_path / "mine.csv", MAPPING)
-    (tmp_path / "mine.csv").write_bytes(
-        b"\xef\xbb\xbfa,b,rtt\r" + f"{A},{B},1\r".encode() + b"\xff,b,1\r\0,b,1\r"
-    )
+    (tmp_path / "mine.csv").write_bytes(b"\xef\xbb\xbfa,b,rtt\r" + f"{A},{B},1\r".encode() + b"\xff,b,1\r\0,b,1\r")
     found = importers.read_table(tmp_path / "mine.csv", MAPPING)
     assert len(found["pings"]) == 1
     assert found["unread"].expected.tolist() == ["text in UTF-8", "text without NUL"]

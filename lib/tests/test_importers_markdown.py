@@ -129,10 +129,7 @@ def test_months_are_repeated_measurements_told_apart_by_their_heading():
     assert len(pings) == 8 and (pings.source_file == "(text)").all()
     twice = pings[(pings.from_region == "ibm:us-south") & (pings.to_region == "ibm:us-east")]
     assert twice.mean_rtt_ms.tolist() == [34.0, 36.0] and twice.test_id.is_unique
-    assert tests.setting.unique().tolist() == [
-        "1 Feb 2030; Between regions; Table 1. January 2030",
-        "1 Jan 2030",
-    ]
+    assert tests.setting.unique().tolist() == ["1 Feb 2030; Between regions; Table 1. January 2030", "1 Jan 2030"]
     remarks = found["unread"]["found"].tolist()
     assert "values from a region to itself: 4, 0.1 to 1.5 ms" in remarks
     assert "the first column: Queues" in remarks and len(remarks) == 2

@@ -238,14 +238,10 @@ def test_a_triangle_is_enough(read):
 
 
 def test_pairs_without_any_value_are_said(read):
-    text = (
-        "x,us-east-1,eu-west-1,ap-northeast-1\nus-east-1,,67.1,N/A\neu-west-1,,,n/a\nap-northeast-1,—,12,\n"
-    )
+    text = "x,us-east-1,eu-west-1,ap-northeast-1\nus-east-1,,67.1,N/A\neu-west-1,,,n/a\nap-northeast-1,—,12,\n"
     found = read(text, statistic="mean")
     assert len(times(found)) == 2
-    assert remarks(found) == [
-        "pairs without a value in either direction: 1 (aws:ap-northeast-1 and aws:us-east-1)"
-    ]
+    assert remarks(found) == ["pairs without a value in either direction: 1 (aws:ap-northeast-1 and aws:us-east-1)"]
 
 
 @pytest.mark.parametrize(
@@ -263,10 +259,7 @@ def test_a_name_that_is_no_region_costs_its_line_and_no_other(read):
     found = read(PLAIN.replace("\neu-west-1", "\nAtlantis"), statistic="mean")
     assert set(times(found)) == {pair for pair in TIMES if pair[0] != IRELAND}
     row = found["unread"].iloc[0]
-    assert (row.line_number, row.found) == (
-        3,
-        "Atlantis",
-    ) and "region is 'Atlantis', which is unknown" in row.expected
+    assert (row.line_number, row.found) == (3, "Atlantis") and "region is 'Atlantis', which is unknown" in row.expected
 
 
 def test_a_vague_name_asks_for_the_cloud(read):
@@ -328,17 +321,11 @@ def test_a_matrix_is_flagged(read, with_flags):
         ("", "expected names of regions down the first column"),
         ("\n\n", "less than two rows"),
         ("from,to,rtt_ms\nus-east-1,eu-west-1,67\n", "found 'the first line: "),
-        (
-            "Service,us-east-1,eu-west-1\nDatabase,5,6\nQueue,7,8\n",
-            "found 'the first column: Database, Queue'",
-        ),
+        ("Service,us-east-1,eu-west-1\nDatabase,5,6\nQueue,7,8\n", "found 'the first column: Database, Queue'"),
         (PLAIN.replace("from/to", "Throughput (Mbit/s)"), "a table of Throughput, not of round-trip times"),
         (PLAIN.replace("from/to", "one-way delay (ms)"), "a table of one-way"),
         (re.sub(r",[\d.]+", ",", PLAIN), "no time between two regions"),
-        (
-            re.sub(r",[\d.]+", ",fast", PLAIN),
-            "latency.csv:2: .*a time, as 67.3.*no time between two regions",
-        ),
+        (re.sub(r",[\d.]+", ",fast", PLAIN), "latency.csv:2: .*a time, as 67.3.*no time between two regions"),
         (PLAIN + 'ap-south-1,"1', "latency.csv:5: expected CSV whose quotes are closed"),
         (b"%PDF-1.7\n1,2\n", "latency.csv: expected text, .* found 'a PDF document'"),
         (b"x,us-east-1\nus-\xff,3\n", "latency.csv:2: expected text in UTF-8"),

@@ -43,9 +43,7 @@ MARKS = [
 
 @pytest.mark.fuzz
 @given(
-    st.lists(
-        st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 30), st.sampled_from(ODDITIES)), max_size=4
-    ),
+    st.lists(st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 30), st.sampled_from(ODDITIES)), max_size=4),
     st.sampled_from([None, "aws", "ibm"]),
 )
 def test_damaged_files_end_in_tables_or_in_an_error(tmp_path, damage, cloud):
@@ -62,9 +60,7 @@ def test_damaged_files_end_in_tables_or_in_an_error(tmp_path, damage, cloud):
         assert "transposed is not given" in str(error)
         return
     except RawDataError as error:
-        assert error.expected and (
-            error.line_number is None or 1 <= error.line_number <= text.count("\n") + 2
-        )
+        assert error.expected and (error.line_number is None or 1 <= error.line_number <= text.count("\n") + 2)
         return
     if len(text) % 20 == 0:
         for name, values in found.items():
@@ -79,11 +75,7 @@ def test_damaged_files_end_in_tables_or_in_an_error(tmp_path, damage, cloud):
 
 
 @pytest.mark.fuzz
-@given(
-    st.one_of(
-        st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))
-    )
-)
+@given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))))
 def test_any_bytes_end_in_an_error(tmp_path, data):
     path = tmp_path / "latency.csv"
     path.write_bytes(data)
@@ -108,9 +100,7 @@ def test_damaged_documents_end_in_tables_or_in_an_error(text, damage, cloud):
         assert "transposed is not given" in str(error)
         return
     except RawDataError as error:
-        assert error.expected and (
-            error.line_number is None or 1 <= error.line_number <= text.count("\n") + 1
-        )
+        assert error.expected and (error.line_number is None or 1 <= error.line_number <= text.count("\n") + 1)
         return
     assert pings and len({ping["test_id"] for ping in pings}) == len(pings)
     assert all(ping["from_region"] != ping["to_region"] for ping in pings)

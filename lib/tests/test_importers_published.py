@@ -30,7 +30,5 @@ def test_committed_tables_name_their_source(name):
 
 def test_an_unknown_study_is_refused_with_those_that_exist():
     for use in (read_published, import_originals, write_tables):
-        with pytest.raises(
-            ParameterError, match="published study is 'x'; allowed: 'intercloud-2022-02', 'sky"
-        ):
+        with pytest.raises(ParameterError, match="published study is 'x'; allowed: 'intercloud-2022-02', 'sky"):
             use("x")

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from wanbench.errors import ParameterError
 from wanbench.read.importers import region_names as names
-from wanbench.read.importers.region_names import (
-    KINDS,
-    candidates,
-    region_from,
-    region_names,
-)
+from wanbench.read.importers.region_names import KINDS, candidates, region_from, region_names
 from wanbench.regions import CLOUDS, catalogue, region
 
 TABLE = region_names()
@@ -232,10 +227,7 @@ def test_a_damaged_table_of_names_is_refused(tmp_path, monkeypatch):
     names._rows.cache_clear()
     try:
         for text, message in (
-            (
-                good + "aws:us-east-7,Atlantis,short,somewhere\n",
-                "names.csv:3: expected a region of the catalogue",
-            ),
+            (good + "aws:us-east-7,Atlantis,short,somewhere\n", "names.csv:3: expected a region of the catalogue"),
             (good.replace("short", "nick"), "names.csv:2"),
             (good.replace("kind", "sort"), "names.csv:1: expected the columns"),
             ("", "a CSV file of names"),
@@ -274,13 +266,10 @@ def test_spelling_does_not_matter_at_the_own_cloud(row, data):
     """Words put together otherwise, in any case, never mean another region than the name itself can."""
     parts = re.findall(r"\w+", row["name"])
     text = "".join(
-        data.draw(st.sampled_from([word, word.upper(), word.lower()])) + data.draw(SPELLINGS)
-        for word in parts
+        data.draw(st.sampled_from([word, word.upper(), word.lower()])) + data.draw(SPELLINGS) for word in parts
     )
     cloud = cloud_of(row["region"])
-    assert set(candidates(text, cloud)) <= set(candidates(row["name"], cloud)) | set(
-        candidates("".join(parts), cloud)
-    )
+    assert set(candidates(text, cloud)) <= set(candidates(row["name"], cloud)) | set(candidates("".join(parts), cloud))
     # "Canada (Central)" written in one word is the code of another cloud's region, and is refused as such.
     is_foreign_code = text.lower() in {name.partition(":")[2] for name in catalogue().name} - {row["region"]}
     if row["kind"] == "display" and not is_foreign_code:
@@ -293,21 +282,7 @@ def test_spelling_does_not_matter_at_the_own_cloud(row, data):
         st.text(max_size=60),
         st.lists(
             st.sampled_from(
-                [
-                    *TABLE["name"].tolist(),
-                    *NAMES,
-                    "AWS",
-                    "(",
-                    ")",
-                    " ",
-                    "-",
-                    "1",
-                    "a",
-                    "\u202e",
-                    "é",
-                    "|",
-                    "IBM ",
-                ]
+                [*TABLE["name"].tolist(), *NAMES, "AWS", "(", ")", " ", "-", "1", "a", "\u202e", "é", "|", "IBM "]
             ),
             max_size=6,
         ).map("".join),

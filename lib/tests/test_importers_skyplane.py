@@ -38,9 +38,7 @@ def throughput(received, success="True"):
 
 
 def test_latency(tmp_path):
-    found = grid(
-        tmp_path, LATENCY, latency(("PREMIUM", "PREMIUM"), 90), latency(("STANDARD", "PREMIUM"), 95, "")
-    )
+    found = grid(tmp_path, LATENCY, latency(("PREMIUM", "PREMIUM"), 90), latency(("STANDARD", "PREMIUM"), 95, ""))
     [first, second] = found["pings"].to_dict("records")
     assert (first["from_region"], first["to_region"]) == ("gcp:us-east1", "aws:eu-west-2")
     rtts = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms", "sd_rtt_ms"]

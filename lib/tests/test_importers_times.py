@@ -33,9 +33,7 @@ def test_milliseconds(text, decimal, expected):
     assert value is None if expected is None else value == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "text", ["67,3", "12,04.5", "1 2", "1.2.3", "+5", "-5", "5-6", "5 ms ms", "5 m", "1,20", "ms"]
-)
+@pytest.mark.parametrize("text", ["67,3", "12,04.5", "1 2", "1.2.3", "+5", "-5", "5-6", "5 ms ms", "5 m", "1,20", "ms"])
 def test_what_is_no_time_with_a_decimal_point(text):
     with pytest.raises(ValueError, match="a time"):
         milliseconds(text, "ms", ".")

@@ -57,18 +57,14 @@ def test_folders_runs_settings_and_names_of_regions(tmp_path):
 
 def test_plain_text_of_iperf3_is_told_by_content(tmp_path):
     verbose = SAMPLES / "iperf3" / "v3.12_text_tcp_p2_omit1_verbose.txt"
-    found = importers.read_folder(
-        folder(tmp_path, **{"aws-us-east-1_gcp-us-west1DOTtxt": verbose}), "{from}_{to}.txt"
-    )
+    found = importers.read_folder(folder(tmp_path, **{"aws-us-east-1_gcp-us-west1DOTtxt": verbose}), "{from}_{to}.txt")
     assert found["transfers"].throughput_bps.tolist() == [159e6] and len(found["intervals"]) == 6
 
 
 def test_a_regular_expression(tmp_path):
     top = folder(tmp_path, **{"GCP.us-east4-to-AWS.us-east-1.jsonDOTtxt": IPERF3})
     found = importers.read_folder(
-        top,
-        r"(?P<from_cloud>\w+)[.](?P<from>.+)-to-(?P<to_cloud>\w+)[.](?P<to>.+)[.]json[.]txt",
-        kind="iperf3",
+        top, r"(?P<from_cloud>\w+)[.](?P<from>.+)-to-(?P<to_cloud>\w+)[.](?P<to>.+)[.]json[.]txt", kind="iperf3"
     )
     assert found["tests"][["from_region", "to_region"]].values.tolist() == [["gcp:us-east4", A]]
 
@@ -104,9 +100,7 @@ def several(*hosts):
 def test_a_file_may_hold_several_pings_of_its_pair_but_of_no_other(tmp_path):
     names = "aws-us-east-1_gcp-us-west1_pingDOTtxt", "gcp-us-west1_aws-us-east-1_pingDOTtxt"
     both = several(b"one.example.org", b"two.example.org")
-    found = importers.read_folder(
-        folder(tmp_path, **{names[0]: several(b"10.9.0.2", b"10.9.0.2"), names[1]: both})
-    )
+    found = importers.read_folder(folder(tmp_path, **{names[0]: several(b"10.9.0.2", b"10.9.0.2"), names[1]: both}))
     assert found["echoes"].ping.tolist() == [0] * 6 + [1] * 6 and set(found["echoes"].from_region) == {A}
     [unread] = found["unread"].to_dict("records")
     assert unread["found"] == "one.example.org, two.example.org"

@@ -188,12 +188,7 @@ def test_every_module_stands_in_exactly_one_bank():
         ("from wanbench import measure", "publish", True, {"measure"}),
         ("import wanbench", "publish", True, {"*"}),
         ("from .. import __version__", "publish.page", False, {""}),
-        (
-            "import importlib\nimportlib.import_module('wanbench.labs.local')",
-            "figures",
-            True,
-            {"labs.local"},
-        ),
+        ("import importlib\nimportlib.import_module('wanbench.labs.local')", "figures", True, {"labs.local"}),
         ("import numpy, json\nfrom pathlib import Path", "figures", True, set()),
     ],
 )

@@ -14,13 +14,7 @@ import pytest
 
 from wanbench.errors import RawDataError
 from wanbench.read import importers
-from wanbench.read.ingest import (
-    cloudwatch,
-    content,
-    formats,
-    host_metrics,
-    kafka_load,
-)
+from wanbench.read.ingest import cloudwatch, content, formats, host_metrics, kafka_load
 
 TEXT = "PING ::1(::1) 56 data bytes\n" + "64 bytes from ::1: icmp_seq=1 ttl=64 time=0.02 ms – ok\n" * 50
 BYTES = TEXT.encode()
@@ -129,9 +123,7 @@ def test_what_is_no_text_is_named_by_its_first_bytes(given, name):
         assert (error.value.found, error.value.line_number) == (name, None)
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"PK", b"MZ said", b"BZh", b"BZh91 is a name", b"\0", b"{}", b"P\0", b"\x1f"]
-)
+@pytest.mark.parametrize("text", [b"", b"PK", b"MZ said", b"BZh", b"BZh91 is a name", b"\0", b"{}", b"P\0", b"\x1f"])
 def test_short_and_odd_texts_are_not_taken_for_a_format(text):
     assert content.read_text(text, most_bytes=99)[1] == text.decode()
     assert formats.binary_format(text) is None
@@ -166,13 +158,7 @@ def test_an_error_keeps_no_more_of_a_file_than_it_shows():
     assert (len(error.found), len(error.expected), len(str(error))) == (120, 1000, 1149)
 
 
-ENDINGS = {
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
-    ".zst": zstd,
-    ".GZ": gzip.compress,
-}
+ENDINGS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd, ".GZ": gzip.compress}
 SADF = Path(__file__).parent / "samples" / "host_metrics" / "sysstat-12.6.1_a.sadf.json"
 PRODUCER = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\n"
 SURVEYED = {

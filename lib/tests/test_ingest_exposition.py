@@ -112,9 +112,7 @@ def test_text_in_other_encodings(tmp_path, content):
     pd.testing.assert_frame_equal(read(tmp_path, content), read(tmp_path, SCRAPES))
 
 
-@pytest.mark.parametrize(
-    "text", ["a 1\nb 2\na 3\n", 'a{x="1"} 1\nb 2\na{x="1"} 1\n', "b 1\na 1\na 1 5\na 2\n"]
-)
+@pytest.mark.parametrize("text", ["a 1\nb 2\na 3\n", 'a{x="1"} 1\nb 2\na{x="1"} 1\n', "b 1\na 1\na 1 5\na 2\n"])
 def test_scrapes_that_cannot_be_told_apart_are_refused(tmp_path, text):
     with pytest.raises(RawDataError, match="a time with each sample") as error:
         read(tmp_path, text)

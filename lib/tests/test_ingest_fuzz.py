@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.read.ingest import (
-    globalping,
-    iperf3,
-    mtr,
-    ping,
-    ripe_atlas,
-)
+from wanbench.read.ingest import globalping, iperf3, mtr, ping, ripe_atlas
 from wanbench.read.ingest.ping import plain_lines
 from wanbench.read.ingest.rows import joined
 
@@ -25,9 +19,7 @@ FOLDER = Path(__file__).parent / "samples"
 PINGS = [path.read_bytes() for path in sorted((FOLDER / "ping").glob("*.txt"))]
 READABLE = [path.with_suffix(".txt").read_bytes() for path in sorted((FOLDER / "ping").glob("*.csv"))]
 TEXTS = [path.read_bytes() for path in sorted((FOLDER / "iperf3").glob("*.txt"))]
-DOCUMENTS = [
-    path.read_bytes() for path in sorted((FOLDER / "iperf3").glob("*.json")) if "deep" not in path.name
-]
+DOCUMENTS = [path.read_bytes() for path in sorted((FOLDER / "iperf3").glob("*.json")) if "deep" not in path.name]
 PARSED = json.loads((FOLDER / "iperf3" / "v3.12_tcp_bidir.json").read_bytes())
 ODDITIES = [
     "９", "٣", "\u202e", "é", "\x00", "\x1b[31m", "\ufeff", "\U0001f600", "\r", "\n\n", "\t", " ", "%", "-1", "1,5",
@@ -78,20 +70,13 @@ def relined(draw, data, how):
     return b"\n".join(lines)
 
 
-FREE = st.one_of(
-    st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
-)
+FREE = st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
 NUMBERS = st.one_of(
-    st.integers(-5, 5),
-    st.integers(),
-    st.floats(),
-    st.sampled_from([2**31, 2**53, 2**63, 10**18, 10**30, 1e308]),
+    st.integers(-5, 5), st.integers(), st.floats(), st.sampled_from([2**31, 2**53, 2**63, 10**18, 10**30, 1e308])
 )
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), NUMBERS, st.text(max_size=9)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=9), inner, max_size=3)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=9), inner, max_size=3)),
     max_leaves=6,
 )
 
@@ -132,9 +117,7 @@ def test_ping(data):
             with patch.object(plain_lines, "MIN_LINES", 1):
                 outcomes.append(ping.read(data, fast=fast)["echoes"])
         except RawDataError as error:
-            assert error.expected and (
-                error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1
-            )
+            assert error.expected and (error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1)
             outcomes.append(str(error))
     careful, fast = outcomes
     assert type(careful) is type(fast)
@@ -165,9 +148,7 @@ def test_iperf3(data):
     try:
         found = iperf3.read(data)
     except RawDataError as error:
-        assert error.expected and (
-            error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1
-        )
+        assert error.expected and (error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1)
         return
     assert found["transfers"]
     for name, rows in found.items():
@@ -175,9 +156,7 @@ def test_iperf3(data):
 
 
 SMALL = {
-    tool: [
-        path.read_bytes() for path in sorted((FOLDER / name).iterdir()) if path.suffix in (".json", ".txt")
-    ]
+    tool: [path.read_bytes() for path in sorted((FOLDER / name).iterdir()) if path.suffix in (".json", ".txt")]
     for name, tool in (("globalping", globalping), ("mtr", mtr), ("ripe_atlas", ripe_atlas))
 }
 
@@ -187,9 +166,7 @@ SMALL = {
 def test_small_tools(draw):
     tool = draw.draw(st.sampled_from(list(SMALL)))
     data = draw.draw(
-        st.one_of(
-            damaged(SMALL[tool]), damaged(SMALL[tool]), JSON.map(lambda v: json.dumps(v).encode()), FREE
-        )
+        st.one_of(damaged(SMALL[tool]), damaged(SMALL[tool]), JSON.map(lambda v: json.dumps(v).encode()), FREE)
     )
     try:
         found = tool.read(data)

@@ -20,13 +20,7 @@ from wanbench.read.ingest import (
     openmessaging,
     ping,
 )
-from wanbench.read.ingest.kafka_load import (
-    consumer,
-    lines,
-    log,
-    outputs,
-    round_trip,
-)
+from wanbench.read.ingest.kafka_load import consumer, lines, log, outputs, round_trip
 from wanbench.read.ingest.ping.echoes import Echoes
 from wanbench.read.ingest.ping.lines import LineReader
 
@@ -45,9 +39,7 @@ rtt min/avg/max/mdev = 40.100/40.100/40.100/0.000 ms
 LISTS = ("publishRate", "endToEndLatency50pct", "publishLatency99pct", "endToEndLatency99pct")
 
 
-@pytest.mark.parametrize(
-    "values", [b"[],", b"{},", b"1,", b'{"a":1},'], ids=["lists", "objects", "numbers", "members"]
-)
+@pytest.mark.parametrize("values", [b"[],", b"{},", b"1,", b'{"a":1},'], ids=["lists", "objects", "numbers", "members"])
 def test_json_of_more_values_than_its_size_allows_is_refused(values):
     data = b'{"start": [' + values * (FREE + 1) + b"1]}"
     with pytest.raises(RawDataError, match=r"at most [0-9,]+ values in a file of this size"):
@@ -84,9 +76,7 @@ def test_what_is_no_number_is_sought_in_one_pass(text):
 def counted(monkeypatch, module, name):
     """The calls of a function, as they are made."""
     calls, function = [], getattr(module, name)
-    monkeypatch.setattr(
-        module, name, lambda *given, **named: calls.append(given) or function(*given, **named)
-    )
+    monkeypatch.setattr(module, name, lambda *given, **named: calls.append(given) or function(*given, **named))
     return calls
 
 
@@ -111,9 +101,7 @@ def test_more_short_lines_than_a_file_can_have_are_refused(line, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["Avg latency: 1.5 ms " * 100, "producer-metrics:a-avg:{} : 1\n" * 100],
-    ids=["outputs", "metrics"],
+    "text", ["Avg latency: 1.5 ms " * 100, "producer-metrics:a-avg:{} : 1\n" * 100], ids=["outputs", "metrics"]
 )
 def test_more_figures_than_a_file_can_have_are_refused(text, monkeypatch):
     monkeypatch.setattr(outputs, "FREE_ROWS", 20)
@@ -121,9 +109,7 @@ def test_more_figures_than_a_file_can_have_are_refused(text, monkeypatch):
         kafka_load.read(text.encode())
 
 
-@pytest.mark.parametrize(
-    "module", [iperf3, log, broker_metrics, openmessaging, host_metrics], ids=lambda m: m.__name__
-)
+@pytest.mark.parametrize("module", [iperf3, log, broker_metrics, openmessaging, host_metrics], ids=lambda m: m.__name__)
 def test_a_file_that_is_too_large_is_refused_by_its_size(module, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "LARGEST_BYTES", 100)
     path = tmp_path / "large.txt"

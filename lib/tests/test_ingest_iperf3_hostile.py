@@ -67,11 +67,7 @@ def test_every_member_may_be_anything(value):
         (("intervals", 0), 5, "intervals = 5"),
         (("start", "test_start", "protocol"), "ICMP", "start.test_start.protocol = 'ICMP'"),
         (("start", "timestamp", "timesecs"), 1e12, "start.timestamp.timesecs = 1000000000000.0"),
-        (
-            ("intervals", 0, "streams", 0, "bytes"),
-            KeyError,
-            "intervals[0].streams[0] with socket, start, end",
-        ),
+        (("intervals", 0, "streams", 0, "bytes"), KeyError, "intervals[0].streams[0] with socket, start, end"),
     ],
 )
 def test_what_is_wrong_is_named(path, value, found):
@@ -81,9 +77,7 @@ def test_what_is_wrong_is_named(path, value, found):
 
 
 @pytest.mark.parametrize("factor", [0.98, 1.02, 8, 1 / 8, 0, 1000])
-@pytest.mark.parametrize(
-    "path", [("end", "sum_received"), ("end", "sum_sent"), ("intervals", 0, "streams", 0)]
-)
+@pytest.mark.parametrize("path", [("end", "sum_received"), ("end", "sum_sent"), ("intervals", 0, "streams", 0)])
 def test_rates_that_do_not_fit_are_refused(path, factor):
     part = RECORDED
     for name in path:

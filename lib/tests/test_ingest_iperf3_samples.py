@@ -129,9 +129,7 @@ def test_seconds_that_are_omitted_give_no_congestion_window():
 
 
 def test_repeated_members_are_the_reverse_direction():
-    new, old = (
-        read_iperf3(FOLDER / f"{n}.json")[0] for n in ("v3.12_tcp_bidir", "handmade-3.7_repeated-members")
-    )
+    new, old = (read_iperf3(FOLDER / f"{n}.json")[0] for n in ("v3.12_tcp_bidir", "handmade-3.7_repeated-members"))
     pd.testing.assert_frame_equal(new.drop(columns="tool_version"), old.drop(columns="tool_version"))
     assert new.throughput_bps[0] != new.throughput_bps[1]
 

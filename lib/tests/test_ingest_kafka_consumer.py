@@ -30,18 +30,9 @@ def short(line, fields):
 def test_ten_columns(header):
     found = read(*[HEADER] * header, LINE)
     row = only(found["consumers"])
-    assert (
-        (row.consumer, row.records, row.n_errors) == (0, 20_079, 0)
-        and pd.isna(row.error)
-        and pd.isna(row.group)
-    )
+    assert (row.consumer, row.records, row.n_errors) == (0, 20_079, 0) and pd.isna(row.error) and pd.isna(row.group)
     assert (row.started_at, row.ended_at) == ("2022-08-01 05:53:11:678", "2022-08-01 05:53:12:000")
-    assert (row.duration_s, row.rebalance_ms, row.fetch_ms, row.records_per_s) == (
-        0.322,
-        203,
-        119,
-        62357.1429,
-    )
+    assert (row.duration_s, row.rebalance_ms, row.fetch_ms, row.records_per_s) == (0.322, 203, 119, 62357.1429)
     assert row.bytes == pytest.approx(19.15 * MIB) and row.throughput_bps == pytest.approx(8 * 59.4722 * MIB)
     assert row.fetch_throughput_bps == pytest.approx(8 * 160.9247 * MIB)
     assert found["consumer_windows"].empty and found["metrics"].empty
@@ -62,9 +53,7 @@ def test_eight_columns_without_times():
 
 
 def test_columns_in_another_order_go_by_the_header():
-    header = (
-        "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, fetch.time.ms"
-    )
+    header = "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, fetch.time.ms"
     line = "2025-08-01 05:53:11:678, 2025-08-01 05:53:12:000, 19.1500, 59.4722, 62357.1429, 20079, 119"
     row = only(read(header, line)["consumers"])
     assert (row.records, row.records_per_s, row.fetch_ms, row.duration_s) == (20_079, 62357.1429, 119, 0.322)
@@ -75,16 +64,11 @@ def test_columns_in_another_order_go_by_the_header():
 
 @pytest.mark.parametrize("header", [True, False])
 def test_members_of_a_share_group_do_not_count_beside_the_group(header):
-    names = (
-        "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, fetch.time.ms"
-    )
+    names = "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, fetch.time.ms"
     times = "2026-01-05 10:00:00:000, 2026-01-05 10:00:04:000"
     one, other = f"{times}, 4.0000, 1.0000, 10.0000, 40, 4000", f"{times}, 8.0000, 2.0000, 20.0000, 80, 4000"
     members = [f"{one} for share consumer 1", f"{other} for share consumer 2"]
-    members += [
-        f"Share consumer 1 consumption metrics- {one}",
-        f"Share consumer 2 consumption metrics- {other}",
-    ]
+    members += [f"Share consumer 1 consumption metrics- {one}", f"Share consumer 2 consumption metrics- {other}"]
     group = f"{times}, 12.0000, 3.0000, 30.0000, 120, 4000"
     row = only(read(*[names] * header, *members, group)["consumers"])
     assert (row.records, row.records_per_s, row.fetch_ms, row.n_errors) == (120, 30, 4000, 0)
@@ -111,9 +95,7 @@ def test_the_epoch_among_the_times():
     row = only(read(HEADER, line)["consumers"])
     assert row[["rebalance_ms", "fetch_ms", "fetch_throughput_bps"]].isna().all() and pd.isna(row.error)
     assert (row.records, row.records_per_s, row.duration_s) == (100_328, 41406.5208, 2.423)
-    window = WINDOW.replace(
-        "203, 119, 160.9247, 168731.0924", "1610554583317, -1610554582275, 0.0000, 0.0000"
-    )
+    window = WINDOW.replace("203, 119, 160.9247, 168731.0924", "1610554583317, -1610554582275, 0.0000, 0.0000")
     found = read(DETAILED, window)["consumer_windows"]
     assert pd.isna(only(found).rebalance_ms) and only(found).records == 10_000
 
@@ -122,9 +104,7 @@ def test_the_duration_is_what_fits_the_rate():
     doctored = LINE.replace("2022-08-01 05:53:12:000", "2022-09-01 05:53:12:000")
     assert only(read(doctored)["consumers"]).duration_s == 0.322
     row = only(read(short(doctored, 6))["consumers"])
-    assert (
-        pd.isna(row.duration_s) and row.error == "20079 records at 62357.1 records/s do not take 2.6784e+06 s"
-    )
+    assert pd.isna(row.duration_s) and row.error == "20079 records at 62357.1 records/s do not take 2.6784e+06 s"
 
 
 @pytest.mark.parametrize(
@@ -149,24 +129,16 @@ def test_detailed_statistics(header, fields):
     found = read(*head, short(WINDOW, fields), short(LATER, fields))
     windows = found["consumer_windows"]
     assert windows["at"].tolist() == ["2022-08-01 05:53:11:678", "2022-08-01 05:53:12:000"]
-    assert windows.records.tolist() == [10_000, 20_079] and windows.records_per_s.tolist() == [
-        62357.1429,
-        31000,
-    ]
+    assert windows.records.tolist() == [10_000, 20_079] and windows.records_per_s.tolist() == [62357.1429, 31000]
     assert windows.rebalance_ms.fillna(-1).tolist() == ([203, 0] if fields == 10 else [-1, -1])
     row = only(found["consumers"])
     assert (row.records, row.ended_at) == (20_079, "2022-08-01 05:53:12:000") and pd.isna(row.duration_s)
-    assert (
-        row.error == "no summary with --show-detailed-stats; at least these were consumed"
-        and row.n_errors == 0
-    )
+    assert row.error == "no summary with --show-detailed-stats; at least these were consumed" and row.n_errors == 0
 
 
 def test_metrics_of_detailed_statistics_may_know_more():
     metric = "consumer-fetch-manager-metrics:records-consumed-total:{client-id=c-1%s} : %s"
-    row = only(
-        read(DETAILED, WINDOW, metric % (", topic=t", "9.000"), metric % ("", "15000.000"))["consumers"]
-    )
+    row = only(read(DETAILED, WINDOW, metric % (", topic=t", "9.000"), metric % ("", "15000.000"))["consumers"])
     assert row.records == 15_000 and pd.isna(row.bytes)
     assert only(read(DETAILED, WINDOW, metric % ("", "9000.000"))["consumers"]).records == 10_000
 
@@ -196,16 +168,12 @@ def test_words_and_figures_in_one_line():
 def test_a_line_cut_anywhere_is_no_figure():
     for end in [*range(10, len(LINE) - 1, 7), *range(len(LINE) - 14, len(LINE) - 1)]:
         row = only(kafka_load.read(f"{HEADER}\n{LINE[:end]}".encode())["consumers"])
-        assert pd.isna(row.records) and row.error.startswith("no summary: the output breaks off in "), LINE[
-            :end
-        ]
+        assert pd.isna(row.records) and row.error.startswith("no summary: the output breaks off in "), LINE[:end]
     assert only(kafka_load.read(f"{HEADER}\n{LINE}".encode())["consumers"]).records == 20_079
 
 
 def test_nothing_consumed():
-    line = LINE.replace("19.1500, 59.4722, 20079, 62357.1429", "0.0000, NaN, 0, NaN").replace(
-        "160.9247", "Infinity"
-    )
+    line = LINE.replace("19.1500, 59.4722, 20079, 62357.1429", "0.0000, NaN, 0, NaN").replace("160.9247", "Infinity")
     row = only(read(HEADER, line)["consumers"])
     assert (row.records, row.bytes, row.duration_s) == (0, 0, 0.322)
     assert pd.isna(row.records_per_s) and pd.isna(row.throughput_bps) and pd.isna(row.fetch_throughput_bps)
@@ -228,9 +196,7 @@ def test_number_and_group_of_a_load(tmp_path):
     assert (row.group, row.consumer) == (2, 7)
     (tmp_path / "0003-a-b.times.json").write_text('{"asked_to_stop_at_s": 5}')
     path.write_text(HEADER)
-    assert only(kafka_load.read(path)["consumers"]).error.startswith("no summary: the output ends"), (
-        "not stopped"
-    )
+    assert only(kafka_load.read(path)["consumers"]).error.startswith("no summary: the output ends"), "not stopped"
 
 
 @pytest.mark.parametrize(

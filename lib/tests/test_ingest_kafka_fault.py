@@ -33,11 +33,7 @@ def test_all_tables_are_valid(read):
 def test_the_fault_is_a_row_with_its_settings_and_times(read):
     [row] = read()["faults"].to_dict("records")
     assert (row["fault"], row["at"], row["regions"], row["min_insync"]) == ("cut", "eu", "eu", 2)
-    assert (
-        row["session_timeout_ms"] == 6000
-        and row["broker_settings"] == ""
-        and row["group_protocol"] == "classic"
-    )
+    assert row["session_timeout_ms"] == 6000 and row["broker_settings"] == "" and row["group_protocol"] == "classic"
     assert row["heal_at_s"] - row["fault_at_s"] == 1
     assert pd.isna(row["damaged_sequence"])
 
@@ -87,15 +83,7 @@ def test_groups_have_a_row_per_member_and_one_where_there_is_none(read):
 
 def test_events_of_the_topic_and_of_brokers_come_from_the_nodes_logs(read):
     rows = read()["controller_events"]
-    assert rows.kind.tolist() == [
-        "elected",
-        "fenced",
-        "elected",
-        "isr-shrunk",
-        "unfenced",
-        "isr-grown",
-        "isr-grown",
-    ]
+    assert rows.kind.tolist() == ["elected", "fenced", "elected", "isr-shrunk", "unfenced", "isr-grown", "isr-grown"]
     assert rows.broker.fillna(0).tolist() == [1, 2, 1, 0, 2, 0, 0] and rows.partition.fillna(-1).tolist() == [
         -1,
         -1,
@@ -124,11 +112,7 @@ def test_a_last_line_that_was_cut_short_is_left_out(read):
 
 def test_an_episode_whose_programs_never_started_is_a_row_with_its_error(read):
     found = read(
-        top={"programs": []},
-        times={},
-        error="the cluster is not healthy",
-        hit=[],
-        **{"settings": samples.SETTINGS},
+        top={"programs": []}, times={}, error="the cluster is not healthy", hit=[], **{"settings": samples.SETTINGS}
     )
     assert found["faults"].error[0] == "the cluster is not healthy"
 

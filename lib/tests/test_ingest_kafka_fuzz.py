@@ -13,8 +13,7 @@ from wanbench.read.ingest.kafka_load import log
 from wanbench.read.ingest.kafka_load.outputs import OutputReader
 
 SAMPLES = [
-    path.read_bytes()[:3000]
-    for path in sorted((Path(__file__).parent / "samples" / "kafka_perf").glob("*.txt"))
+    path.read_bytes()[:3000] for path in sorted((Path(__file__).parent / "samples" / "kafka_perf").glob("*.txt"))
 ]
 ODDITIES = [
     "1,600", "1.234.567", "٣", "９", "NaN", "-Infinity", "∞", "1610554583317, -1610554580894", "\u202f", "'", ", ",
@@ -61,9 +60,7 @@ def test_kafka_load():
         try:
             rows = rows_of(data)
         except RawDataError as error:
-            assert error.expected and (
-                error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1
-            )
+            assert error.expected and (error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1)
             return
         assert any(rows.get(name) for name in ("producers", "consumers", "round_trips"))
         for name, more in rows.items():

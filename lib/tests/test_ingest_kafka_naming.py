@@ -28,9 +28,7 @@ NAMING = {
 }
 
 
-@pytest.mark.parametrize(
-    "read", [kafka_load.read, kafka_load.read_round_trips], ids=["kafka_load", "end_to_end"]
-)
+@pytest.mark.parametrize("read", [kafka_load.read, kafka_load.read_round_trips], ids=["kafka_load", "end_to_end"])
 @pytest.mark.parametrize("text", NAMING.values(), ids=NAMING)
 def test_what_only_names_the_tools_is_refused(text, read):
     with pytest.raises(RawDataError, match="expected output of kafka-producer-perf-test"):
@@ -39,9 +37,7 @@ def test_what_only_names_the_tools_is_refused(text, read):
 
 
 def test_own_sources_are_refused():
-    sources = [
-        PACKAGE / name for name in ("experiments/kafka_load.py", "ingest/kafka_words.py", "stats/tails.py")
-    ]
+    sources = [PACKAGE / name for name in ("experiments/kafka_load.py", "ingest/kafka_words.py", "stats/tails.py")]
     found = ingest.read_files(sources, "kafka_load")
     assert len(found["unread"]) == len(sources)
 
@@ -52,10 +48,7 @@ def test_own_sources_are_refused():
         (f"{WARN}\n", "producers"),
         (f"$ kafka-producer-perf-test --topic t\n{WARN}\n{DIED}\n", "producers"),
         (f"{HEADER}\n", "consumers"),
-        (
-            "Error: Could not find or load main class org.apache.kafka.tools.ProducerPerformance\n",
-            "producers",
-        ),
+        ("Error: Could not find or load main class org.apache.kafka.tools.ProducerPerformance\n", "producers"),
         ("WARNING: Exiting before consuming the expected number of records: timeout\n", "consumers"),
     ],
     ids=["log", "terminal", "header", "java", "time-out"],

@@ -56,26 +56,14 @@ def write(folder, producing=None, consuming=None, **more):
         {"ended": 1},
     ]  # fmt: skip
     named = {"producers": [], "consumers": []}
-    for role, number, lines in (
-        ("producer", 0, producing),
-        ("producer", 1, producing),
-        ("consumer", 0, consuming),
-    ):
+    for role, number, lines in (("producer", 0, producing), ("producer", 1, producing), ("consumer", 0, consuming)):
         content = packed(lines)
         name = f"s.{role}-{number}.jsonl.gz"
         (folder / name).write_bytes(content)
         file = {"name": name, "sha256": hashlib.sha256(content).hexdigest()}
         named[f"{role}s"].append({"file": file})
     named["consumers"][0]["clock"] = {"offset_ms": -3.0, "error_ms": 0.25, "method": "read"}
-    about = {
-        "format": 1,
-        "settings": SETTINGS,
-        "start_s": 1_000.0,
-        "error": None,
-        "step": None,
-        **named,
-        **more,
-    }
+    about = {"format": 1, "settings": SETTINGS, "start_s": 1_000.0, "error": None, "step": None, **named, **more}
     (folder / "s.load.json").write_text(json.dumps(about))
     return folder / "s.load.json"
 
@@ -115,13 +103,9 @@ def test_the_generator_fell_behind_if_it_was_late_for_more_than_one_in_a_hundred
 
 def test_a_load_that_never_started_is_a_row_without_seconds(tmp_path):
     lines = [{"program": "open-loop producer", "format": 1}]
-    found = kafka_open_loop.read(
-        write(tmp_path, producing=lines, start_s=None, error="no broker", consumers=[])
-    )
+    found = kafka_open_loop.read(write(tmp_path, producing=lines, start_s=None, error="no broker", consumers=[]))
     [row] = found["open_loop_loads"].to_dict("records")
-    assert (row["error"] == "no broker" and row["n_sent"] == 0 and row["fell_behind"] is None) or not row[
-        "fell_behind"
-    ]
+    assert (row["error"] == "no broker" and row["n_sent"] == 0 and row["fell_behind"] is None) or not row["fell_behind"]
     assert found["open_loop_seconds"].empty and found["open_loop_histograms"].empty
 
 
@@ -183,11 +167,7 @@ def test_the_reader_is_found_by_the_name_of_the_load_s_file():
 
 def test_trials_with_open_loop_loads_have_their_settings_and_break_no_rates(tmp_path):
     load = KafkaOpenLoop(
-        900,
-        topics=3,
-        producers=2,
-        consumer_settings={"socket.receive.buffer.bytes": 4_096},
-        client_rack="region",
+        900, topics=3, producers=2, consumer_settings={"socket.receive.buffer.bytes": 4_096}, client_rack="region"
     )
     plan = make_trials([Trial("x", (KafkaTrial(load),), 1)], from_region="a", to_region="b")
     with claimed(tmp_path, plan=json.loads(json.dumps(plan.as_dict()))) as writer:

@@ -27,12 +27,7 @@ def test_windows_and_summary():
     assert (row.producer, row.records, row.warmup, row.n_errors) == (0, 100_000, False, 0)
     assert row.records_per_s == 1999.60008 and row.throughput_bps == pytest.approx(1.91 * MIB)
     assert (row.mean_latency_ms, row.max_latency_ms) == (3.22, 432)
-    assert row[["p50_latency_ms", "p95_latency_ms", "p99_latency_ms", "p999_latency_ms"]].tolist() == [
-        0,
-        1,
-        108,
-        390,
-    ]
+    assert row[["p50_latency_ms", "p95_latency_ms", "p99_latency_ms", "p999_latency_ms"]].tolist() == [0, 1, 108, 390]
     assert pd.isna(row.error)
     windows = found["producer_windows"]
     assert windows.window.tolist() == [0, 1] and windows.records.tolist() == [9998, 9998]
@@ -45,19 +40,9 @@ def test_windows_and_summary():
     [
         (SUMMARY.replace(".", ",").replace("99,9th,", "99.9th."), 100_000, 1999.60008, 3.22),
         (SUMMARY.replace("100000", "100,000").replace("1999.6", "1,999.6"), 100_000, 1999.60008, 3.22),
-        (
-            SUMMARY.replace("100000", "100.000").replace("1999.600080", "1.999,600080"),
-            100_000,
-            1999.60008,
-            3.22,
-        ),
+        (SUMMARY.replace("100000", "100.000").replace("1999.600080", "1.999,600080"), 100_000, 1999.60008, 3.22),
         (SUMMARY.replace("100000", "100 000").replace("1999.6", "1 999,6"), 100_000, 1999.60008, 3.22),
-        (
-            SUMMARY.replace("100000", "100\u202f000").replace("1999.6", "1\u202f999,6"),
-            100_000,
-            1999.60008,
-            3.22,
-        ),
+        (SUMMARY.replace("100000", "100\u202f000").replace("1999.6", "1\u202f999,6"), 100_000, 1999.60008, 3.22),
         (SUMMARY.replace("100000", "1'000'000").replace("1999.6", "1'999.6"), 1_000_000, 1999.60008, 3.22),
         (SUMMARY.replace("3.22", "٣٫٢٢").replace("100000", "١٠٠٠٠٠"), 100_000, 1999.60008, 3.22),
         (SUMMARY.rstrip("."), 100_000, 1999.60008, 3.22),
@@ -142,10 +127,7 @@ def test_errors_and_warnings_count_and_traces_belong_to_them():
         ("INFO oh", 0),
         ("[2022-11-16 17:00:42,193] INFO ERROR is a word here", 0),
         ("SLF4J: No SLF4J providers were found.", 0),
-        (
-            "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by the test",
-            0,
-        ),
+        ("WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by the test", 0),
         ("Number of records read: 5", 0),
         ("$ kafka-topics.sh", 0),
         ("[me@host ~]$ bin/kafka-producer-perf-test.sh --topic errors --throughput -1", 0),
@@ -192,10 +174,7 @@ def test_a_last_line_cut_anywhere_is_no_figure(whole):
             continue
         row = only(found["producers"])
         assert len(found["producer_windows"]) == 1 and pd.isna(row.records) and row.n_errors == 0
-        assert (
-            row.error.startswith("no summary: the output breaks off in ")
-            and whole[:end].strip()[-20:] in row.error
-        )
+        assert row.error.startswith("no summary: the output breaks off in ") and whole[:end].strip()[-20:] in row.error
 
 
 def test_a_line_cut_in_the_middle_of_the_file_counts():
@@ -270,10 +249,7 @@ def test_metrics():
         "producer-node-metrics:request-rate": 1.5,
     }
     assert metrics.cumulative[metrics.cumulative].index.tolist() == ["producer-metrics:record-send-total"]
-    assert (
-        metrics.subject["producer-node-metrics:request-rate"]
-        == "client-id=perf-producer-client, node-id=node-1"
-    )
+    assert metrics.subject["producer-node-metrics:request-rate"] == "client-id=perf-producer-client, node-id=node-1"
     assert set(metrics.source) == {"producer"} and set(metrics.host) == {"producer 0"}
     assert only(found["producers"]).n_errors == 0
 
@@ -284,21 +260,13 @@ def test_files_next_to_the_output(tmp_path):
     line_times = tmp_path / "0001.producer-2.lines.json"
     line_times.write_text(json.dumps({"started_at_s": 90.0, "lines": [100.0, 105.5, 111.0, 111.5]}))
     (tmp_path / "0001.producer-2.stderr.txt").write_text(f"{WARN}\n")
-    (tmp_path / "0001.times.json").write_text(
-        json.dumps({"counts_from_s": 100.25, "asked_to_stop_at_s": 112})
-    )
+    (tmp_path / "0001.times.json").write_text(json.dumps({"counts_from_s": 100.25, "asked_to_stop_at_s": 112}))
     found = kafka_load.read(path)
     windows, row = found["producer_windows"], only(found["producers"])
-    assert windows.printed_at_s.tolist() == [100.0, 105.5, 111.0] and windows.warmup.tolist() == [
-        True,
-        False,
-        False,
-    ]
+    assert windows.printed_at_s.tolist() == [100.0, 105.5, 111.0] and windows.warmup.tolist() == [True, False, False]
     assert windows.producer.unique().tolist() == [row.producer] == [2]
     assert row.n_errors == 1
-    assert row.error.startswith(
-        "no summary: the tool was stopped at its scheduled end: the output breaks off in"
-    )
+    assert row.error.startswith("no summary: the tool was stopped at its scheduled end: the output breaks off in")
     for text in ("[]", "{}", '{"lines": [2, 1]}', '{"lines": ["a"]}', '{"lines": [1e300]}', "{"):
         line_times.write_text(text)
         with pytest.raises(RawDataError, match=r"lines\.json"):
@@ -311,12 +279,7 @@ def test_files_next_to_the_output(tmp_path):
 
 @pytest.mark.parametrize(
     "content, found",
-    [
-        (b"", "an empty file"),
-        (b"\n \n", "an empty file"),
-        (b"hello\n", "hello"),
-        (b"1,2,3\n4,5,6\n", "1,2,3"),
-    ],
+    [(b"", "an empty file"), (b"\n \n", "an empty file"), (b"hello\n", "hello"), (b"1,2,3\n4,5,6\n", "1,2,3")],
 )
 def test_what_none_of_the_tools_printed_is_refused(content, found):
     with pytest.raises(RawDataError, match="kafka-producer-perf-test") as error:

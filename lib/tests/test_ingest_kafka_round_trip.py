@@ -27,37 +27,27 @@ def test_round_trips(text, mark):
     ]
     assert pd.isna(row.records) and pd.isna(row.error)
     quantiles = found["quantiles"]
-    assert quantiles["quantile"].tolist() == [0.5, 0.99, 0.999] and quantiles.latency_ms.tolist() == [
-        40,
-        52,
-        61,
-    ]
+    assert quantiles["quantile"].tolist() == [0.5, 0.99, 0.999] and quantiles.latency_ms.tolist() == [40, 52, 61]
     assert set(quantiles.what) == {"round trip"} and quantiles.window.isna().all()
     for name, core in found.items():
-        whole = core.assign(**dict.fromkeys([column.name for column in tables.CONTEXT])).assign(
-            source_file="a"
-        )
+        whole = core.assign(**dict.fromkeys([column.name for column in tables.CONTEXT])).assign(source_file="a")
         tables.validate(name, whole)
 
 
 def test_several_runs():
-    found = kafka_load.read(
-        (PROGRESS + MEAN + QUANTILES + PROGRESS + MEAN + QUANTILES.replace("61", "99")).encode()
-    )
+    found = kafka_load.read((PROGRESS + MEAN + QUANTILES + PROGRESS + MEAN + QUANTILES.replace("61", "99")).encode())
     assert found["round_trips"].p999_latency_ms.tolist() == [61, 99] and len(found["quantiles"]) == 6
 
 
 def test_a_run_that_died():
     row = only(
-        kafka_load.read_round_trips(
-            f"{PROGRESS}{DIED}\n\tat kafka.tools.EndToEndLatency.main(E.scala)\n".encode()
-        )["round_trips"]
+        kafka_load.read_round_trips(f"{PROGRESS}{DIED}\n\tat kafka.tools.EndToEndLatency.main(E.scala)\n".encode())[
+            "round_trips"
+        ]
     )
     assert row.error == f"no summary: {DIED}" and pd.isna(row.mean_latency_ms)
     row = only(kafka_load.read_round_trips((PROGRESS + MEAN + QUANTILES[:40]).encode())["round_trips"])
-    assert row.mean_latency_ms == 41.2031 and row.error.startswith(
-        "no summary: the output breaks off in 'Percentiles"
-    )
+    assert row.mean_latency_ms == 41.2031 and row.error.startswith("no summary: the output breaks off in 'Percentiles")
     for end in range(1, len(QUANTILES) - 1, 3):
         row = only(kafka_load.read_round_trips((MEAN + QUANTILES[:end]).encode())["round_trips"])
         assert pd.isna(row.p50_latency_ms), QUANTILES[:end]
@@ -81,9 +71,7 @@ def test_percentiles_out_of_order_are_none():
 
 
 def test_what_another_tool_printed_is_refused():
-    sent = (
-        b"9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency.\n"
-    )
+    sent = b"9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency.\n"
     with pytest.raises(RawDataError, match="output of a producer"):
         kafka_load.read_round_trips(sent)
     with pytest.raises(RawDataError, match="an empty file"):

@@ -21,9 +21,7 @@ def expected(path, name):
     """The columns of a table that its CSV has, exact."""
     given = pd.read_csv(path, dtype={column.name: column.dtype for column in tables.table(name).columns})
     columns = [column for column in tables.table(name).columns if column.name in given]
-    given = given.fillna(
-        {column.name: "" for column in columns if column.type == "text" and not column.nullable}
-    )
+    given = given.fillna({column.name: "" for column in columns if column.type == "text" and not column.nullable})
     return pd.DataFrame({column.name: column.check(given[column.name], name) for column in columns})
 
 
@@ -40,17 +38,7 @@ def test_sample(sample):
 
 def test_samples_hold_what_matters():
     names = " ".join(path.stem for path in SAMPLES)
-    for what in (
-        "warmup",
-        "print-metrics",
-        "killed",
-        "_de",
-        "_ar",
-        "detailed",
-        "date-format",
-        "end-to-end",
-        "refused",
-    ):
+    for what in ("warmup", "print-metrics", "killed", "_de", "_ar", "detailed", "date-format", "end-to-end", "refused"):
         assert what in names
 
 
@@ -87,32 +75,12 @@ def only(name, table):
 @shared
 def test_shared_throttled_producer():
     row, found = only("producer_2.7.0_throttled_2000rps.txt", "producers")
-    assert (row.records, row.records_per_s, row.mean_latency_ms, row.max_latency_ms) == (
-        100_000,
-        1999.60008,
-        3.22,
-        432,
-    )
-    assert row[["p50_latency_ms", "p95_latency_ms", "p99_latency_ms", "p999_latency_ms"]].tolist() == [
-        0,
-        1,
-        108,
-        390,
-    ]
+    assert (row.records, row.records_per_s, row.mean_latency_ms, row.max_latency_ms) == (100_000, 1999.60008, 3.22, 432)
+    assert row[["p50_latency_ms", "p95_latency_ms", "p99_latency_ms", "p999_latency_ms"]].tolist() == [0, 1, 108, 390]
     assert row.throughput_bps == pytest.approx(1.91 * MIB_S) and (row.n_errors, row.warmup) == (0, False)
     windows = found["producer_windows"]
     assert windows.records.tolist() == [9998, 10008, 10004, 10002, 10002, 10002, 10002, 9998, 10000]
-    assert windows.records_per_s.tolist() == [
-        1999.6,
-        2001.2,
-        2000.4,
-        2000.4,
-        2000,
-        2000.4,
-        2000.4,
-        1999.6,
-        2000,
-    ]
+    assert windows.records_per_s.tolist() == [1999.6, 2001.2, 2000.4, 2000.4, 2000, 2000.4, 2000.4, 1999.6, 2000]
     assert windows.mean_latency_ms.tolist() == [28.5, 0.6, 0.6, 0.4, 0.4, 0.3, 0.3, 0.4, 0.4]
     assert windows.max_latency_ms.tolist() == [432, 14, 32, 7, 13, 5, 6, 10, 26]
     assert windows.length_s.between(4.999, 5.002).all() and windows.warmup.isna().all()
@@ -122,12 +90,7 @@ def test_shared_throttled_producer():
 @shared
 def test_shared_producer_of_ten_million():
     row, found = only("producer_and_consumer_10M_acks1.txt", "producers")
-    assert (row.records, row.records_per_s, row.p99_latency_ms, row.p999_latency_ms) == (
-        10**7,
-        269578.110257,
-        30,
-        116,
-    )
+    assert (row.records, row.records_per_s, row.p99_latency_ms, row.p999_latency_ms) == (10**7, 269578.110257, 30, 116)
     assert row.throughput_bps == pytest.approx(25.71 * MIB_S) and found["producer_windows"].empty
     assert tools(SHARED / "producer_and_consumer_10M_acks1.txt") == ("producer",)
 
@@ -148,12 +111,7 @@ def test_shared_producer_in_another_locale():
 def test_shared_producer_among_errors():
     row, found = only("producer_errors_interleaved_not_enough_replicas.txt", "producers")
     window = found["producer_windows"].iloc[0]
-    assert (window.records, window.records_per_s, window.length_s, window.max_latency_ms) == (
-        6,
-        0.8,
-        7.5,
-        6632,
-    )
+    assert (window.records, window.records_per_s, window.length_s, window.max_latency_ms) == (6, 0.8, 7.5, 6632)
     assert pd.isna(row.records) and row.n_errors == 3
     assert row.error.startswith(
         "no summary: org.apache.kafka.common.errors.InvalidRequiredAcksException: Produce request"
@@ -167,11 +125,7 @@ def test_shared_consumer():
     assert (row.rebalance_ms, row.fetch_ms) == (203, 119) and row.bytes == pytest.approx(19.15 * 2**20)
     assert row.throughput_bps == pytest.approx(59.4722 * MIB_S)
     assert row.fetch_throughput_bps == pytest.approx(160.9247 * MIB_S)
-    assert (row.started_at, row.ended_at, row.n_errors) == (
-        "2022-08-01 05:53:11:678",
-        "2022-08-01 05:53:12:000",
-        0,
-    )
+    assert (row.started_at, row.ended_at, row.n_errors) == ("2022-08-01 05:53:11:678", "2022-08-01 05:53:12:000", 0)
     assert found["consumer_windows"].empty
 
 
@@ -180,9 +134,7 @@ def test_all_shared_files_make_tables():
     files = sorted(SHARED.glob("*.txt"))
     found = ingest.read_files(files, "kafka_load")
     assert len(files) >= 5 and found["unread"].empty
-    assert (
-        len(found["producers"]) == 4 and len(found["consumers"]) == 1 and len(found["producer_windows"]) == 10
-    )
+    assert len(found["producers"]) == 4 and len(found["consumers"]) == 1 and len(found["producer_windows"]) == 10
 
 
 def test_files_that_some_other_script_left(tmp_path):

@@ -10,23 +10,12 @@ import pytest
 
 from wanbench.errors import RawDataError
 from wanbench.read import ingest
-from wanbench.read.ingest import (
-    flent,
-    globalping,
-    mtr,
-    netperf,
-    ripe_atlas,
-)
+from wanbench.read.ingest import flent, globalping, mtr, netperf, ripe_atlas
 
 SAMPLES = Path(__file__).parent / "samples"
-READERS = {
-    tool.__name__.rpartition(".")[2]: tool.read for tool in (netperf, flent, globalping, mtr, ripe_atlas)
-}
+READERS = {tool.__name__.rpartition(".")[2]: tool.read for tool in (netperf, flent, globalping, mtr, ripe_atlas)}
 FILES = sorted(
-    path
-    for name in READERS
-    for path in (SAMPLES / name).iterdir()
-    if path.suffix in (".txt", ".flent", ".json")
+    path for name in READERS for path in (SAMPLES / name).iterdir() if path.suffix in (".txt", ".flent", ".json")
 )
 
 
@@ -56,19 +45,12 @@ def test_probes_and_targets_are_the_regions_and_what_failed_is_unread():
     good, bad = SAMPLES / "globalping" / "handmade_probes.json", SAMPLES / "mtr" / "handmade.json"
     out = ingest.read_files([good, bad], "globalping")
     assert set(out["echoes"].from_region) == {"Example Net:Falkenstein", "Other Net:Paris"}
-    assert set(out["echoes"].to_region) == {"cdn.example.org"} and set(out["echoes"].source_file) == {
-        str(good)
-    }
+    assert set(out["echoes"].to_region) == {"cdn.example.org"} and set(out["echoes"].source_file) == {str(good)}
     assert out["unread"].path.value_counts().to_dict() == {str(good): 2, str(bad): 1}
     atlas = ingest.read_files([SAMPLES / "ripe_atlas" / "handmade_list.json"], "ripe_atlas")
     assert atlas["echoes"].received_at_s[0] == 1767607200 + 0.0811 and len(atlas["unread"]) == 1
     [row] = ingest.read_files([bad], "mtr")["pings"].to_dict("records")
-    assert (row["from_region"], row["to_region"], row["n_sent"], row["n_lost"]) == (
-        "probe-a",
-        "h.example.org",
-        10,
-        1,
-    )
+    assert (row["from_region"], row["to_region"], row["n_sent"], row["n_lost"]) == ("probe-a", "h.example.org", 10, 1)
 
 
 def test_a_mean_rtt_is_one_over_the_rate_of_transactions():
@@ -78,9 +60,7 @@ def test_a_mean_rtt_is_one_over_the_rate_of_transactions():
     assert asked == pytest.approx(1000 / rate, rel=0.005)
 
 
-@pytest.mark.parametrize(
-    "compress", [gzip.compress, bz2.compress, lambda data: data.decode().encode("utf-16")]
-)
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lambda data: data.decode().encode("utf-16")])
 @pytest.mark.parametrize("name", ["netperf/v2.7.0_tcp_rr.txt", "flent/v2.1.1_ping.flent"])
 def test_compressed_files_and_utf_16_are_read_too(name, compress):
     data = (SAMPLES / name).read_bytes()

@@ -81,15 +81,8 @@ def test_each_number_is_in_its_place(tmp_path, result):
 def test_sizes_and_the_delay_that_is_in_microseconds(tmp_path):
     found = openmessaging.read(written(tmp_path, NEWER))
     [run] = found["benchmark_runs"].to_dict("records")
-    assert (run["record_bytes"], run["topics"], run["partitions"], run["consumers_per_topic"]) == (
-        1024,
-        2,
-        6,
-        3,
-    )
-    assert quantile(found, "publish delay", 0.99, 0) == [3.169] and quantile(found, "publish delay", 1.0) == [
-        53.28
-    ]
+    assert (run["record_bytes"], run["topics"], run["partitions"], run["consumers_per_topic"]) == (1024, 2, 6, 3)
+    assert quantile(found, "publish delay", 0.99, 0) == [3.169] and quantile(found, "publish delay", 1.0) == [53.28]
     older = openmessaging.read(written(tmp_path, OLDER))["benchmark_runs"]
     assert older.record_bytes.isna().all() and older.topics.isna().all()
 
@@ -100,9 +93,7 @@ def test_no_window_is_averaged_away(tmp_path):
     assert set(found.latency_ms) == stated
 
 
-@pytest.mark.parametrize(
-    "spelled", [str.upper, lambda name: name[0].upper() + name[1:], lambda name: "_".join(name)]
-)
+@pytest.mark.parametrize("spelled", [str.upper, lambda name: name[0].upper() + name[1:], lambda name: "_".join(name)])
 def test_forks_that_spell_names_otherwise(tmp_path, spelled):
     other = {spelled(name): value for name, value in NEWER.items()}
     there, here = (openmessaging.read(written(tmp_path, each)) for each in (other, NEWER))
@@ -111,12 +102,7 @@ def test_forks_that_spell_names_otherwise(tmp_path, spelled):
 
 
 def test_members_of_forks_that_are_not_known_are_passed_over(tmp_path):
-    more = {
-        "sent": [1],
-        "histogram": "x",
-        "publishLatencyMin": [0.5],
-        "version": 3,
-    }
+    more = {"sent": [1], "histogram": "x", "publishLatencyMin": [0.5], "version": 3}
     there, here = (openmessaging.read(written(tmp_path, each)) for each in (NEWER | more, NEWER))
     for name in here:
         pd.testing.assert_frame_equal(there[name], here[name])
@@ -222,13 +208,7 @@ def made_up(sizes, latencies, lists):
     """A result of three windows in which no number stands twice, and what it states of each latency."""
     numbers = iter(range(10, 10_000))
     rising = lambda n: [float(next(numbers)) for _ in range(n)]  # noqa: E731
-    result = {
-        "workload": "w",
-        "driver": "d",
-        "publishRate": rising(3),
-        "consumeRate": rising(3),
-        "backlog": [1, 2, 3],
-    }
+    result = {"workload": "w", "driver": "d", "publishRate": rising(3), "consumeRate": rising(3), "backlog": [1, 2, 3]}
     result |= {name: next(numbers) for name in sizes} | {name: rising(3) for name in lists}
     if "sampleRateMillis" in sizes:
         result |= {"version": "x", "beginTime": "2026-01-01", "sampleRateMillis": 2_000}
@@ -241,9 +221,7 @@ def made_up(sizes, latencies, lists):
         result[f"aggregated{capital}LatencyQuantiles"] = whole
         totals = [part for part in parts if name != "schedule"]
         result |= {f"aggregated{capital}Latency{part}": float(next(numbers)) for part in totals}
-        kept = [
-            value for key, value in result.items() if key.startswith(f"{name}Latency") and key.endswith("pct")
-        ]
+        kept = [value for key, value in result.items() if key.startswith(f"{name}Latency") and key.endswith("pct")]
         stated[name] = {*whole.values(), *(value for values in kept for value in values)} | {
             result[f"aggregated{capital}Latency{part}"] for part in totals if part.endswith("pct")
         }
@@ -256,12 +234,7 @@ def test_every_latency_of_every_dialect_is_read(tmp_path, dialect):
     result, stated = made_up(sizes, latencies, lists)
     found = openmessaging.read(written(tmp_path, result))
     whole(found)
-    names = {
-        "publish": "publish",
-        "publishDelay": "publish delay",
-        "endToEnd": "end to end",
-        "schedule": "send call",
-    }
+    names = {"publish": "publish", "publishDelay": "publish delay", "endToEnd": "end to end", "schedule": "send call"}
     assert set(found["quantiles"].what) == {names[name] for name in latencies}
     for name, values in stated.items():
         per_ms = 1_000 if name == "publishDelay" else 1
@@ -289,11 +262,7 @@ VALUES = st.recursive(
 
 
 @pytest.mark.fuzz
-@given(
-    name=st.sampled_from(sorted(NEWER)),
-    value=VALUES,
-    damage=st.tuples(st.integers(0, 400), st.text(max_size=3)),
-)
+@given(name=st.sampled_from(sorted(NEWER)), value=VALUES, damage=st.tuples(st.integers(0, 400), st.text(max_size=3)))
 def test_any_file_ends_in_tables_or_in_a_refusal(tmp_path, name, value, damage):
     at, text = damage
     content = json.dumps(NEWER | {name: value})

@@ -23,8 +23,7 @@ def imported(*rows):
             pings.append(test | {"source_file": "a.csv"} | ping)
         if rate is not None:
             transfers.append(
-                test
-                | {"source_file": "a.csv", "direction": "forward", "protocol": "TCP", "throughput_bps": rate}
+                test | {"source_file": "a.csv", "direction": "forward", "protocol": "TCP", "throughput_bps": rate}
             )
     found = {"tests": tests, "pings": pings, "transfers": transfers}
     return {name: tables.from_rows(name, rows) for name, rows in found.items()}
@@ -76,9 +75,7 @@ def test_a_test_counts_once_however_many_transfers_it_has():
 
 
 def test_own_coordinates_replace_the_catalogues():
-    found = imported(
-        *((start, end, None, {"min_rtt_ms": 50.0}, None) for start, end in ((A, B), (B, C), ("x:y", A)))
-    )
+    found = imported(*((start, end, None, {"min_rtt_ms": 50.0}, None) for start, end in ((A, B), (B, C), ("x:y", A))))
     place = {"cloud": "x", "code": "y", "source": "mine", "latitude_deg": 0.0}
     own = tables.from_rows(
         "regions", [place | {"name": B, "longitude_deg": 0.0}, place | {"name": "x:y", "longitude_deg": 10.0}]
@@ -89,9 +86,7 @@ def test_own_coordinates_replace_the_catalogues():
     ireland = np.radians([regions.region(A).latitude_deg, regions.region(A).longitude_deg])
     sphere_km = 6371 * np.arccos(np.cos(ireland).prod())  # to 0, 0
     assert theirs.distance_km[A] == pytest.approx(sphere_km, rel=0.006)
-    assert theirs.distance_km.notna().all() and theirs.light_rtt_ms[A] == regions.light_rtt_ms(
-        theirs.distance_km[A]
-    )
+    assert theirs.distance_km.notna().all() and theirs.light_rtt_ms[A] == regions.light_rtt_ms(theirs.distance_km[A])
     equator = imported((B, "x:y", None, {"min_rtt_ms": 50.0}, None))
     [pair] = ingest.summarise_pairs(equator, regions=own).to_dict("records")
     assert pair["distance_km"] == pytest.approx(1113.195, abs=0.001), "ten degrees of the WGS-84 equator"
@@ -109,26 +104,19 @@ MIXED = (
 
 def test_mixed_settings_are_said():
     found = imported(*MIXED)
-    with pytest.warns(
-        ingest.MixedSettings, match=rf"1 of 2 pairs mix .*as {A} to {B} does .*'small to small'"
-    ):
+    with pytest.warns(ingest.MixedSettings, match=rf"1 of 2 pairs mix .*as {A} to {B} does .*'small to small'"):
         assert ingest.summarise_pairs(found).n_tests.tolist() == [2, 2]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ingest.summarise_pairs(found, setting="*").rtt_ms.tolist() == [15.0, 11.0]
-        ingest.summarise_pairs(
-            imported(*MIXED[2:])
-        )  # RTT of one setting, throughput of another: nothing is mixed
+        ingest.summarise_pairs(imported(*MIXED[2:]))  # RTT of one setting, throughput of another: nothing is mixed
 
 
 def test_only_chosen_settings():
     found = imported(*MIXED)
     pairs = ingest.summarise_pairs(found, setting="small *").set_index("from_region")
     assert pairs.rtt_ms.to_dict() == {A: 10.0, B: 11.0} and pairs.throughput_bps[A] == 1e6
-    assert ingest.summarise_pairs(found, setting=["large to small", "large to large"]).n_tests.tolist() == [
-        1,
-        1,
-    ]
+    assert ingest.summarise_pairs(found, setting=["large to small", "large to large"]).n_tests.tolist() == [1, 1]
     with pytest.raises(
         ParameterError, match=r"setting is 'tiny'; allowed: large to large; large to small; small to small"
     ):
@@ -147,18 +135,12 @@ def test_what_is_needed():
 
 def test_a_row_per_test_keeps_pair_and_time_of_tests_with_a_transfer_only():
     found = imported(
-        (A, B, None, {"mean_rtt_ms": 80.0}, 1e8),
-        (B, C, None, None, 2e8),
-        (C, A, None, {"mean_rtt_ms": 90.0}, None),
+        (A, B, None, {"mean_rtt_ms": 80.0}, 1e8), (B, C, None, None, 2e8), (C, A, None, {"mean_rtt_ms": 90.0}, None)
     )
     at = pd.Timestamp("2022-02-01T00:00Z")
     found["transfers"]["started_at_utc"] = pd.Series([at] * 2, dtype=found["transfers"].started_at_utc.dtype)
     tests = ingest.per_test(found).set_index("test_id")
-    assert tests.loc[["t0", "t1", "t2"], ["from_region", "to_region"]].values.tolist() == [
-        [A, B],
-        [B, C],
-        [C, A],
-    ]
+    assert tests.loc[["t0", "t1", "t2"], ["from_region", "to_region"]].values.tolist() == [[A, B], [B, C], [C, A]]
     assert tests.throughput_bps["t1"] == 2e8 and np.isnan(tests.rtt_ms["t1"]) and tests.rtt_ms["t2"] == 90.0
     assert tests.started_at_utc["t1"] == at and pd.isna(tests.started_at_utc["t2"])
     assert tests.distance_km["t1"] == pytest.approx(regions.distance_km(B, C))
@@ -182,18 +164,12 @@ def test_a_row_per_test_takes_coordinates_and_names_what_is_missing():
 
 def test_tables_of_one_setting_keep_what_those_tests_gave_and_their_flags():
     tests = pd.DataFrame(
-        {
-            "run_id": "r",
-            "test_id": ["1", "2"],
-            "setting": ["PREMIUM a to PREMIUM b", "STANDARD a to PREMIUM b"],
-        }
+        {"run_id": "r", "test_id": ["1", "2"], "setting": ["PREMIUM a to PREMIUM b", "STANDARD a to PREMIUM b"]}
     )
     pings = pd.DataFrame({"run_id": "r", "test_id": ["1", "2"], "mean_rtt_ms": [1.0, 2.0]})
     flags = pd.DataFrame({"scope": ["row", "row", "column"], "row": ["1", "2", None]})
     sources = pd.DataFrame({"path": ["grid.csv"]})
-    chosen = ingest.of_setting(
-        {"tests": tests, "pings": pings, "flags": flags, "sources": sources}, "PREMIUM*"
-    )
+    chosen = ingest.of_setting({"tests": tests, "pings": pings, "flags": flags, "sources": sources}, "PREMIUM*")
     assert chosen["pings"].mean_rtt_ms.tolist() == [1.0]
     assert chosen["flags"].scope.tolist() == ["row", "column"]
     assert chosen["sources"] is sources

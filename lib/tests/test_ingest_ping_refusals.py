@@ -58,9 +58,7 @@ def test_a_reply_of_another_dialect_is_refused_on_both_paths():
 
 @pytest.mark.parametrize("stamp", [b"[1795262057.495323] ", b""])
 def test_every_single_change_of_a_line_reads_the_same_on_both_paths(stamp):
-    plain = [
-        stamp + b"64 bytes from ::1: icmp_seq=%d ttl=64 time=0.%03d ms" % (n, n) for n in (9, 10, 11, 12)
-    ]
+    plain = [stamp + b"64 bytes from ::1: icmp_seq=%d ttl=64 time=0.%03d ms" % (n, n) for n in (9, 10, 11, 12)]
     line = plain[2]
     for at in range(len(line)):
         for new in (b"", b"0", b"+", b"-", b"e", b".", b" ", b"\r", b"x"):
@@ -73,11 +71,7 @@ def test_echoes_before_the_header_or_after_the_footer_are_refused_on_both_paths(
     log, _ = a_log(50, 3)
     reply = b"64 bytes from 198.51.100.7: icmp_seq=50 ttl=57 time=1.0 ms\n"
     for fast in (False, True):
-        for where, before in (
-            (reply + log, b""),
-            (log + reply + reply, log),
-            (log + b"Done.\n" + reply, log + b"\n"),
-        ):
+        for where, before in ((reply + log, b""), (log + reply + reply, log), (log + b"Done.\n" + reply, log + b"\n")):
             with pytest.raises(RawDataError, match="expected a header of ping in English") as error:
                 read_echoes(where, fast=fast)
             assert error.value.line_number == before.count(b"\n") + 1
@@ -91,11 +85,7 @@ def test_echoes_before_the_header_or_after_the_footer_are_refused_on_both_paths(
         (r"(\d+) received", "7 received", r"\d+ received"),
         (r"received, ", "received, +900 duplicates, ", r"\d+ duplicates"),
         (r"[\d.]+% packet loss", "77% packet loss", r"the loss of \d+ received out of 80"),
-        (
-            r"80 packets transmitted, \d+ received.*%",
-            "9000000000 packets transmitted, 0 received, 100%",
-            "at most",
-        ),
+        (r"80 packets transmitted, \d+ received.*%", "9000000000 packets transmitted, 0 received, 100%", "at most"),
     ],
 )
 def test_counts_that_contradict_the_lines_are_refused(old, new, message, fast):
@@ -108,10 +98,7 @@ def test_counts_that_contradict_the_lines_are_refused(old, new, message, fast):
 
 
 def test_a_few_lines_cannot_claim_millions_of_echoes():
-    lines = [
-        b"64 bytes from 198.51.100.7: icmp_seq=%d ttl=57 time=1.0 ms\n" % (n * 30000 % 65536)
-        for n in range(9)
-    ]
+    lines = [b"64 bytes from 198.51.100.7: icmp_seq=%d ttl=57 time=1.0 ms\n" % (n * 30000 % 65536) for n in range(9)]
     with pytest.raises(RawDataError, match="at most 100,000 echoes that no line shows") as error:
         read_echoes(HEADER + b"".join(lines[1:]))
     assert error.value.line_number == 5

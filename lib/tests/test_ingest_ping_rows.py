@@ -76,10 +76,7 @@ def test_carriage_returns_do_not_matter():
 
 
 def test_the_bell_of_an_audible_ping_does_not_matter():
-    log = (
-        b"PING 192.0.2.7 (192.0.2.7): 56 data bytes\n"
-        + b"64 bytes from 192.0.2.7: seq=0 ttl=60 time=7.5 ms\a\n"
-    )
+    log = b"PING 192.0.2.7 (192.0.2.7): 56 data bytes\n" + b"64 bytes from 192.0.2.7: seq=0 ttl=60 time=7.5 ms\a\n"
     assert read_echoes(log).rtt_ms.tolist() == [7.5]
 
 
@@ -95,8 +92,7 @@ def test_windows_about_large_packets():
 def test_numbers_are_read_as_python_reads_them():
     rng = np.random.default_rng(5)
     rtts = [
-        f"{value:.{digits}f}"
-        for value, digits in zip(rng.gamma(1, 50, 4000), rng.integers(0, 7, 4000), strict=True)
+        f"{value:.{digits}f}" for value, digits in zip(rng.gamma(1, 50, 4000), rng.integers(0, 7, 4000), strict=True)
     ]
     rtts = ["1" if float(rtt) == 0 or WITHOUT_CARRY.fullmatch(rtt) else rtt for rtt in rtts]
     stamps = [f"{value:.6f}" for value in rng.uniform(0, 2e9, 4000)]

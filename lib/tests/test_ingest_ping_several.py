@@ -42,9 +42,7 @@ def a_ping(*times, footer="", lost=0, header=HEADER):
 def test_rows_of_several_pings_are_the_truth_however_the_file_is_cut(seed, monkeypatch):
     data, truth = b"", []
     for number in range(6):
-        log, rows = a_log(
-            30 + 41 * number, 10 * seed + number, stamped=number % 2 > 0, footer=(number + seed) % 3 > 0
-        )
+        log, rows = a_log(30 + 41 * number, 10 * seed + number, stamped=number % 2 > 0, footer=(number + seed) % 3 > 0)
         data += WORDS[(seed + number) % len(WORDS)].encode() + log
         truth.append(rows.assign(ping=number).astype(rows.dtypes.to_dict()))
     truth = pd.concat(truth, ignore_index=True)
@@ -84,9 +82,7 @@ def test_convert_gives_the_same_rows(tmp_path, name, compress):
 def test_times_that_may_lack_a_carry(times, footer, rtts, fast):
     found = read_echoes(a_ping(*times, footer=footer), fast=fast)
     assert found.rtt_ms.astype(object).where(found.rtt_ms.notna(), None).tolist() == rtts
-    changed = [
-        f"time={time} ms" if float(time) != rtt else None for time, rtt in zip(times, rtts, strict=True)
-    ]
+    changed = [f"time={time} ms" if float(time) != rtt else None for time, rtt in zip(times, rtts, strict=True)]
     assert found.error.astype(object).where(found.error.notna(), None).tolist() == changed
 
 
@@ -127,9 +123,7 @@ def test_rounding_is_no_contradiction(times, footer):
 
 def test_the_times_of_windows_are_compared_too():
     text = (FOLDER / "handmade-windows_several-with-prompts.txt").read_text()
-    with pytest.raises(
-        RawDataError, match="times that fit the lines: minimum 90, mean 90, maximum 90 ms of 1 replies"
-    ):
+    with pytest.raises(RawDataError, match="times that fit the lines: minimum 90, mean 90, maximum 90 ms of 1 replies"):
         read_echoes(text.replace("Minimum = 90ms, Maximum = 90ms", "Minimum = 80ms, Maximum = 90ms").encode())
 
 
@@ -154,9 +148,7 @@ def test_a_line_that_may_be_an_echo_is_refused_and_rightly_named(text, line_numb
 
 def test_a_long_file_without_a_ping_is_given_up(monkeypatch):
     monkeypatch.setattr(lines, "MOST_OTHER_LINES", 50)
-    with pytest.raises(
-        RawDataError, match=r"<bytes>:1: expected a header .*, within 50 lines, found 'word 0'"
-    ):
+    with pytest.raises(RawDataError, match=r"<bytes>:1: expected a header .*, within 50 lines, found 'word 0'"):
         read_echoes("".join(f"word {n}\n" for n in range(51)).encode())
     rows = read_echoes(b"word\n" * 50 + a_ping("1.1") + b"word\n" * 50 + a_ping("1.2"))
     assert rows.rtt_ms.tolist() == [1.1, 1.2]
@@ -171,9 +163,7 @@ def test_empty_lines_are_passed_over_and_a_bomb_of_them_is_refused(monkeypatch):
 
 
 def test_many_pings_cannot_claim_millions_of_echoes():
-    counts = (
-        "\n--- x ping statistics ---\n90000 packets transmitted, 0 received, 100% packet loss, time 9ms\n"
-    )
+    counts = "\n--- x ping statistics ---\n90000 packets transmitted, 0 received, 100% packet loss, time 9ms\n"
     assert len(read_echoes((HEADER + counts).encode())) == 90_000
     with pytest.raises(RawDataError, match="at most 100,000 echoes that no line shows") as error:
         read_echoes(((HEADER + counts) * 9).encode())

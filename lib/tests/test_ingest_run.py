@@ -100,9 +100,7 @@ def run(tmp_path):
     links = [{"from_region": A, "to_region": B, **link, "jitter_correlation_s": 0.05}]
     run = RunFolder(tmp_path / "20261121T100000Z-try", links)
     run.event("round-started", round=1)
-    run.test(
-        A, B, ping_txt=ping_log(40.5, 40.1, unanswered=1), iperf3_json=iperf3_json(80_000, retransmits=3)
-    )
+    run.test(A, B, ping_txt=ping_log(40.5, 40.1, unanswered=1), iperf3_json=iperf3_json(80_000, retransmits=3))
     run.test(A, B, ping_txt=ping_log(44.0, 46.0), ping_stderr_txt=b"words", iperf3_json=iperf3_json(160_000))
     run.test(B, A, ping_txt=ping_log(50.0), iperf3_json=iperf3_json(90_000, reverse=1))
     run.test(A, C, failed="iperf3", ping_txt=ping_log(18.0), iperf3_json=REFUSED.read_bytes())
@@ -171,9 +169,7 @@ def test_no_run_folder_and_a_broken_one(tmp_path):
     with pytest.raises(ParameterError, match="not a run folder"):
         ingest.read_run(tmp_path)
     run = RunFolder(tmp_path / "broken", [{"from_region": A, "to_region": B, "delay_ms": "slow"}])
-    with pytest.raises(
-        RawDataError, match=r"journal.jsonl: expected tests and links of a run, found .table links"
-    ):
+    with pytest.raises(RawDataError, match=r"journal.jsonl: expected tests and links of a run, found .table links"):
         ingest.read_run(run.folder)
     run = RunFolder(tmp_path / "odd", [5])
     with pytest.raises(RawDataError, match=r"tests and links of a run"):
@@ -202,17 +198,13 @@ def test_pairs(run):
 
 @pytest.mark.parametrize(("rtt", "value"), [("min", 42.05), ("mean", 42.65), ("median", 42.65)])
 def test_what_stands_for_a_test(run, rtt, value):
-    pairs = ingest.summarise_pairs(ingest.read_run(run.folder), rtt=rtt).set_index(
-        ["from_region", "to_region"]
-    )
+    pairs = ingest.summarise_pairs(ingest.read_run(run.folder), rtt=rtt).set_index(["from_region", "to_region"])
     assert pairs.rtt_ms[(A, B)] == pytest.approx(value)
 
 
 def windows(*times):
     lines = ["Pinging 198.51.100.7 with 32 bytes of data:"]
-    return "\n".join(
-        lines + [f"Reply from 198.51.100.7: bytes=32 time{t}ms TTL=57" for t in times] + [""]
-    ).encode()
+    return "\n".join(lines + [f"Reply from 198.51.100.7: bytes=32 time{t}ms TTL=57" for t in times] + [""]).encode()
 
 
 @pytest.mark.parametrize(
@@ -280,10 +272,7 @@ def test_counters_of_a_resumed_run_are_summed(tmp_path):
     run.event("lab-closed", files=[run.file("links/counters.3.json", b'[{"from_region": 5}]')])
     out = ingest.read_run(run.folder)
     counters = out["link_counters"].set_index("from_region")
-    assert counters.packets_sent.to_dict() == {A: 10, B: 5} and counters.worst_late_ms.to_dict() == {
-        A: 5,
-        B: 5,
-    }
+    assert counters.packets_sent.to_dict() == {A: 10, B: 5} and counters.worst_late_ms.to_dict() == {A: 5, B: 5}
     assert np.isnan(counters.mean_late_ms[A]) and counters.mean_late_ms[B] == 5
     assert pd.isna(counters.bytes_sent[A]) and counters.bytes_sent[B] == 5, "a part is not the whole"
     assert out["unread"].path.tolist() == ["links/counters.3.json"]
@@ -362,15 +351,10 @@ def test_files_of_a_run_find_their_reader_by_name():
         reader = reader_in_run(experiment, name)
         return reader and (reader.read.__module__.removeprefix("wanbench.read.ingest."), reader.read.__name__)
 
-    assert read_by("cut", "0001.1.txt") == ("ping.log", "read") and read_by("cut", "0001.1.json") == (
-        "cut",
-        "read",
-    )
+    assert read_by("cut", "0001.1.txt") == ("ping.log", "read") and read_by("cut", "0001.1.json") == ("cut", "read")
     assert read_by("kafka_load", "s.producer-0.txt") == ("kafka_load.log", "read")
     assert read_by("kafka_load", "s.times.json") == ("kafka_load.times", "read_times")
     assert read_by("links", "s.samples.jsonl") == ("link_samples", "read")
     assert read_by("links", "s.samples.jsonl.gz") == ("link_samples", "read")
-    assert (
-        read_by("kafka_load", "s.producer-0.stderr.txt") is None and read_by("iperf3", "1.server.txt") is None
-    )
+    assert read_by("kafka_load", "s.producer-0.stderr.txt") is None and read_by("iperf3", "1.server.txt") is None
     assert read_by("netperf", "1.txt") is None, "no experiment of a run leaves it"

@@ -47,9 +47,7 @@ def table(folder, *experiments):
 
 def test_each_setting_has_its_column(tmp_path):
     found = table(tmp_path, TUNED, KafkaTrial(KafkaLoad(), cluster="far"), replace(TUNED, load=KafkaLoad()))
-    tuned, plain, by_brokers = (
-        found[COLUMNS].astype(object).where(found[COLUMNS].notna(), None).to_numpy().tolist()
-    )
+    tuned, plain, by_brokers = found[COLUMNS].astype(object).where(found[COLUMNS].notna(), None).to_numpy().tolist()
     brokers = '{"background.threads": "4", "min.insync.replicas": "1", "num.replica.fetchers": "2"}'
     assert tuned == ["random", 4, 2, "region", 3, 875_000, -1, brokers, "mtls", 2e7, "tuned", None]
     assert plain == ["letters", 5, None, None, None, None, None, "", None, None, None, "far"]
@@ -77,14 +75,6 @@ def test_a_workload_of_others_has_its_sizes_in_the_columns(tmp_path):
     }  # fmt: skip
     load = OpenMessaging("/x", workload, {"replicationFactor": 2})
     [row] = table(tmp_path, KafkaTrial(load)).to_dict("records")
-    names = (
-        "topics",
-        "partitions",
-        "replication",
-        "producers",
-        "consumer_groups",
-        "consumers",
-        "record_bytes",
-    )
+    names = ("topics", "partitions", "replication", "producers", "consumer_groups", "consumers", "record_bytes")
     assert [row[name] for name in names] == [2, 3, 2, 10, 4, 6, 100]
     assert (row["target_records_per_s"], row["duration_s"]) == (5.0, 120.0)

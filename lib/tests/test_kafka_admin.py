@@ -34,22 +34,8 @@ def partitions(cluster, host, topic):
 
 
 def produce(cluster, host, topic, records=500, client_file=None):
-    arguments = [
-        "--topic",
-        topic,
-        "--num-records",
-        str(records),
-        "--record-size",
-        "100",
-        "--throughput",
-        "-1",
-    ]
-    arguments += [
-        "--bootstrap-server",
-        cluster.bootstrap,
-        "--command-config",
-        client_file or cluster.client_file(host),
-    ]
+    arguments = ["--topic", topic, "--num-records", str(records), "--record-size", "100", "--throughput", "-1"]
+    arguments += ["--bootstrap-server", cluster.bootstrap, "--command-config", client_file or cluster.client_file(host)]
     arguments += ["--command-property", "acks=all", "max.block.ms=30000"]
     return host.run(cluster.java(host, PRODUCER, *arguments, heap_mb=64), timeout_s=240, ok=None)
 
@@ -60,9 +46,7 @@ def test_a_topic_is_made_changed_and_gone(cluster, host):
     cluster.create_topic("a", partitions=2, replication=3, settings={"retention.ms": 60_000})
     found = partitions(cluster, host, "a")
     assert [each["partition"] for each in found] == [0, 1]
-    assert all(
-        each["leader"] == each["replicas"][0] and sorted(each["replicas"]) == [1, 2, 3] for each in found
-    )
+    assert all(each["leader"] == each["replicas"][0] and sorted(each["replicas"]) == [1, 2, 3] for each in found)
     assert cluster.ask(host, "settings", of="topic", name="a")["retention.ms"]["value"] == "60000"
     cluster.ask(host, "change", of="topic", name="a", settings={"retention.ms": None, "segment.bytes": 2**20})
     changed = cluster.ask(host, "settings", of="topic", name="a")
@@ -172,9 +156,7 @@ def test_a_partition_moves(cluster, host):
 
 @pytest.mark.lab
 @pytest.mark.kafka
-def test_records_over_mtls_are_replicated_and_groups_of_both_protocols_tell_members_offsets_and_lag(
-    cluster, host
-):
+def test_records_over_mtls_are_replicated_and_groups_of_both_protocols_tell_members_offsets_and_lag(cluster, host):
     cluster.create_topic("read", partitions=3, replication=3)
     done = produce(cluster, host, "read", records=600)
     assert b"600 records sent" in done.stdout, done.stderr

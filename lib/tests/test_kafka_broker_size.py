@@ -25,8 +25,7 @@ SMALL = BrokerSize("small", 0.3, 2e7, price_usd_per_hour=0.01)
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"name": ""}, {"processors": 0}, {"link_bps": 10}, {"price_usd_per_hour": -1}, {"disk_bps": "fast"}],
+    "wrong", [{"name": ""}, {"processors": 0}, {"link_bps": 10}, {"price_usd_per_hour": -1}, {"disk_bps": "fast"}]
 )
 def test_a_size_that_cannot_be_is_refused(wrong):
     with pytest.raises(ParameterError, match="BrokerSize"):

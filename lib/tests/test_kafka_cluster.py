@@ -72,9 +72,7 @@ def test_records_pass_from_a_java_producer_to_a_java_consumer(lab, cluster):
         *("--command-property", f"bootstrap.servers={cluster.bootstrap}", "acks=all"),
     )
     assert b"20000 records sent" in host.run(produce, timeout_s=60).stdout
-    consume = cluster.java(
-        host, "org.apache.kafka.tools.ConsumerPerformance", *servers, "--num-records", "20000"
-    )
+    consume = cluster.java(host, "org.apache.kafka.tools.ConsumerPerformance", *servers, "--num-records", "20000")
     assert b", 20000, " in host.run(consume, timeout_s=60).stdout.splitlines()[-1]
     partitions = lab.host("eu").run(["ls", cluster.log_folder(1)], timeout_s=10).stdout.split()
     assert {b"passing-0", b"passing-1", b"passing-2"} <= set(partitions)
@@ -170,10 +168,7 @@ def test_a_watch_sees_a_region_cut_and_says_when_nobody_answered(lab, cluster):
     cluster.create_topic("watched", partitions=3, replication=3)
     outside, inside = lab.host("us"), lab.host("eu")
     options = {"topics": ["watched"], "groups": True, "request_s": 0.5}
-    with (
-        cluster.watching(outside, 600, **options) as here,
-        cluster.watching(inside, 600, **options) as there,
-    ):
+    with cluster.watching(outside, 600, **options) as here, cluster.watching(inside, 600, **options) as there:
         here.wait_for_output('"isr": [1, 2, 3]', 120)
         there.wait_for_output('"isr": [1, 2, 3]', 120)
         lab.cut_region("eu")
@@ -185,9 +180,7 @@ def test_a_watch_sees_a_region_cut_and_says_when_nobody_answered(lab, cluster):
             lab.heal_region("eu")
     seen = admin.samples(here.stop().stdout)
     in_sync_replicas = [
-        [partition["isr"] for partition in topic["partitions"]]
-        for sample in seen
-        for topic in sample.get("topics", ())
+        [partition["isr"] for partition in topic["partitions"]] for sample in seen for topic in sample.get("topics", ())
     ]
     assert in_sync_replicas[0] == [[1, 2, 3]] * 3
     assert any([2, 3] in replicas for replicas in in_sync_replicas)
@@ -203,9 +196,7 @@ def test_a_port_in_use_is_named_with_who_has_it(lab, cluster):
     for host in hosts:
         host.cluster = None
     try:
-        with pytest.raises(
-            ClusterError, match=r"broker 1 on eu/0 .*port 9092 of 10\.1\.0\.1 is in use by java"
-        ):
+        with pytest.raises(ClusterError, match=r"broker 1 on eu/0 .*port 9092 of 10\.1\.0\.1 is in use by java"):
             Cluster(lab, ["eu"]).__enter__()
     finally:
         for host in hosts:

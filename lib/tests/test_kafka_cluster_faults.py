@@ -10,12 +10,7 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import CommandError, ParameterError
-from wanbench.measure.kafka import (
-    Cluster,
-    ClusterError,
-    KafkaLab,
-    unavailable,
-)
+from wanbench.measure.kafka import Cluster, ClusterError, KafkaLab, unavailable
 from wanbench.measure.kafka.admin.ask import AnswerError
 from wanbench.measure.kafka.node import Node
 from wanbench.measure.kafka.placement import NodePlacement
@@ -104,19 +99,7 @@ def test_a_cluster_that_comes_up_too_slowly_is_given_up(lab):
 
 @with_kafka
 def test_without_java_a_sentence_says_how_to_get_it(lab, tmp_path, monkeypatch):
-    for program in (
-        "nsenter",
-        "unshare",
-        "setsid",
-        "sh",
-        "mkdir",
-        "install",
-        "mv",
-        "rm",
-        "ls",
-        "test",
-        "kill",
-    ):
+    for program in ("nsenter", "unshare", "setsid", "sh", "mkdir", "install", "mv", "rm", "ls", "test", "kill"):
         (tmp_path / program).symlink_to(shutil.which(program))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no Java that works on eu/0" in str(starting(lab))
@@ -182,10 +165,7 @@ def test_controllers_may_be_nodes_of_their_own_clients_use_tls_and_all_is_gone_w
 
 
 def test_what_tells_a_lab_with_a_cluster_from_another_is_json(closed):
-    answers = [
-        KafkaLab(closed, ["eu"], security=kind).cluster_settings
-        for kind in ("plain", Tls(), Tls(mutual=True))
-    ]
+    answers = [KafkaLab(closed, ["eu"], security=kind).cluster_settings for kind in ("plain", Tls(), Tls(mutual=True))]
     assert len({json.dumps(each) for each in answers}) == 3
 
 
@@ -213,9 +193,7 @@ def test_no_java_no_right_java_and_no_jars_are_each_a_sentence(tmp_path, monkeyp
 
 def test_too_few_hosts_say_how_to_get_more():
     lab = LocalLab(["eu", "us"], LINKS)
-    with pytest.raises(
-        ParameterError, match=r"2 brokers in eu need as many hosts.*has 1.*hosts_per_region=2"
-    ):
+    with pytest.raises(ParameterError, match=r"2 brokers in eu need as many hosts.*has 1.*hosts_per_region=2"):
         Cluster(lab, ["eu", "us", "eu"])
     with pytest.raises(ParameterError, match="3 controllers in us need as many hosts"):
         Cluster(lab, ["eu"], controllers=["us"] * 3)
@@ -248,9 +226,7 @@ def test_what_is_not_as_it_must_be_fails_before_anything_starts(closed, brokers,
 
 
 def placed(lab, brokers, **options):
-    return [
-        (node.node_id, node.host.name, node.roles) for node in Cluster(lab, brokers, **options).placements
-    ]
+    return [(node.node_id, node.host.name, node.roles) for node in Cluster(lab, brokers, **options).placements]
 
 
 def test_brokers_of_a_region_get_hosts_of_their_own_and_controllers_spread(closed):
@@ -260,12 +236,7 @@ def test_brokers_of_a_region_get_hosts_of_their_own_and_controllers_spread(close
         (3, "us/0", "broker,controller"),
     ]
     four = placed(closed, ["eu", "eu", "eu", "us"])
-    assert [roles for _, _, roles in four] == [
-        "broker,controller",
-        "broker,controller",
-        "broker",
-        "broker,controller",
-    ]
+    assert [roles for _, _, roles in four] == ["broker,controller", "broker,controller", "broker", "broker,controller"]
     assert [roles for _, _, roles in placed(closed, ["eu", "us"])] == ["broker,controller", "broker"]
     assert placed(closed, ["us"], controllers=["eu", "eu", "us"]) == [
         (1, "us/0", "broker"),

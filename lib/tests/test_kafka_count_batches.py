@@ -112,9 +112,7 @@ def written(path, content):
 
 
 def test_counts_become_the_table(tmp_path):
-    path = written(
-        tmp_path / "a.batches.json", {"rows": [ROW, [*ROW[:3], NOON_S + 1, 1, 1, 70]], "cut_bytes": 0}
-    )
+    path = written(tmp_path / "a.batches.json", {"rows": [ROW, [*ROW[:3], NOON_S + 1, 1, 1, 70]], "cut_bytes": 0})
     frame = reader.read_batches(path)["batches"]
     assert frame.to_dict("list") == {
         "broker": [1, 1],

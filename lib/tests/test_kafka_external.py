@@ -68,10 +68,7 @@ def running(tmp_path_factory, no_names):
     Not the cluster that tests share: it has users, passwords and rights.
     """
     users = SaslPlain({"boss": "boss-word", "ada": MARK, "guest": MARK}, ["boss", "ada"], encrypted=True)
-    with (
-        StaysOpen(REGIONS, LINKS) as lab,
-        Cluster(lab, ["here"], security=users, jvm=no_names, **SMALL) as cluster,
-    ):
+    with StaysOpen(REGIONS, LINKS) as lab, Cluster(lab, ["here"], security=users, jvm=no_names, **SMALL) as cluster:
         for hosts in lab.hosts.values():  # whoever uses it does not know that it is in the same lab
             for host in hosts:
                 host.cluster = None
@@ -89,12 +86,7 @@ def environment(monkeypatch):
 
 def external(running, **arguments):
     lab, bootstrap, authority = running
-    given = {
-        "mechanism": "PLAIN",
-        "user": "ada",
-        "password_from": "OUR_PASSWORD",
-        "authority_file": authority,
-    }
+    given = {"mechanism": "PLAIN", "user": "ada", "password_from": "OUR_PASSWORD", "authority_file": authority}
     return ExternalCluster(lab, bootstrap, **given | arguments)
 
 
@@ -117,8 +109,7 @@ class Eyes:
                 with contextlib.suppress(OSError):
                     arguments = Path("/proc", pid, "cmdline").read_bytes()
                     self.looked += (
-                        b"wanbench.measure.kafka.admin.program" in arguments
-                        or b"ProducerPerformance" in arguments
+                        b"wanbench.measure.kafka.admin.program" in arguments or b"ProducerPerformance" in arguments
                     )
                     if is_marked(arguments):
                         self.found.add(arguments)
@@ -141,23 +132,8 @@ def test_nothing_secret_stands_anywhere(running, no_names, environment, tmp_path
         cluster.create_topic("marked")
         cluster.check()
         shown = [repr(cluster), str(vars(cluster)), json.dumps(cluster.describe())]
-        arguments = [
-            "--topic",
-            "marked",
-            "--num-records",
-            "2000",
-            "--record-size",
-            "100",
-            "--throughput",
-            "-1",
-        ]
-        arguments += [
-            "--bootstrap-server",
-            bootstrap,
-            "--command-config",
-            cluster.client_file(host),
-            "--print-metrics",
-        ]
+        arguments = ["--topic", "marked", "--num-records", "2000", "--record-size", "100", "--throughput", "-1"]
+        arguments += ["--bootstrap-server", bootstrap, "--command-config", cluster.client_file(host), "--print-metrics"]
         done = host.run(cluster.java(host, PRODUCER, *arguments, jvm=no_names), timeout_s=90)
         assert b"2000 records sent" in done.stdout
         times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
@@ -235,12 +211,7 @@ def test_who_is_not_let_in_is_told_why(running, environment, arguments, message)
 def test_nobody_there_is_said_with_the_address(running, environment, monkeypatch):
     monkeypatch.setattr("wanbench.measure.kafka.external.CONNECT_S", 1.0)
     lab, _, authority = running
-    arguments = {
-        "mechanism": "PLAIN",
-        "user": "ada",
-        "password_from": "OUR_PASSWORD",
-        "authority_file": authority,
-    }
+    arguments = {"mechanism": "PLAIN", "user": "ada", "password_from": "OUR_PASSWORD", "authority_file": authority}
     with pytest.raises(ClusterError, match=r"10\.1\.0\.1:1: .*ECONNREFUSED") as raised:
         ExternalCluster(lab, "10.1.0.1:1", **arguments).__enter__()
     assert raised.value.kind == "Unreachable"
@@ -279,15 +250,10 @@ def test_a_campaign_has_the_labs_cluster_and_an_external_one_side_by_side(
     far = {"bootstrap_from": "OUR_SERVERS", "mechanism": "PLAIN", "user_from": "OUR_USER"}
     far |= {"password_from": "OUR_PASSWORD", "authority_file": str(authority)}
     compared = systems(
-        [
-            {"name": "ours", "load": {"linger_ms": 0}},
-            {"name": "theirs", "load": {"linger_ms": 10}, "cluster": "far"},
-        ]
+        [{"name": "ours", "load": {"linger_ms": 0}}, {"name": "theirs", "load": {"linger_ms": 10}, "cluster": "far"}]
     )
     quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *no_names)
-    load = KafkaLoad(
-        partitions=1, target_records_per_s=200, duration_s=2, warmup_s=1, jvm=quick, start_timeout_s=300
-    )
+    load = KafkaLoad(partitions=1, target_records_per_s=200, duration_s=2, warmup_s=1, jvm=quick, start_timeout_s=300)
     steps = {"target_records_per_s": [100]}
     trials = systems_by_steps(compared, load, steps, replicates=1, alongside=(HostMetrics(interval_s=1),))
     run = start.run(
@@ -308,10 +274,7 @@ def test_a_campaign_has_the_labs_cluster_and_an_external_one_side_by_side(
     assert run.lab["external"]["far"]["brokers"] == [{"node_id": 1, "rack": "here"}]
     assert THEIRS == bootstrap not in about and "ada" not in about
     kept = {file["path"] for file in run.raw_files()}
-    assert {
-        "kafka_cluster/session-1.far.external.json",
-        "kafka_cluster/session-1.broker-1.server.log.gz",
-    } <= kept
+    assert {"kafka_cluster/session-1.far.external.json", "kafka_cluster/session-1.broker-1.server.log.gz"} <= kept
 
     tables = tabulate(run.folder, tmp_path / "tables")
     assert tables["unread"].empty

@@ -40,6 +40,4 @@ def test_present_is_the_order_of_now_for_the_same_partitions():
 
 
 def test_under_replicated_counts_missing_replicas_and_leaders():
-    assert (
-        leadership.under_replicated(view([[1, 2], [2, 1], [1, 2]], [1, 2, None], [[1], [1, 2], [1, 2]])) == 2
-    )
+    assert leadership.under_replicated(view([[1, 2], [2, 1], [1, 2]], [1, 2, None], [[1], [1, 2], [1, 2]])) == 2

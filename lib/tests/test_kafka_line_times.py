@@ -20,9 +20,7 @@ def times(path):
 
 
 def test_every_line_has_the_time_at_which_it_came(tmp_path):
-    source = (
-        "import time\nfor n in range(3):\n    print(n, flush=True)\n    time.sleep(0.3)\nprint('end', end='')"
-    )
+    source = "import time\nfor n in range(3):\n    print(n, flush=True)\n    time.sleep(0.3)\nprint('end', end='')"
     before = time.time()
     done = subprocess.run(arguments(tmp_path / "t", source), capture_output=True, check=True)
     after = time.time()
@@ -32,9 +30,7 @@ def test_every_line_has_the_time_at_which_it_came(tmp_path):
     assert before <= started <= came[0]
     assert came[-1] <= after
     assert came == sorted(came)
-    assert all(at - started > 0.3 * n - 0.05 for n, at in enumerate(came)), (
-        "no line came before it was printed"
-    )
+    assert all(at - started > 0.3 * n - 0.05 for n, at in enumerate(came)), "no line came before it was printed"
 
 
 def test_output_passes_whole_whatever_it_is(tmp_path):
@@ -50,8 +46,7 @@ def test_a_command_that_prints_nothing_has_a_start(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source, status",
-    [("raise SystemExit(7)", 7), ("import os\nos.kill(os.getpid(), 9)", 128 + 9)],
+    "source, status", [("raise SystemExit(7)", 7), ("import os\nos.kill(os.getpid(), 9)", 128 + 9)]
 )
 def test_the_status_is_the_commands(tmp_path, source, status):
     assert subprocess.run(arguments(tmp_path / "t", source)).returncode == status

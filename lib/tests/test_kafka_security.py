@@ -80,10 +80,7 @@ def handshake(server_settings, client_keywords, address):
     if "ssl_certfile" in client_keywords:
         client.load_cert_chain(client_keywords["ssl_certfile"])
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [
-        client.wrap_bio(back, there, server_hostname=address),
-        server.wrap_bio(there, back, server_side=True),
-    ]
+    ends = [client.wrap_bio(back, there, server_hostname=address), server.wrap_bio(there, back, server_side=True)]
     for _ in range(4):
         for end in ends:
             try:
@@ -177,9 +174,7 @@ def test_java_and_python_are_told_the_same_password(here):
     assert written["security.protocol"] == "SASL_PLAINTEXT"
     assert written["sasl.mechanism"] == "PLAIN"
     quoted = WORD.replace("\\", "\\\\").replace('"', '\\"')
-    assert written["sasl.jaas.config"].endswith(
-        f'PlainLoginModule required username="ada" password="{quoted}";'
-    )
+    assert written["sasl.jaas.config"].endswith(f'PlainLoginModule required username="ada" password="{quoted}";')
     assert json.loads(Path(files.python(here)).read_text())["sasl_plain_password"] == WORD
 
 
@@ -237,19 +232,11 @@ def test_settings_with_secrets_are_refused_by_name_and_hidden_when_shown():
     assert "horse" not in str(raised.value) + str(without_secrets(settings))
     assert without_secrets(settings)["linger.ms"] == 5
     assert not names_secret("key.serializer")
-    for name in (
-        "basic.auth.user.info",
-        "bearer.auth.apikey",
-        "ssl.key.pem",
-        "some.api.key",
-        "key.passphrase",
-    ):
+    for name in ("basic.auth.user.info", "bearer.auth.apikey", "ssl.key.pem", "some.api.key", "key.passphrase"):
         assert names_secret(name), name
 
 
-@pytest.mark.parametrize(
-    "text", ["a", "a:0", "a:70000", "a:9092,", "ada:horse@a:9092", "a b:1", None, "", "a:1 b:2"]
-)
+@pytest.mark.parametrize("text", ["a", "a:0", "a:70000", "a:9092,", "ada:horse@a:9092", "a b:1", None, "", "a:1 b:2"])
 def test_bootstrap_that_is_none_is_refused_and_not_repeated(text):
     with pytest.raises(ParameterError, match="bootstrap") as raised:
         servers(text)
@@ -263,9 +250,7 @@ def brought(tmp_path):
     issued, other = ours.issue_cert("client"), theirs.issue_cert("client")
     key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
     locked = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(b"horse"),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"horse")
     )
     contents = {
         "authority": ours.cert_pem.bytes(),

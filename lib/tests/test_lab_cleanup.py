@@ -158,9 +158,7 @@ def test_a_lab_whose_supervisor_is_killed_says_so_and_ends(before, tmp_path):
     assert names() == before
 
 
-def test_the_next_lab_removes_the_folder_of_a_supervisor_killed_with_its_parent_and_no_other(
-    before, tmp_path
-):
+def test_the_next_lab_removes_the_folder_of_a_supervisor_killed_with_its_parent_and_no_other(before, tmp_path):
     killed = Opened("os.kill(lab._supervisor.pid, 9); os.kill(os.getpid(), 9)", tmp_path)
     killed.process.communicate(timeout=60)
     assert comes_about(lambda: not killed.left())
@@ -275,20 +273,12 @@ def as_nobody(code, folder, *, device=False):
     def run(code):
         repository = Path(__file__).parents[2]
         settings = ["device" if device else "no device", folder, sys.base_prefix, repository]
-        arguments = [
-            "unshare",
-            "--mount",
-            sys.executable,
-            "-c",
-            AS_NOBODY,
-            *settings,
-            sys.executable,
-            "-c",
-            code,
-        ]
+        arguments = ["unshare", "--mount", sys.executable, "-c", AS_NOBODY, *settings, sys.executable, "-c", code]
         return subprocess.run(arguments, capture_output=True, timeout=60, check=False)
 
-    head = "import os\nfrom wanbench.measure.labs.local import LocalLab\nfrom wanbench.measure.links import LinkSettings\n"
+    head = (
+        "import os\nfrom wanbench.measure.labs.local import LocalLab\nfrom wanbench.measure.links import LinkSettings\n"
+    )
     if (trial := run("import wanbench")).returncode:
         pytest.skip(f"no other user can run this Python here: {trial.stderr.decode()}")
     done = run(head + code)

@@ -14,30 +14,14 @@ from pathlib import Path
 import aws_driver
 import pytest
 import yaml
-from aws_driver import (
-    ACCOUNT,
-    CODES,
-    ENVIRONMENT,
-    KEY_ID,
-    REGIONS,
-    SECRET,
-    TOKEN,
-    lab_on_aws,
-    left_in,
-    sweep_now,
-)
+from aws_driver import ACCOUNT, CODES, ENVIRONMENT, KEY_ID, REGIONS, SECRET, TOKEN, lab_on_aws, left_in, sweep_now
 from patience import comes_about
 from sshd_in_namespaces import unavailable as no_sshd
 
 from wanbench.errors import LabError
 from wanbench.measure.campaign import measure
 from wanbench.measure.experiments import Ping
-from wanbench.measure.labs.aws import (
-    clients,
-    preflight,
-    tags,
-    teardown,
-)
+from wanbench.measure.labs.aws import clients, preflight, tags, teardown
 from wanbench.measure.labs.rented import leases, ready
 from wanbench.measure.labs.rented.access import key_pair
 from wanbench.measure.labs.spending import BudgetError
@@ -78,12 +62,7 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
         resources = teardown.AwsResources(aws)
         found = [each for code in CODES for each in resources.listed(code)]
         kinds = [each.kind for each in found]
-        assert [kinds.count(kind) for kind in ("instance", "volume", "security group", "key pair")] == [
-            4,
-            4,
-            2,
-            2,
-        ]
+        assert [kinds.count(kind) for kind in ("instance", "volume", "security group", "key pair")] == [4, 4, 2, 2]
         assert {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
         assert not any(tags.is_expired(each.tags, datetime.now(UTC)) for each in found)
         assert {tags.RUN, tags.OWNER, tags.EXPIRES} <= set.intersection(*(set(each.tags) for each in found))
@@ -95,13 +74,9 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
             "eu-west-1b"
         }
         [group] = [each.id for each in found if each.kind == "security group" and each.region == "eu-west-1"]
-        [rules] = aws.pages(
-            "ec2", "eu-west-1", "describe_security_groups", "SecurityGroups", GroupIds=[group]
-        )
+        [rules] = aws.pages("ec2", "eu-west-1", "describe_security_groups", "SecurityGroups", GroupIds=[group])
         open_to = {each["CidrIp"] for rule in rules["IpPermissions"] for each in rule["IpRanges"]}
-        assert open_to == {"192.0.2.7/32"} | {
-            f"{each.address}/32" for name in REGIONS for each in opened.hosts[name]
-        }
+        assert open_to == {"192.0.2.7/32"} | {f"{each.address}/32" for name in REGIONS for each in opened.hosts[name]}
         assert f"dnat to {host.address}" in host.files["/scratch/own-address.nft"]
         [lease] = leases.lease_folder().glob("*.lease")
         assert leases.is_of(lease, ACCOUNT) and ACCOUNT not in lease.read_text()
@@ -126,9 +101,7 @@ def test_sweep_asks_and_leaves_what_may_be_in_use_elsewhere(idle, capsys):
     [site], _ = preflight.survey(aws, [preflight.Wanted("eu-west-1", "t3.micro")])
     public_key = key_pair()[1]
     for hours in (1, -1):
-        of_run = tags.Tags(
-            f"elsewhere{hours + 1}", "theirs", "eve", datetime.now(UTC) + timedelta(hours=hours)
-        )
+        of_run = tags.Tags(f"elsewhere{hours + 1}", "theirs", "eve", datetime.now(UTC) + timedelta(hours=hours))
         aws_driver.launch.prepare_region(aws, site, of_run, public_key, "192.0.2.7/32")
     assert len(left_in()) == 4
     assert sweep_now(yes=False, ask=lambda question: "no") == 1
@@ -152,9 +125,7 @@ def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
 
     monkeypatch.setattr(teardown, "TIMEOUT_S", 0.2)
     with (
-        pytest.raises(
-            LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in us-east-1"
-        ),
+        pytest.raises(LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in us-east-1"),
         lab_on_aws(),
     ):
         monkeypatch.setattr(clients.Aws, "_told", refused)
@@ -192,19 +163,11 @@ def test_a_budget_refuses_or_stops_a_run_which_goes_on_with_a_larger_one(idle, t
     assert left_in() == []
     # Each look at the hosts' counters finds 4 GB, which cost 0.04 USD: enough for no round.
     with pytest.raises(BudgetError, match="stopped here"):
-        measure(
-            plan_of(),
-            lab_on_aws(budget_usd=0.03, **options),
-            data_folder=tmp_path,
-            campaign="c",
-            progress=False,
-        )
+        measure(plan_of(), lab_on_aws(budget_usd=0.03, **options), data_folder=tmp_path, campaign="c", progress=False)
     assert left_in() == []
     with pytest.raises(BudgetError, match=r"spent on this run already, the budget is 0\.03 USD. Nothing"):
         measure(plan_of(), lab_on_aws(budget_usd=0.03, **options), data_folder=tmp_path, campaign="c")
-    run = measure(
-        plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c", progress=False
-    )
+    run = measure(plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c", progress=False)
     assert run.finished and (run.tests().outcome == "done").all()
     assert re.search("BudgetError", (run.folder / "journal.jsonl").read_text())
 
@@ -224,12 +187,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
         key.touch(0o600)
         key.write_text(host_key or yaml.safe_load(document)["ssh_keys"]["ed25519_private"])
         (folder / "authorized").write_text(public_key)
-        settings = [
-            f"HostKey {key}",
-            f"AuthorizedKeysFile {folder / 'authorized'}",
-            "StrictModes no",
-            "UsePAM no",
-        ]
+        settings = [f"HostKey {key}", f"AuthorizedKeysFile {folder / 'authorized'}", "StrictModes no", "UsePAM no"]
         settings += ["PidFile none", "PermitRootLogin prohibit-password", ""]
         (folder / "sshd").write_text("\n".join(settings))
         proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
@@ -240,9 +198,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
     lab = lab_on_aws(regions, connect=connect)
     run = measure(plan_of(regions), lab, data_folder=tmp_path, campaign="by-ssh", progress=False)
     assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
-    opened = lab_on_aws(
-        regions[:1], connect=lambda *who, **how: connect(*who, host_key=other.read_text(), **how)
-    )
+    opened = lab_on_aws(regions[:1], connect=lambda *who, **how: connect(*who, host_key=other.read_text(), **how))
     monkeypatch.setattr(ready, "START_S", 0)
     with pytest.raises(LabError, match=r"(?i)host key|identification"):
         opened.__enter__()

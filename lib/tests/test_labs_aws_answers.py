@@ -21,12 +21,7 @@ from wanbench.errors import LabError, ParameterError
 from wanbench.folders import root
 from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.labs import spending
-from wanbench.measure.labs.aws import (
-    AwsLab,
-    clients,
-    launch,
-    preflight,
-)
+from wanbench.measure.labs.aws import AwsLab, clients, launch, preflight
 from wanbench.measure.labs.aws.costs import Costs
 from wanbench.measure.labs.aws.list_prices import list_prices
 from wanbench.measure.labs.aws.tags import Tags
@@ -48,11 +43,7 @@ SITE = preflight.Site(WANTED, "ami-1", "vpc-1", (("eu-west-1a", "subnet-a"), ("e
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch):
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
-        "AWS_MAX_ATTEMPTS": "1",
-    }.items():
+    for name, value in {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}.items():
         monkeypatch.setenv(name, value)
 
 
@@ -65,9 +56,7 @@ def test_no_capacity_is_tried_in_another_zone_and_then_told():
     aws = Stubbed(ec2=[("run_instances", none, by_zone[0]), ("run_instances", {"Instances": []}, by_zone[1])])
     assert launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n") == "eu-west-1b"
     aws = Stubbed(ec2=[("run_instances", none, each) for each in by_zone])
-    with pytest.raises(
-        LabError, match=r"No zone of eu-west-1 has 2 x m5.large.*no m5.large here, \(account\)"
-    ):
+    with pytest.raises(LabError, match=r"No zone of eu-west-1 has 2 x m5.large.*no m5.large here, \(account\)"):
         launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n")
     aws = Stubbed(ec2=[("run_instances", ("UnauthorizedOperation", "You may not."), by_zone[0])])
     with pytest.raises(clients.AwsError, match="You may not"):
@@ -203,10 +192,7 @@ def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
 
 def test_a_host_gets_its_key_and_its_end():
     text = user_data(
-        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC),
-        host_key="KEY\n",
-        host_key_public="ssh-ed25519 A",
-        volume=True,
+        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC), host_key="KEY\n", host_key_public="ssh-ed25519 A", volume=True
     )
     assert text.startswith("#cloud-config\n") and len(text) < 16_384
     config = yaml.safe_load(text)
@@ -233,11 +219,7 @@ def test_a_host_gets_its_key_and_its_end():
     ],
 )
 def test_parameters_that_are_refused(given, said):
-    options = {
-        "regions": ["aws:eu-west-1"],
-        "instance_type": "t3.micro",
-        "operator_address": "192.0.2.7",
-    } | given
+    options = {"regions": ["aws:eu-west-1"], "instance_type": "t3.micro", "operator_address": "192.0.2.7"} | given
     with pytest.raises(ParameterError, match=said):
         AwsLab(**options)
 
@@ -252,15 +234,10 @@ def test_the_policy_in_the_docs_allows_what_the_code_calls_and_no_more():
                 called.add(f"{service.value.replace('-', '')}:{words}")
     text = (root() / "docs" / "clouds" / "aws.md").read_text()
     policies = map(json.loads, re.findall(r"```json\n(.*?)```", text, re.DOTALL))
-    allowed = {
-        action for policy in policies for statement in policy["Statement"] for action in statement["Action"]
-    }
+    allowed = {action for policy in policies for statement in policy["Statement"] for action in statement["Action"]}
     # Tags are set by the call that makes a resource, which needs these permissions besides.
     # Everybody may ask who they are.
-    assert allowed - ASKED_BY_MSK == called - {"sts:GetCallerIdentity"} | {
-        "ec2:CreateTags",
-        "kafka:TagResource",
-    }
+    assert allowed - ASKED_BY_MSK == called - {"sts:GetCallerIdentity"} | {"ec2:CreateTags", "kafka:TagResource"}
 
 
 def test_the_command_sweep_hands_on_what_it_is_told(monkeypatch):
@@ -285,9 +262,7 @@ def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is
     names = ["aws:eu-west-1", "aws:us-east-1"]
     options = {"instance_type": "t3.small", "operator_address": "192.0.2.7"}
     plan = make_plan(regions=names, experiments=[Ping(count=1000, interval_s=1)])
-    with pytest.raises(
-        ParameterError, match=r"ttl_s.* is 900; allowed: at least the \d{4} s that the plan takes"
-    ):
+    with pytest.raises(ParameterError, match=r"ttl_s.* is 900; allowed: at least the \d{4} s that the plan takes"):
         AwsLab(names, ttl_s=900, **options).estimate(plan, "by-hand")
     lab = AwsLab(names, **options)
     lab.estimate(plan, "by-hand")

@@ -47,14 +47,7 @@ def opened(periods, period_s=300):
 def answer(starts, *values, number=0, **more):
     times = [datetime.fromtimestamp(at, UTC) for at in starts]
     results = [
-        {
-            "Id": f"q{number}",
-            "Label": "x",
-            "Timestamps": times,
-            "Values": list(values),
-            "StatusCode": "Complete",
-        }
-        | more
+        {"Id": f"q{number}", "Label": "x", "Timestamps": times, "Values": list(values), "StatusCode": "Complete"} | more
     ]
     return {"MetricDataResults": results}
 
@@ -75,15 +68,11 @@ def test_pages_are_joined_after_throttling_and_lateness(aws, tmp_path):
     aws.stubber.add_response(
         "get_metric_data", joined(answer(starts[:1], 1.0), answer([], number=1), answer([], number=2))
     )
-    asked = dict.fromkeys(("MetricDataQueries", "StartTime", "EndTime"), ANY) | {
-        "ScanBy": "TimestampAscending"
-    }
+    asked = dict.fromkeys(("MetricDataQueries", "StartTime", "EndTime"), ANY) | {"ScanBy": "TimestampAscending"}
     first = answer(starts[:1], 3_000_000.0) | {"NextToken": "more"}
     aws.stubber.add_response("get_metric_data", first, asked)
     rest = joined(
-        answer(starts[1:], 6_000_000.0),
-        answer(starts, 1.0, 2.0, number=1),
-        answer(starts, 1.0, 1.0, number=2),
+        answer(starts[1:], 6_000_000.0), answer(starts, 1.0, 2.0, number=1), answer(starts, 1.0, 1.0, number=2)
     )
     aws.stubber.add_response("get_metric_data", rest, asked | {"NextToken": "more"})
     path = kept(tmp_path, aws, VPN, at=at)

@@ -10,21 +10,14 @@ from botocore.stub import ANY
 
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.kafka.external_clusters import external_clusters
-from wanbench.measure.labs.aws import (
-    clients,
-    msk,
-    msk_resources,
-    sweep,
-)
+from wanbench.measure.labs.aws import clients, msk, msk_resources, sweep
 from wanbench.measure.labs.aws.msk import MskCluster
 from wanbench.measure.labs.rented import leases
 from wanbench.measure.labs.spending import BudgetError
 
 ACCOUNT = "123456789012"
 BOOTSTRAP = "b-1.x.kafka.us-east-1.amazonaws.com:9094,b-2.x.kafka.us-east-1.amazonaws.com:9094"
-SUBNETS = [
-    {"SubnetId": f"s-{zone}", "AvailabilityZone": f"us-east-1{zone}", "VpcId": "vpc-1"} for zone in "dabc"
-]
+SUBNETS = [{"SubnetId": f"s-{zone}", "AvailabilityZone": f"us-east-1{zone}", "VpcId": "vpc-1"} for zone in "dabc"]
 VPC = ("describe_vpcs", {"Vpcs": [{"VpcId": "vpc-1"}]})
 IN_VPC = ("describe_subnets", {"Subnets": SUBNETS})
 NO_GROUP = ("describe_security_groups", {"SecurityGroups": []})
@@ -34,11 +27,7 @@ NO_CLUSTER = ("list_clusters_v2", {"ClusterInfoList": []})
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, tmp_path):
     given = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}
-    given |= {
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "WANBENCH_DATA": str(tmp_path),
-        "AWS_CONFIG_FILE": os.devnull,
-    }
+    given |= {"AWS_DEFAULT_REGION": "us-east-1", "WANBENCH_DATA": str(tmp_path), "AWS_CONFIG_FILE": os.devnull}
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("WANBENCH_YES", raising=False)
@@ -136,10 +125,7 @@ def test_a_cluster_that_fails_is_deleted_and_what_remains_is_an_error(monkeypatc
 def test_nothing_is_made_without_consent_or_beyond_the_budget(monkeypatch):
     for options, said in (
         ({"budget_usd": 0.4}, "the budget is 0.40"),
-        (
-            {"budget_usd": 9, "instance_type": "kafka.m9.huge"},
-            "price or amount of kafka.m9.huge is not known",
-        ),
+        ({"budget_usd": 9, "instance_type": "kafka.m9.huge"}, "price or amount of kafka.m9.huge is not known"),
         ({"brokers": 4}, "4 brokers cannot be spread over 3 zones"),
     ):
         aws = Stubbed(ec2=[VPC, IN_VPC])

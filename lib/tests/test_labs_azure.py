@@ -28,12 +28,7 @@ from wanbench.errors import LabError, ParameterError
 from wanbench.folders import root
 from wanbench.measure.campaign import measure
 from wanbench.measure.experiments import Iperf3, Ping
-from wanbench.measure.labs.azure import (
-    AzureLab,
-    clients,
-    sweep,
-    teardown,
-)
+from wanbench.measure.labs.azure import AzureLab, clients, sweep, teardown
 from wanbench.measure.labs.azure import lab as lab_module
 from wanbench.measure.labs.rented import leases, tags
 from wanbench.measure.labs.rented.sweep import sweep_clouds
@@ -100,13 +95,7 @@ def of_kind(cloud, kind):
 def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
     zones = {"azure:westeurope": "2"}
     with lab_on(cloud, hosts_per_region=2, zones=zones, volume_gb=20, private_addresses=True) as opened:
-        kinds = (
-            "resourcegroups",
-            "virtualMachines",
-            "schedules",
-            "networkSecurityGroups",
-            "virtualNetworkPeerings",
-        )
+        kinds = ("resourcegroups", "virtualMachines", "schedules", "networkSecurityGroups", "virtualNetworkPeerings")
         assert [len(of_kind(cloud, kind)) for kind in kinds] == [2, 4, 4, 2, 2]
         found = teardown.AzureResources(azure_of(cloud)).listed(teardown.SUBSCRIPTION)
         assert len(found) == 2 and {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
@@ -159,11 +148,7 @@ def test_what_is_left_out_of_reach_is_an_error_and_sweep_asks(cloud, monkeypatch
     somebodys = {"name": "production", "location": "eastus", "tags": {"env": "prod"}, "properties": {}}
     cloud.made["resourcegroups/production"] = somebodys
     monkeypatch.setattr(teardown, "TIMEOUT_S", 0.1)
-    locked = (
-        409,
-        "ScopeLocked",
-        f"The scope '/subscriptions/{SUBSCRIPTION}' cannot be deleted: it is locked.",
-    )
+    locked = (409, "ScopeLocked", f"The scope '/subscriptions/{SUBSCRIPTION}' cannot be deleted: it is locked.")
     with (
         pytest.raises(LabError, match=r"REMAINS on Azure.*resource group wanbench-\w+-eastus.*ScopeLocked"),
         lab_on(cloud),
@@ -190,9 +175,7 @@ def test_no_secret_and_no_subscription_in_what_a_run_leaves(cloud, tmp_path, cap
     assert {each["item"] for each in cost["prices"]} >= {"Standard_B2s", "public address", "volume"}
     cloud.quotas["cores"] = 1
     refusals = []
-    told = (
-        f"The client 'eve@example.org' with object id '{OBJECT}' may not read '/subscriptions/{SUBSCRIPTION}'"
-    )
+    told = f"The client 'eve@example.org' with object id '{OBJECT}' may not read '/subscriptions/{SUBSCRIPTION}'"
     for faults in ([("GET", "providers", (403, "AuthorizationFailed", told))], []):
         cloud.faults = faults
         with pytest.raises(LabError) as refused:
@@ -287,10 +270,7 @@ def test_what_cannot_be_had_is_named_before_anything_is_made(cloud, options, sta
 def test_a_region_without_zones_and_without_schedules_is_noted(cloud, capsys):
     cloud.not_stopping = ("norwaywest",)
     with lab_on(cloud, ["azure:norwaywest"], instance_type="Standard_D2pls_v6") as opened:
-        assert (
-            opened.describe()["hosts"][0]["zone"] == ""
-            and "server-arm64" in opened.describe()["hosts"][0]["image"]
-        )
+        assert opened.describe()["hosts"][0]["zone"] == "" and "server-arm64" in opened.describe()["hosts"][0]["image"]
         assert of_kind(cloud, "schedules") == []
     assert "In norwaywest nothing but the hosts themselves ends them" in capsys.readouterr().err
     assert cloud.made == {}
@@ -323,9 +303,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
         return HostHere(name, region, "127.0.0.1", **how)
 
     plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
-    run = measure(
-        plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False
-    )
+    run = measure(plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False)
     assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
     assert cloud.made == {}
 
@@ -357,8 +335,7 @@ def test_sweep_covers_azure(monkeypatch, capsys):
     for other in ("aws", "gcp"):
         monkeypatch.setattr(f"wanbench.measure.labs.{other}.unusable", lambda: "it is not looked for")
     assert (
-        sweep_clouds() == 1
-        and "azure: not looked at, as AZURE_SUBSCRIPTION_ID is not set" in capsys.readouterr().out
+        sweep_clouds() == 1 and "azure: not looked at, as AZURE_SUBSCRIPTION_ID is not set" in capsys.readouterr().out
     )
     monkeypatch.setenv(clients.VARIABLE, SUBSCRIPTION)
     assert teardown.unusable() == "no credentials of Azure are found"

@@ -39,9 +39,7 @@ def test_the_role_in_the_docs_allows_what_the_code_calls():
     # What is made is read until it is done, and goes with its group; a host brings disks.
     within = ("security_rules", "virtual_network_peerings")
     made = {action.removesuffix("/write") for action in called if action.endswith("/write")}
-    besides = {f"{kind}/read" for kind in made} | {
-        f"Microsoft.Compute/disks/{verb}" for verb in ("read", "write")
-    }
+    besides = {f"{kind}/read" for kind in made} | {f"Microsoft.Compute/disks/{verb}" for verb in ("read", "write")}
     made |= {"Microsoft.Compute/disks"}
     besides |= {f"{kind}/delete" for kind in made - {f"Microsoft.{TYPES[kind]}" for kind in within}}
     besides |= {

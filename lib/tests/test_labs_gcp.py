@@ -31,12 +31,7 @@ from wanbench.errors import LabError, ParameterError
 from wanbench.folders import root
 from wanbench.measure.campaign import measure
 from wanbench.measure.experiments import Iperf3, Ping
-from wanbench.measure.labs.gcp import (
-    GcpLab,
-    clients,
-    sweep,
-    teardown,
-)
+from wanbench.measure.labs.gcp import GcpLab, clients, sweep, teardown
 from wanbench.measure.labs.gcp.launch import AHEAD_S
 from wanbench.measure.labs.rented import leases, tags
 from wanbench.measure.labs.spending import BudgetError
@@ -100,33 +95,21 @@ def kinds(cloud):
 
 
 def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
-    with lab_on(
-        cloud, hosts_per_region=2, zones={"gcp:europe-west1": "europe-west1-c"}, volume_gb=20
-    ) as opened:
+    with lab_on(cloud, hosts_per_region=2, zones={"gcp:europe-west1": "europe-west1-c"}, volume_gb=20) as opened:
         made = kinds(cloud)
         assert made == {"instances": 4, "disks": 8, "subnetworks": 2, "firewalls": 2, "networks": 1}
         found = teardown.GcpResources(gcp_of(cloud)).listed(teardown.PROJECT)
-        assert len(found) == len(cloud.made) == 17 and {each.tags[tags.CAMPAIGN] for each in found} == {
-            "by-hand"
-        }
+        assert len(found) == len(cloud.made) == 17 and {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
         assert not any(tags.is_expired(each.tags, datetime.now(UTC)) for each in found)
-        rules = {
-            name.rpartition("-")[2]: each
-            for (kind, _, name), each in cloud.made.items()
-            if kind == "firewalls"
-        }
+        rules = {name.rpartition("-")[2]: each for (kind, _, name), each in cloud.made.items() if kind == "firewalls"}
         assert set(rules["operator"].source_ranges) == {"192.0.2.7/32"}
-        assert [(each.I_p_protocol, list(each.ports)) for each in rules["operator"].allowed] == [
-            ("tcp", ["22"])
-        ]
+        assert [(each.I_p_protocol, list(each.ports)) for each in rules["operator"].allowed] == [("tcp", ["22"])]
         hosts = [host for name in REGIONS for host in opened.hosts[name]]
         assert set(rules["hosts"].source_ranges) == {f"{host.address}/32" for host in hosts}
         instance = next(each for (kind, *_), each in cloud.made.items() if kind == "instances")
         assert instance.scheduling.instance_termination_action == "DELETE"
         runs_s = instance.scheduling.max_run_duration.seconds
-        assert 0 < runs_s <= opened.ttl_s - AHEAD_S, (
-            "Google's limit comes before the lab's, whenever it is set"
-        )
+        assert 0 < runs_s <= opened.ttl_s - AHEAD_S, "Google's limit comes before the lab's, whenever it is set"
         told = {each.key: each.value for each in instance.metadata.items}
         assert told["ssh-keys"].startswith("ubuntu:ssh-ed25519 ") and told["enable-oslogin"] == "FALSE"
         assert told["user-data"].startswith("#cloud-config\n") and "google-wanbench" in told["user-data"]
@@ -159,10 +142,7 @@ def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(cloud):
 
 def test_what_is_left_out_of_reach_is_an_error_and_sweep_asks(cloud, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(teardown, "TIMEOUT_S", 0.1)
-    with (
-        pytest.raises(LabError, match=r"REMAINS on Google Cloud.*unknown in the project.*UNREACHABLE"),
-        lab_on(cloud),
-    ):
+    with pytest.raises(LabError, match=r"REMAINS on Google Cloud.*unknown in the project.*UNREACHABLE"), lab_on(cloud):
         cloud.unreachable = "asia-southeast1-a"
     cloud.unreachable = None
     monkeypatch.setattr(teardown, "TIMEOUT_S", 60)
@@ -288,9 +268,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
         return HostHere(name, region, "127.0.0.1", **how)
 
     plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
-    run = measure(
-        plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False
-    )
+    run = measure(plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False)
     assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
     assert cloud.made == {}
 

@@ -79,9 +79,7 @@ def test_hosts_of_one_region_have_addresses_of_their_own(lab):
     first, second = lab.hosts["near"]
     assert first.address != second.address
     host = lab.host("centre", 1)
-    text = host.run(
-        ["ping", "-n", "-c", "1", "-I", host.address, second.address], timeout_s=30
-    ).stdout.decode()
+    text = host.run(["ping", "-n", "-c", "1", "-I", host.address, second.address], timeout_s=30).stdout.decode()
     assert f"from {host.address}" in text
 
 

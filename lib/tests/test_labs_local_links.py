@@ -56,9 +56,7 @@ def lab():
 
 
 def counts(lab, from_region, to_region):
-    [row] = [
-        row for row in lab.counters() if (row["from_region"], row["to_region"]) == (from_region, to_region)
-    ]
+    [row] = [row for row in lab.counters() if (row["from_region"], row["to_region"]) == (from_region, to_region)]
     return row
 
 
@@ -85,9 +83,7 @@ def iperf3(lab, region, *options):
 def test_the_round_trip_takes_what_was_asked_for(lab):
     with ThreadPoolExecutor(len(RTTS_MS)) as threads:
         echoes = threads.map(lambda rtt: ping(lab, f"rtt{rtt}", "-c", "80", "-i", "0.02"), RTTS_MS)
-        found = {
-            asked: [rtt for _, rtt, _ in answers] for asked, answers in zip(RTTS_MS, echoes, strict=True)
-        }
+        found = {asked: [rtt for _, rtt, _ in answers] for asked, answers in zip(RTTS_MS, echoes, strict=True)}
     # What the machine adds to all links in the same seconds; the shortest link itself is judged by its quick echoes.
     added = max(statistics.median(found[min(RTTS_MS)]) - min(RTTS_MS) - 1, 0)
     for asked, rtts in found.items():
@@ -147,9 +143,7 @@ def test_only_the_queue_that_overflows_drops(lab):
     queue_bytes = lab.links["centre", "at10m"].queue_bytes
     could_pass = (10e6 * end["seconds"] / 8 + queue_bytes) / 1028
     assert dropped["centre", "at10m"] >= end["packets"] - could_pass * 1.01
-    assert (
-        dropped["centre", "at10m"] <= 1.02 * end["lost_packets"] + 5
-    )  # iperf3 stops counting before the last leave
+    assert dropped["centre", "at10m"] <= 1.02 * end["lost_packets"] + 5  # iperf3 stops counting before the last leave
 
 
 def test_single_packets_are_lost_at_the_probability_asked_for(lab):
@@ -273,9 +267,7 @@ def test_settings_change_while_the_lab_runs(lab):
     assert not ping(lab, "spare", "-c", "3", "-i", "0.02", "-W", "0.2", ok=(0, 1))
     lab.set_link("centre", "spare", loss=0.0, rate_bps=5e6)
     [described] = [
-        link
-        for link in lab.describe()["links"]
-        if (link["from_region"], link["to_region"]) == ("centre", "spare")
+        link for link in lab.describe()["links"] if (link["from_region"], link["to_region"]) == ("centre", "spare")
     ]
     assert described["queue_bytes"] == queue_in_bytes(LinkSettings(1, rate_bps=5e6))
     got = iperf3(lab, "spare", "-t", "1", "-O", "1")["end"]["sum_received"]["bits_per_second"]

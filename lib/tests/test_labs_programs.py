@@ -86,9 +86,7 @@ def test_a_host_without_wanbench_gets_what_its_modules_import(tmp_path, module, 
     assert says in done.stderr
 
 
-@pytest.mark.parametrize(
-    "path", sorted(Path(supervisor.__file__).parent.glob("*.py")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", sorted(Path(supervisor.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
 def test_what_runs_under_the_distributions_python_runs_under_an_old_one(path):
     tree = ast.parse(path.read_text(), feature_version=(3, 8))
     names = [name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names]
@@ -113,9 +111,7 @@ def test_a_host_without_python_is_named_and_asked_again():
 
 def test_what_the_python_of_a_host_lacks_is_named(tmp_path):
     host = Asked(answer("wanbench"))
-    with pytest.raises(
-        LabError, match="a lacks kafka-python: /usr/bin/python3 there cannot import it; install it"
-    ):
+    with pytest.raises(LabError, match="a lacks kafka-python: /usr/bin/python3 there cannot import it; install it"):
         programs.module_command(host, "wanbench.x")
     with pytest.raises(LabError, match="lacks confluent-kafka"):
         programs.module_command(host, "wanbench.x", needs="confluent_kafka")

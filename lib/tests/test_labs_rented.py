@@ -19,14 +19,7 @@ import wanbench
 from wanbench import cli
 from wanbench.errors import LabError
 from wanbench.folders import root
-from wanbench.measure.labs.rented import (
-    Resource,
-    Resources,
-    everywhere,
-    leases,
-    sweep,
-    tags,
-)
+from wanbench.measure.labs.rented import Resource, Resources, everywhere, leases, sweep, tags
 from wanbench.measure.labs.rented.clock import clock_at
 from wanbench.measure.labs.rented.own_address import own_public_address
 from wanbench.measure.labs.rented.ready import close, make_ready
@@ -55,9 +48,7 @@ def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("AWS_PROFILE", "nowhere")
     for cloud in ("gcp", "azure"):
         monkeypatch.setattr(f"wanbench.measure.labs.{cloud}.unusable", lambda: None)
-        monkeypatch.setattr(
-            f"wanbench.measure.labs.{cloud}.sweep", lambda **options: told.append(options) or 0
-        )
+        monkeypatch.setattr(f"wanbench.measure.labs.{cloud}.sweep", lambda **options: told.append(options) or 0)
     assert sweep_clouds() == 1 and len(told) == 4
     assert "aws: boto3 cannot read its configuration" in capsys.readouterr().err
 
@@ -84,11 +75,7 @@ def test_an_interruption_waits_for_what_is_being_launched():
 
 def test_a_first_start_makes_the_python_that_kafka_needs_and_fails_only_with_its_timer():
     document = user_data(
-        expires_at=datetime.now(UTC),
-        host_key="a",
-        host_key_public="b",
-        packages=("python3.11",),
-        python="python3.11",
+        expires_at=datetime.now(UTC), host_key="a", host_key_public="b", packages=("python3.11",), python="python3.11"
     )
     make, install, timer = yaml.safe_load(document)["runcmd"]
     assert make == ["python3.11", "-m", "venv", "/opt/wanbench"] and install[0] == HOST_PYTHON
@@ -106,9 +93,7 @@ def test_the_role_in_the_docs_allows_what_the_code_calls():
                 continue
             by_make = getattr(node.func, "id", "") == "make"
             if by_make or getattr(node.func, "attr", "") in ("call", "pages"):
-                service, operation = (
-                    getattr(each, "value", None) for each in node.args[by_make : by_make + 2]
-                )
+                service, operation = (getattr(each, "value", None) for each in node.args[by_make : by_make + 2])
                 if isinstance(service, str):
                     first, *others = service.split("_")
                     verb = operation.removesuffix("_unary")
@@ -241,11 +226,7 @@ def test_a_sweep_of_another_account_leaves_what_is_known_of_the_first(monkeypatc
 def test_things_expire_by_the_clock_of_their_cloud(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     resources = Shared("of another machine")
-    for hours, said in (
-        (None, "AWS does not tell the time"),
-        (-2, "is 120 minutes ahead of that of AWS"),
-        (0, ""),
-    ):
+    for hours, said in ((None, "AWS does not tell the time"), (-2, "is 120 minutes ahead of that of AWS"), (0, "")):
         resources.time = None if hours is None else datetime.now(UTC) + timedelta(hours=hours)
         assert sweep(resources, yes=True, settle_s=0.0) == 0 and resources.there
         assert said in capsys.readouterr().out
@@ -261,11 +242,7 @@ def test_what_has_no_readable_expiry_is_said_and_stays(monkeypatch, tmp_path, ca
     resources.expires = expires
     assert sweep(resources, yes=True, settle_s=0.0) == 1 and resources.there
     printed = capsys.readouterr().out
-    assert (
-        "unclear   host" in printed
-        and "1 resource without a readable expiry" in printed
-        and "--all" in printed
-    )
+    assert "unclear   host" in printed and "1 resource without a readable expiry" in printed and "--all" in printed
     assert sweep(resources, yes=True, everything=True, settle_s=0.0) == 0 and not resources.there
 
 

@@ -21,12 +21,7 @@ from wanbench.errors import LabError, ParameterError
 from wanbench.measure.campaign import measure
 from wanbench.measure.campaign.start import _lab
 from wanbench.measure.experiments import Iperf3, Ping
-from wanbench.measure.labs import (
-    AzureLab,
-    GcpLab,
-    azure,
-    gcp,
-)
+from wanbench.measure.labs import AzureLab, GcpLab, azure, gcp
 from wanbench.measure.labs.rented import SeveralClouds, leases, on_one_cloud
 from wanbench.measure.labs.rented.tenancy import Tenancy
 from wanbench.measure.labs.spending import BudgetError, spent_before_usd
@@ -114,9 +109,7 @@ def test_hosts_of_both_admit_each_other_under_one_consent_and_both_are_gone(clou
     cost = json.loads((run.folder / "lab_cost" / "session-1.json").read_text())
     # What hosts sent is taken to have left their cloud: 2 GB of each, and there are two on Google Cloud.
     spent = {(row["cloud"], row["item"]): row["amount"] for row in cost["spent"]["items"]}
-    assert (
-        spent["gcp", "egress to internet"] == 2 * spent["azure", "egress to internet"] == pytest.approx(4.0)
-    )
+    assert spent["gcp", "egress to internet"] == 2 * spent["azure", "egress to internet"] == pytest.approx(4.0)
     assert {price["cloud"] for price in cost["prices"]} == {"gcp", "azure"}
 
 
@@ -157,9 +150,7 @@ def test_one_cloud_that_fails_takes_the_other_down_too_and_the_run_says_what_tha
     assert lab_cost(run).spent_usd[1] > cost.spent_usd[1] and lab_cost(run).expected_usd[1] > 0
 
 
-def test_a_killed_session_counts_as_if_its_hosts_had_run_until_they_ended_themselves(
-    clouds, tmp_path, monkeypatch
-):
+def test_a_killed_session_counts_as_if_its_hosts_had_run_until_they_ended_themselves(clouds, tmp_path, monkeypatch):
     plan = make_plan(regions=REGIONS, experiments=[Ping(count=2, interval_s=0.01)], batch=1)
     options = {"data_folder": tmp_path, "campaign": "killed", "progress": False}
     clouds["gcp"].faults = [("instances", "bulk_insert", "QUOTA_EXCEEDED")]
@@ -177,10 +168,7 @@ def test_a_killed_session_counts_as_if_its_hosts_had_run_until_they_ended_themse
     cost = lab_cost(run)
     assert run.folder == folder and cost.killed == 1 and "until they ended themselves" in str(cost)
     assert cost.spent_usd[0] < spent_before_usd(folder) < cost.spent_usd[1] + 1e-9
-    assert [path.name for path in sorted((folder / "lab_cost").iterdir())] == [
-        "if-killed-1.json",
-        "session-1.json",
-    ]
+    assert [path.name for path in sorted((folder / "lab_cost").iterdir())] == ["if-killed-1.json", "session-1.json"]
     run.verify()
 
 
@@ -188,9 +176,7 @@ def test_what_remains_on_either_is_named_with_its_cloud(clouds, monkeypatch):
     monkeypatch.setattr(gcp.teardown, "TIMEOUT_S", 0.1)
     zone = "asia-southeast1-a"
     with (
-        pytest.raises(
-            LabError, match=r"REMAINS on Azure and Google Cloud.*Google Cloud: unknown in the project"
-        ),
+        pytest.raises(LabError, match=r"REMAINS on Azure and Google Cloud.*Google Cloud: unknown in the project"),
         clouds["lab"](),
     ):
         clouds["gcp"].unreachable = zone
@@ -201,9 +187,7 @@ def test_hosts_in_subnets_that_exist_take_the_path_that_a_trial_names(clouds):
     regions = ["azure:westeurope", "azure:eastus"]
     subnets = dict(zip(regions, ("ours/east/hosts", "ours/west/hosts"), strict=True))
     made = clouds["azure"].made
-    networks = [
-        f"resourcegroups/ours/providers/microsoft.network/virtualnetworks/{name}" for name in ("east", "west")
-    ]
+    networks = [f"resourcegroups/ours/providers/microsoft.network/virtualnetworks/{name}" for name in ("east", "west")]
     with pytest.raises(LabError, match=r"Nothing was launched: .*ours/east/hosts cannot be used: .*NotFound"):
         clouds["azure lab"](regions, subnets=subnets).__enter__()
     inside = {"properties": {"subnets": [{"name": "hosts"}]}}
@@ -215,12 +199,9 @@ def test_hosts_in_subnets_that_exist_take_the_path_that_a_trial_names(clouds):
     with clouds["azure lab"](regions, subnets=subnets) as lab:
         assert [path for path in made if "virtualnetworks" in path] == networks
         interfaces = [each for path, each in made.items() if "networkinterfaces/" in path]
-        inside = [
-            each["properties"]["ipConfigurations"][0]["properties"]["subnet"]["id"] for each in interfaces
-        ]
+        inside = [each["properties"]["ipConfigurations"][0]["properties"]["subnet"]["id"] for each in interfaces]
         assert {each.partition("resourceGroups/")[2] for each in inside} == {
-            f"ours/providers/Microsoft.Network/virtualNetworks/{name}/subnets/hosts"
-            for name in ("east", "west")
+            f"ours/providers/Microsoft.Network/virtualNetworks/{name}/subnets/hosts" for name in ("east", "west")
         }
         assert all("networkSecurityGroup" in each["properties"] for each in interfaces)
         private = {instance.private_address for each in lab.instances.values() for instance in each}

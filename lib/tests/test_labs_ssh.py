@@ -54,9 +54,7 @@ def test_commands_do_the_same_as_on_a_local_host(sshd, lab, tmp_path):
     words = ["sh", "-c", 'printf "%s|" "$@"; echo "it\'s" >&2; exit 3', "-", "a b", "", "$x", "*", "ü\n"]
     assert same(here, words, ok=[3]) == same(there, words, ok=[3])
     assert same(here, ["no-such-program"], ok=None) == same(there, ["no-such-program"], ok=None)
-    assert same(here, ["head", "-c", "3000000", "/dev/zero"]) == same(
-        there, ["head", "-c", "3000000", "/dev/zero"]
-    )
+    assert same(here, ["head", "-c", "3000000", "/dev/zero"]) == same(there, ["head", "-c", "3000000", "/dev/zero"])
     with pytest.raises(CommandError, match="ended with status 1"):
         there.run(["false"], timeout_s=30)
     with pytest.raises(CommandError, match=r"did not end within 3 s; its last output: begun"):
@@ -88,10 +86,7 @@ def test_a_survey_is_that_of_the_local_lab_and_holds_no_secret(sshd, tmp_path):
         one, other = tables["local"][name], tables["ssh"][name]
         assert (list(one), list(one.dtypes)) == (list(other), list(other.dtypes)), name
         assert len(one) == len(other) or name == "intervals"  # iperf3 may add a short one at the end
-    pairs = {
-        kind: ingest.summarise_pairs(one).set_index(["from_region", "to_region"])
-        for kind, one in tables.items()
-    }
+    pairs = {kind: ingest.summarise_pairs(one).set_index(["from_region", "to_region"]) for kind, one in tables.items()}
     assert (pairs["ssh"].rtt_ms - pairs["local"].rtt_ms).abs().max() < 1.5
     assert (pairs["ssh"].throughput_bps / pairs["local"].throughput_bps).between(0.9, 1.1).all()
 
@@ -198,12 +193,7 @@ def test_a_host_behind_a_jump_host_is_reached_through_it(sshd):
     login = behind.login
     options = {name: getattr(login, name) for name in ("user", "key_file", "known_hosts_file", "port")}
     through = SshHost(
-        "behind",
-        behind.region,
-        behind.address,
-        control_address=login.address,
-        jump=bottleneck.login,
-        **options,
+        "behind", behind.region, behind.address, control_address=login.address, jump=bottleneck.login, **options
     )
     with through:
         came_from = through.run(["sh", "-c", "echo $SSH_CONNECTION"], timeout_s=30).stdout.split()[0]

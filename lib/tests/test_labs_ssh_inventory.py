@@ -18,12 +18,7 @@ def content(tmp_path):
     for name, mode in (("key", 0o600), ("known hosts", 0o644)):
         (tmp_path / name).touch(mode)
     return {
-        "defaults": {
-            "user": "ada",
-            "key_file": "key",
-            "known_hosts_file": "known hosts",
-            "jump": "bottleneck",
-        },
+        "defaults": {"user": "ada", "key_file": "key", "known_hosts_file": "known hosts", "jump": "bottleneck"},
         "jumps": {"bottleneck": {"address": "bottleneck.example.org", "port": 2200}},
         "hosts": [
             {"name": "one", "region": "aws:eu-west-1", "control_address": "192.0.2.1", "address": "10.0.0.1"},
@@ -80,22 +75,13 @@ def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
         ({"prot": 22}, "host 1: no field is called 'prot'; allowed: name, region"),
         ({"user": "-oProxyCommand=x"}, "host 'one': user is '-oProxyCommand=x'; allowed: one word"),
         ({"control_address": "-w"}, "host 'one': control_address is '-w'; allowed: a host name"),
-        (
-            {"address": "one.example.org"},
-            "host 'one': address is 'one.example.org'; allowed: an IPv4 address",
-        ),
+        ({"address": "one.example.org"}, "host 'one': address is 'one.example.org'; allowed: an IPv4 address"),
         ({"region": "own:attic"}, "host 'one': region 'own:attic' needs latitude_deg and longitude_deg"),
         ({"latitude_deg": 1}, "host 'one': region 'aws:eu-west-1' needs latitude_deg and longitude_deg"),
         ({"key_file": "none"}, "host 'one': key_file is .*none'; allowed: a file that exists"),
-        (
-            {"key_file": "known hosts"},
-            "host 'one': key_file is .* which others than its owner may use .mode 644.",
-        ),
+        ({"key_file": "known hosts"}, "host 'one': key_file is .* which others than its owner may use .mode 644."),
         ({"jump": "door"}, "host 'one': jump is 'door'; allowed: one of the jumps: bottleneck"),
-        (
-            {"jump": None, "proxy_command": ["nc", "%r"]},
-            "host 'one': proxy_command is '%r'; allowed: no percent",
-        ),
+        ({"jump": None, "proxy_command": ["nc", "%r"]}, "host 'one': proxy_command is '%r'; allowed: no percent"),
         ({"proxy_command": ["nc"]}, "host 'one': it has both jump and proxy_command"),
         ({"sudo": 1}, "host 'one': sudo is 1; allowed: True or False"),
         ({"name": "two"}, "two hosts have the name 'two'"),
@@ -126,8 +112,7 @@ def test_a_file_that_is_no_inventory_is_refused(read, text, said):
 def test_a_plan_needs_hosts_in_all_its_regions(read, content):
     inventory = read(content)
     with pytest.raises(
-        ParameterError,
-        match="a host is needed in gcp:us-west1, and it has 0; its regions: aws:eu-west-1, own",
+        ParameterError, match="a host is needed in gcp:us-west1, and it has 0; its regions: aws:eu-west-1, own"
     ):
         SshLab(["gcp:us-west1"], inventory=inventory)
     links = matrix_links({("aws:eu-west-1", "aws:us-east-1"): 70})
@@ -143,7 +128,6 @@ def test_the_command_that_installs_is_that_of_the_host():
     assert facts.lacking(found, facts.PATHS) == ["iperf3"]
     assert "java" in facts.lacking(found, facts.KAFKA)
     assert (
-        facts.install_command(found, ["java", "sar", "sadf"])
-        == "sudo dnf install -y java-17-openjdk-headless sysstat"
+        facts.install_command(found, ["java", "sar", "sadf"]) == "sudo dnf install -y java-17-openjdk-headless sysstat"
     )
     assert facts.install_command({**found, "manager": None}, ["iperf3", "ss"]) == "install iperf3, ss"

@@ -34,9 +34,7 @@ class Supervised:
 
     def start(self):
         """Start the command; the process id of its child."""
-        self.ask(
-            "start", name="a", command=["sh", "-c", "setsid sh -c 'echo $$ > pid; exec sleep 600' & wait"]
-        )
+        self.ask("start", name="a", command=["sh", "-c", "setsid sh -c 'echo $$ > pid; exec sleep 600' & wait"])
         path = self.folder / "pid"
         assert comes_about(lambda: path.exists() and path.read_text().strip())
         return int(path.read_text())

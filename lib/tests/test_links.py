@@ -105,10 +105,7 @@ def test_a_matrix_may_be_a_table():
         ({("a", "b"): -1.0}, "rtt_ms of a to b is -1.0"),
         ({("a", "b"): math.nan}, "rtt_ms of a to b is nan"),
         (pd.DataFrame({"from_region": ["a"], "to_region": ["b"]}), "lacks column rtt_ms"),
-        (
-            pd.DataFrame({"from_region": ["a", "a"], "to_region": ["b", "b"], "rtt_ms": [1.0, 2.0]}),
-            "a, b twice",
-        ),
+        (pd.DataFrame({"from_region": ["a", "a"], "to_region": ["b", "b"], "rtt_ms": [1.0, 2.0]}), "a, b twice"),
     ],
 )
 def test_a_matrix_that_cannot_be_meant_fails(matrix, named):

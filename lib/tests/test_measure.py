@@ -8,15 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from measuring import (
-    REGIONS,
-    failing,
-    go,
-    newest,
-    outcomes,
-    plan_of,
-    stopping_after,
-)
+from measuring import REGIONS, failing, go, newest, outcomes, plan_of, stopping_after
 from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench.errors import LabError, ParameterError, RawDataError
@@ -145,9 +137,7 @@ def test_a_run_in_which_no_test_was_done_stays_open(tmp_path):
     def script(host, command):
         return Reply(b"", b"iperf3: broken\n", 1) if command[0] == "iperf3" else well(host, command)
 
-    with pytest.raises(
-        LabError, match=r"12 of 12 tests failed.*iperf3: broken.*stays open: remove the cause"
-    ):
+    with pytest.raises(LabError, match=r"12 of 12 tests failed.*iperf3: broken.*stays open: remove the cause"):
         go(tmp_path, ScriptedLab(REGIONS, script), retries=0)
     run = newest(tmp_path)
     assert not run.finished and run.events()[-1]["event"] == "interrupted"
@@ -207,9 +197,7 @@ def test_a_bug_is_not_taken_for_a_failed_test(tmp_path):
     assert lab.closed == 1
     run = newest(tmp_path)
     assert not run.finished and "failed" not in set(run.tests()["outcome"])
-    assert (
-        run.events()[-1]["event"] == "interrupted" and "ZeroDivisionError: bug" in run.events()[-1]["reason"]
-    )
+    assert run.events()[-1]["event"] == "interrupted" and "ZeroDivisionError: bug" in run.events()[-1]["reason"]
     assert go(tmp_path, ScriptedLab(REGIONS)).finished
 
 

@@ -40,9 +40,7 @@ def test_other_parameters_and_other_labs_are_other_runs(tmp_path):
     assert len(folders) == 5
 
 
-@pytest.mark.parametrize(
-    "number, exception", [(signal.SIGINT, KeyboardInterrupt), (signal.SIGHUP, SystemExit)]
-)
+@pytest.mark.parametrize("number, exception", [(signal.SIGINT, KeyboardInterrupt), (signal.SIGHUP, SystemExit)])
 def test_a_signal_stops_keeps_and_resumes(tmp_path, number, exception):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     lab = ScriptedLab(REGIONS, stopping_after(7, lambda: os.kill(os.getpid(), number)))
@@ -90,9 +88,7 @@ def test_failures_are_counted_on_after_an_interruption(tmp_path):
     assert newest(tmp_path).tests().attempt.value_counts().to_dict() == {1: 12, 2: 2}
     run = go(tmp_path, ScriptedLab(REGIONS, bad), retries=1)
     again = run.tests().query("attempt > 1")
-    assert len(again) == 4 and again["round"].tolist() == list(range(7, 11)), (
-        "each in an extra round of its own"
-    )
+    assert len(again) == 4 and again["round"].tolist() == list(range(7, 11)), "each in an extra round of its own"
     for test_id, tests in run.tests().groupby("test_id"):
         kinds = list(tests["outcome"])
         expected = 2 if tests["from_region"].iloc[0] == "aws:r-1" else 0
@@ -176,9 +172,7 @@ def test_a_data_folder_that_is_removed_ends_the_session_and_the_next_start_measu
             shutil.rmtree(tmp_path / "elsewhere")
 
     lab = Counting(REGIONS, at_ping(5, remove))
-    with pytest.raises(
-        RawDataError, match=r"journal.jsonl: expected the one that was opened; it was removed"
-    ):
+    with pytest.raises(RawDataError, match=r"journal.jsonl: expected the one that was opened; it was removed"):
         go(tmp_path / "data", lab)
     assert lab.closed == 1 and len(lab.processes) < 36, "no further round is measured"
     run = go(tmp_path / "data", Counting(REGIONS))

@@ -9,13 +9,7 @@ import pytest
 
 from wanbench.errors import LabError
 from wanbench.measure.campaign.execute import measure
-from wanbench.measure.experiments import (
-    Iperf3,
-    KafkaLoad,
-    KafkaTrial,
-    LinkSamples,
-    Ping,
-)
+from wanbench.measure.experiments import Iperf3, KafkaLoad, KafkaTrial, LinkSamples, Ping
 from wanbench.measure.kafka.lab import KafkaLab
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
@@ -102,9 +96,7 @@ def test_each_trial_has_what_it_asks_for_and_no_more_until_a_broker_dies_which_e
     killer.start()
     with pytest.raises(LabError, match="broker 1 on there/0 ended with status"):
         measure(
-            planned(
-                *(Trial(name, (each,)) for name, each in {"other": other, "own": own, "dies": dies}.items())
-            ),
+            planned(*(Trial(name, (each,)) for name, each in {"other": other, "own": own, "dies": dies}.items())),
             lab,
             data_folder=tmp_path,
             campaign="dies",
@@ -132,12 +124,8 @@ def test_each_trial_has_what_it_asks_for_and_no_more_until_a_broker_dies_which_e
     samples = tables["link_samples"].merge(tables["trials"][["test_id", "setting"]])
     assert set(samples[samples.setting == "other"].rate_bps) == {2e7}
     assert set(samples[samples.setting == "own"].rate_bps) == {5e7}
-    starts = {
-        file["path"].rpartition("server")[2] for file in run.raw_files() if "broker-1.server" in file["path"]
-    }
-    assert starts == {".log.gz", "-2.log.gz", "-3.log.gz"}, (
-        "restarted for the first trial, and for the second"
-    )
+    starts = {file["path"].rpartition("server")[2] for file in run.raw_files() if "broker-1.server" in file["path"]}
+    assert starts == {".log.gz", "-2.log.gz", "-3.log.gz"}, "restarted for the first trial, and for the second"
     given = json.loads((run.folder / "kafka_cluster/session-1.broker-1.settings.json").read_text())["given"]
     assert "num.replica.fetchers" not in given and not any("ssl" in name for name in given)
     batches = tables["batches"]

@@ -24,10 +24,7 @@ pytestmark = pytest.mark.lab
 
 
 def go(folder, *, pairs=None, experiments=None, **arguments) -> Run:
-    experiments = experiments or [
-        Ping(count=5, interval_s=0.05),
-        Iperf3(duration_s=None, transfer_bytes=300_000),
-    ]
+    experiments = experiments or [Ping(count=5, interval_s=0.05), Iperf3(duration_s=None, transfer_bytes=300_000)]
     plan = make_plan(pairs=pairs, regions=REGIONS, experiments=experiments, rtt_ms=RTTS)
     lab = LocalLab(REGIONS, matrix_links(RTTS, rate_bps=50e6))
     options = {"data_folder": folder, "campaign": "test", "progress": False}

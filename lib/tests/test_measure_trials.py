@@ -21,18 +21,12 @@ def plan_of(trials):
 
 
 def test_trials_of_one_pair_are_measured_in_order_and_resumed(tmp_path):
-    trials = [
-        Trial(name, (Ping(count=2),), block) for block, name in ((1, "A"), (1, "B"), (2, "B"), (2, "A"))
-    ]
-    run = measure(
-        plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
-    )
+    trials = [Trial(name, (Ping(count=2),), block) for block, name in ((1, "A"), (1, "B"), (2, "B"), (2, "A"))]
+    run = measure(plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False)
     tests = run.tests()
     assert tests.setting.tolist() == ["A", "B", "B", "A"]
     assert tests.outcome.tolist() == ["done"] * 4
-    again = measure(
-        plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
-    )
+    again = measure(plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False)
     assert again.run_id == run.run_id
     renamed = [Trial("C", trial.experiments, trial.block) for trial in trials]
     longer = [Trial(trial.setting, (Ping(count=3),), trial.block) for trial in trials]
@@ -73,12 +67,7 @@ def test_table_trials_comes_from_the_plan(tmp_path):
     plan = plan_of(trials)
     folder = tmp_path / "raw" / "c" / "r"
     folder.mkdir(parents=True)
-    start = {
-        "schema_version": 1,
-        "campaign": "c",
-        "run_id": "r",
-        "plan": json.loads(json.dumps(plan.as_dict())),
-    }
+    start = {"schema_version": 1, "campaign": "c", "run_id": "r", "plan": json.loads(json.dumps(plan.as_dict()))}
     event = {"event": "run-started", "at_utc": now_utc(), "parameters": {}, "lab": {"kind": "local"}, **start}
     (folder / "journal.jsonl").write_text(json.dumps(event) + "\n")
     table = read_run(folder)["trials"]

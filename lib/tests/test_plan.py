@@ -8,14 +8,7 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import Iperf3, Ping
-from wanbench.measure.plan import (
-    Trial,
-    make_plan,
-    make_trials,
-    pair,
-    prices,
-    select_pairs,
-)
+from wanbench.measure.plan import Trial, make_plan, make_trials, pair, prices, select_pairs
 from wanbench.regions import distance_km
 
 EXPERIMENTS = [Ping(count=5), Iperf3(duration_s=None, transfer_bytes=10_000_000)]
@@ -31,21 +24,14 @@ def ordered_pairs(plan):
 
 
 def test_explicit_pairs():
-    plan = make_plan(
-        experiments=EXPERIMENTS, pairs=["aws:eu-west-1->gcp:us-east1", ("gcp:us-east1", "azure:eastus")]
-    )
-    assert sorted(ordered_pairs(plan)) == [
-        ("aws:eu-west-1", "gcp:us-east1"),
-        ("gcp:us-east1", "azure:eastus"),
-    ]
+    plan = make_plan(experiments=EXPERIMENTS, pairs=["aws:eu-west-1->gcp:us-east1", ("gcp:us-east1", "azure:eastus")])
+    assert sorted(ordered_pairs(plan)) == [("aws:eu-west-1", "gcp:us-east1"), ("gcp:us-east1", "azure:eastus")]
 
 
 @pytest.mark.parametrize("name", ["Site A", "x" * 81, "a/b", "", "-a", "hôte", None, 7])
 def test_a_name_that_no_raw_file_can_have_is_refused_at_planning(name):
     for ends in ((name, "b", []), ("a", name, []), ("a", "b", [name])):
-        with pytest.raises(
-            ParameterError, match=r"region is .*; allowed: letters, digits, .* at most 80 characters"
-        ):
+        with pytest.raises(ParameterError, match=r"region is .*; allowed: letters, digits, .* at most 80 characters"):
             make_trials([Trial("x", (Ping(),))], from_region=ends[0], to_region=ends[1], more_regions=ends[2])
 
 
@@ -123,11 +109,7 @@ def test_everything_done_is_an_empty_plan():
 def test_least_tested_then_cross_cloud_first():
     table = done_table()
     plan = make_plan(
-        experiments=EXPERIMENTS,
-        regions=EIGHT,
-        batch=1,
-        first=["least-tested", "cross-cloud"],
-        tests_done_before=table,
+        experiments=EXPERIMENTS, regions=EIGHT, batch=1, first=["least-tested", "cross-cloud"], tests_done_before=table
     )
     done = set(map(tuple, table.loc[table["outcome"] == "done", ["from_region", "to_region"]].to_numpy()))
     keys = [(p in done, p[0].split(":")[0] == p[1].split(":")[0]) for p in ordered_pairs(plan)]
@@ -155,10 +137,7 @@ def test_same_seed_same_plan():
 
 
 def test_expected_time_is_the_sum_of_the_longest_tests():
-    rtts = dict.fromkeys(select_pairs(regions=EIGHT), 10.0) | {
-        (EIGHT[0], EIGHT[1]): 300.0,
-        (EIGHT[1], EIGHT[0]): 300.0,
-    }
+    rtts = dict.fromkeys(select_pairs(regions=EIGHT), 10.0) | {(EIGHT[0], EIGHT[1]): 300.0, (EIGHT[1], EIGHT[0]): 300.0}
     ping = Ping(count=11, interval_s=0.1)
     plan = make_plan(experiments=[ping], regions=EIGHT, rtt_ms=rtts)
     fast, slow = ping.expected_s(10.0), ping.expected_s(300.0)
@@ -241,11 +220,7 @@ def test_the_price_list_says_where_it_comes_from():
 def test_the_plan_prints_what_it_takes():
     plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, rate_bps=1e8)
     text = str(plan)
-    for part in (
-        "56 ordered pairs of 8 regions",
-        "14, of at most 4 at once (lower bound 14)",
-        "up to 0.56 GB",
-    ):
+    for part in ("56 ordered pairs of 8 regions", "14, of at most 4 at once (lower bound 14)", "up to 0.56 GB"):
         assert part in text
     assert plan.table().shape == (56, 6)
     json.dumps(plan.as_dict(), allow_nan=False)
@@ -273,10 +248,7 @@ def test_html_is_escaped():
         ({"regions": EIGHT, "clouds": "ibm"}, "No region of 'ibm'; the clouds here are aws, azure, gcp"),
         ({"regions": EIGHT, "cloud_pairs": ["gcp-aws"]}, "such as 'gcp->aws'"),
         ({"regions": EIGHT, "min_distance_km": 900, "max_distance_km": 100}, "no smaller"),
-        (
-            {"regions": EIGHT, "min_distance_km": 19_900},
-            "No pair is left.*56 candidate pairs; 0 after distance",
-        ),
+        ({"regions": EIGHT, "min_distance_km": 19_900}, "No pair is left.*56 candidate pairs; 0 after distance"),
         ({"regions": EIGHT, "max_regions": 1}, "2 or more"),
         ({"regions": EIGHT, "batch": 0}, "batch is 0"),
         ({"regions": EIGHT, "max_tests": -1}, "max_tests is -1"),

@@ -9,12 +9,7 @@ import wanbench
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.read import plausibility
-from wanbench.read.plausibility import (
-    positions,
-    rate_units,
-    rules,
-    tail_reach,
-)
+from wanbench.read.plausibility import positions, rate_units, rules, tail_reach
 
 
 @pytest.mark.parametrize("fault", planted_faults.FAULTS)
@@ -75,12 +70,7 @@ def test_no_tables_no_flags():
 
 
 def ping(start, end, min_rtt_ms, **columns):
-    return {
-        "from_region": start,
-        "to_region": end,
-        "source_file": "a.csv",
-        "min_rtt_ms": min_rtt_ms,
-    } | columns
+    return {"from_region": start, "to_region": end, "source_file": "a.csv", "min_rtt_ms": min_rtt_ms} | columns
 
 
 def pings(*rows):
@@ -120,9 +110,7 @@ def test_a_rate_above_two_windows_per_round_trip():
     rate = 2 * 8 * 65_536 / 0.080
     rows = [transfer(throughput_bps=rate * factor, window_bytes=65_536) for factor in (0.99, 1.01)]
     rows += [rows[1] | {"streams": 2}, rows[1] | {"protocol": "UDP"}]
-    tested = pings(ping("aws:us-east-1", "aws:eu-west-1", 80.0)) | {
-        "transfers": tables.from_rows("transfers", rows)
-    }
+    tested = pings(ping("aws:us-east-1", "aws:eu-west-1", 80.0)) | {"transfers": tables.from_rows("transfers", rows)}
     flags = plausibility.check(tested)
     assert list(flags.rule) == ["window"]
     assert flags.bound[0] == pytest.approx(rate)
@@ -152,13 +140,8 @@ def test_instances_by_argument_and_by_the_setting_of_the_test():
 
 
 def test_the_senders_instance_counts_in_reverse():
-    rows = [
-        transfer(throughput_bps=2e9, to_region="gcp:us-east4", direction=way)
-        for way in ("forward", "reverse")
-    ]
-    flags = plausibility.check(
-        {"transfers": tables.from_rows("transfers", rows)}, instances={"gcp": "e2-small"}
-    )
+    rows = [transfer(throughput_bps=2e9, to_region="gcp:us-east4", direction=way) for way in ("forward", "reverse")]
+    flags = plausibility.check({"transfers": tables.from_rows("transfers", rows)}, instances={"gcp": "e2-small"})
     assert list(flags.row) == ["a.csv, row 2"]
 
 
@@ -169,10 +152,7 @@ def test_the_senders_instance_counts_in_reverse():
         ({"mean_rtt_ms": 79.0, "max_rtt_ms": 82.0}, "min_rtt_ms cannot exceed mean_rtt_ms"),
         ({"p95_rtt_ms": 90.0, "p99_rtt_ms": 85.0}, "p95_rtt_ms cannot exceed p99_rtt_ms"),
         ({"mean_rtt_ms": 81.0, "max_rtt_ms": 82.0, "sd_rtt_ms": 9.0}, "spread of another kind"),
-        (
-            {"mean_rtt_ms": 85.0, "max_rtt_ms": 100.0, "sd_rtt_ms": 0.1, "n_sent": 10},
-            "spread of another kind",
-        ),
+        ({"mean_rtt_ms": 85.0, "max_rtt_ms": 100.0, "sd_rtt_ms": 0.1, "n_sent": 10}, "spread of another kind"),
         ({"n_sent": 5, "n_lost": 6}, "n_lost cannot exceed n_sent"),
     ],
 )
@@ -185,9 +165,7 @@ def test_summaries(columns, wrong):
 
 def test_columns_in_different_units_are_told_from_exchanged_ones():
     made = clean_tables.clean(4, form="grid", n_regions=10)
-    flags = plausibility.check(
-        made | {"pings": made["pings"].assign(max_rtt_ms=made["pings"].max_rtt_ms / 1000)}
-    )
+    flags = plausibility.check(made | {"pings": made["pings"].assign(max_rtt_ms=made["pings"].max_rtt_ms / 1000)})
     of_columns = flags[flags.scope == "column"]
     assert of_columns.cause.str.contains("factor 1,000: max_rtt_ms is in seconds").any()
 
@@ -365,10 +343,7 @@ def test_rounded_rates_are_no_blocks():
 
 def test_the_reach_of_a_tail_is_that_of_its_law():
     rng = np.random.default_rng(1)
-    beyond = [
-        (values := 1 + rng.pareto(2.0, 2000)).max() > tail_reach.reach(values, expected=0.1)
-        for _ in range(400)
-    ]
+    beyond = [(values := 1 + rng.pareto(2.0, 2000)).max() > tail_reach.reach(values, expected=0.1) for _ in range(400)]
     assert 0.03 < np.mean(beyond) < 0.2
     assert tail_reach.reach(np.arange(5.0)) == np.inf
 

@@ -80,9 +80,7 @@ def test_a_slow_region_is_no_other_unit():
     assert not rules(transfers_over(rtt, rate))
 
 
-@pytest.mark.parametrize(
-    ("at", "found"), [(1e9, True), (4.8e8, True), (7.1e8, False), (5e6, True), (4.2e6, False)]
-)
+@pytest.mark.parametrize(("at", "found"), [(1e9, True), (4.8e8, True), (7.1e8, False), (5e6, True), (4.2e6, False)])
 def test_a_heap_is_a_limiter_at_round_numbers_alone(at, found):
     rng = np.random.default_rng(3)
     rtt = rng.uniform(20, 300, 64)
@@ -108,9 +106,7 @@ def test_the_same_values_a_day_later_are_copies_where_they_have_digits(decimals)
 def test_transfers_of_another_day_are_judged_too():
     made = clean_tables.clean(7, form="survey", n_regions=10)["transfers"]
     again = made.assign(started_at_utc=made.started_at_utc + pd.Timedelta(days=2))
-    flags = plausibility.check(
-        {"transfers": tables.validate("transfers", pd.concat([made, again], ignore_index=True))}
-    )
+    flags = plausibility.check({"transfers": tables.validate("transfers", pd.concat([made, again], ignore_index=True))})
     assert set(flags.rule) == {"copied day"} and "2 days" in flags.found[0]
 
 

@@ -79,8 +79,7 @@ def test_two_moved_regions_are_both_named():
     second = next(
         planted
         for seed in range(2, 20)
-        if (planted := planted_faults.wrong_sign(first.tables, np.random.default_rng(seed))).region
-        != first.region
+        if (planted := planted_faults.wrong_sign(first.tables, np.random.default_rng(seed))).region != first.region
     )
     flags = plausibility.check(second.tables)
     named = flags[flags.scope == "region"].set_index("region").cause.to_dict()

@@ -16,14 +16,7 @@ from wanbench.read import ingest, plausibility
 
 
 def flag(**columns):
-    row = {
-        "table": "pings",
-        "scope": "row",
-        "verdict": "impossible",
-        "rule": "light",
-        "found": "f",
-        "cause": "c",
-    }
+    row = {"table": "pings", "scope": "row", "verdict": "impossible", "rule": "light", "found": "f", "cause": "c"}
     return row | columns
 
 
@@ -115,9 +108,7 @@ def test_a_runs_tables_have_flags_and_the_account_counts_them(tmp_path):
     run = next(iter(sorted(samples_folder().glob("raw/survey-quick/*/"))))
     found = ingest.tabulate(run, tmp_path)
     assert tables.read("flags", tmp_path).empty
-    counts = (
-        ingest.account(found | {"flags": flags(flag(), flag(verdict="suspect"), flag())}).set_index("what").n
-    )
+    counts = ingest.account(found | {"flags": flags(flag(), flag(verdict="suspect"), flag())}).set_index("what").n
     assert counts["flags of the plausibility rules, impossible"] == 2
     assert counts["flags of the plausibility rules, suspect"] == 1
     assert not any("rules" in what for what in ingest.account(ingest.read_run(run)).what)

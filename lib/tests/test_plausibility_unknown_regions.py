@@ -12,17 +12,7 @@ from wanbench.read.ingest.readers import READERS
 
 SAMPLES = Path(__file__).parent / "samples"
 FOLDERS = {"kafka_load": "kafka_perf", "end_to_end": "kafka_perf", "broker_metrics": "broker_metrics"}
-OF_PAIRS = {
-    "coordinates",
-    "light",
-    "half",
-    "unit of RTT",
-    "copies",
-    "mirror",
-    "copied day",
-    "two units",
-    "limiter",
-}
+OF_PAIRS = {"coordinates", "light", "half", "unit of RTT", "copies", "mirror", "copied day", "two units", "limiter"}
 """Rules that compare a row with its place, or with other rows of its pair or sender."""
 MEASURED = ("pings", "echoes", "transfers")
 
@@ -73,6 +63,4 @@ def test_null_in_any_other_column_stops_no_rule():
             nullable = [column for column in declared.table(name).columns if column.nullable]
             for column in nullable:
                 nulls = pd.Series(None, index=found[name].index, dtype=column.dtype)
-                plausibility.check(
-                    found | {name: declared.validate(name, found[name].assign(**{column.name: nulls}))}
-                )
+                plausibility.check(found | {name: declared.validate(name, found[name].assign(**{column.name: nulls}))})

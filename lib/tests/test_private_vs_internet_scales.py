@@ -27,11 +27,7 @@ def _measured(ratios, seed, drops, blocks):
         for row in interleaved(["internet", "private"], blocks, seed=seed).itertuples():
             level = rate_bps / 1e6 * (ratio if row.setting == "private" else 1) * np.exp(rng.normal(0, 0.02))
             each = trial(
-                100 * k + row.order,
-                row.setting,
-                round(100 * level),
-                block=10 * k + row.block,
-                rate_bps=rate_bps,
+                100 * k + row.order, row.setting, round(100 * level), block=10 * k + row.block, rate_bps=rate_bps
             )
             for sample in each["link_samples"]:
                 sample["bytes_delivered"] = int(sample["bytes_delivered"] * rate_bps / 1e8)
@@ -69,9 +65,7 @@ def test_batches_that_are_not_as_full_and_drops_are_cautioned():
     rows = measured({2e8: 2.25, 1e8: 2.25}, drops=7)
     rows.rates["batch_bytes"] = rows.rates.batch_bytes.where(rows.rates.rate_bps > 1e8, 31_000)
     rows.rates.loc[0, "rx_utilisation"] = 0.97
-    message = (
-        "batches are 50.0 % full at 100 Mbit/s and 94.6 % at 200 Mbit/s, so Kafka's share of the link differs"
-    )
+    message = "batches are 50.0 % full at 100 Mbit/s and 94.6 % at 200 Mbit/s, so Kafka's share of the link differs"
     found = compare_scales(rows)
     assert message in str(found) and message in found._repr_html_().replace("&#x27;", "'")
     assert "any within the interval is possible" in found.verdict

@@ -50,8 +50,6 @@ def test_shows_itself_escaped(tmp_path):
 
 def test_reaches_the_page(tmp_path):
     bundle = provenance(run(tmp_path, finished=True))._repr_mimebundle_()
-    cell = new_code_cell(
-        "provenance(run)", outputs=[new_output("execute_result", data=bundle, execution_count=1)]
-    )
+    cell = new_code_cell("provenance(run)", outputs=[new_output("execute_result", data=bundle, execution_count=1)])
     parts = read_cells(new_notebook(cells=[cell]))
     assert parts.parts == [] and parts.runs == bundle[MIME]["runs"]

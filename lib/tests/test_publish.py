@@ -60,14 +60,7 @@ def test_page_has_title_language_and_skip_link(page):
 
 
 def test_page_asks_no_server_for_anything(site):
-    fetched = {
-        "script": "src",
-        "img": "src",
-        "link": "href",
-        "iframe": "src",
-        "source": "src",
-        "video": "src",
-    }
+    fetched = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "video": "src"}
     for path in site.glob("*.html"):
         for tag, attributes in Elements(path.read_text()).found:
             wanted = attributes.get(fetched.get(tag), "data:,")
@@ -156,9 +149,7 @@ def test_figure_without_meta_gets_a_name_and_alt_text(page):
 def test_hostile_text_is_escaped(page):
     assert "alert(1)" in page and "alert(2)" in page
     assert not any(
-        "alert" in text
-        for text in re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
-        if '"data"' not in text
+        "alert" in text for text in re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL) if '"data"' not in text
     )
     assert "<script>alert" not in page
 
@@ -170,11 +161,7 @@ def test_two_builds_are_byte_identical(site, tmp_path, monkeypatch):
     with ONE_SIZE:
         publish(jobs(built_site()), again, io.StringIO())
     first = {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
-    second = {
-        path.relative_to(again.folder): path.read_bytes()
-        for path in again.folder.rglob("*")
-        if path.is_file()
-    }
+    second = {path.relative_to(again.folder): path.read_bytes() for path in again.folder.rglob("*") if path.is_file()}
     assert set(first) == set(second)
     assert [str(path) for path in first if first[path] != second[path]] == []
 
@@ -224,18 +211,13 @@ def test_front_page_without_pages_says_that_there_is_no_finding(tmp_path):
     (tmp_path / "papermill-params").mkdir()
     (tmp_path / "notebooks").mkdir()
     html = Site.of(tmp_path).write_front_page().read_text()
-    assert (
-        "All findings of the studies (0)" in html and "There are none yet." in html and "<table" not in html
-    )
+    assert "All findings of the studies (0)" in html and "There are none yet." in html and "<table" not in html
 
 
 def test_failed_page_is_not_published_and_the_front_page_says_so(site):
     html = (site / "index.html").read_text()
     assert not (site / "01-failing.html").exists()
-    assert (
-        "01-failing.ipynb: cell 5 of 6, under &#39;Where it fails&#39;: ValueError: no &lt;data&gt; for 1"
-        in html
-    )
+    assert "01-failing.ipynb: cell 5 of 6, under &#39;Where it fails&#39;: ValueError: no &lt;data&gt; for 1" in html
     assert "Found on a page that failed" not in html
     assert (built_site() / "build/notebooks/01-failing.ipynb").is_file()
 
@@ -339,9 +321,7 @@ class TestStaticFiles:
     def test_a_page_lists_the_files_of_its_figures(self, site):
         names = {path.name for path in (site / "figures/00-example").iterdir()}
         drawn = {
-            f"{figure}-800x450.{ending}"
-            for figure in ("rtt-by-distance", "figure-2")
-            for ending in ("svg", "png")
+            f"{figure}-800x450.{ending}" for figure in ("rtt-by-distance", "figure-2") for ending in ("svg", "png")
         }
         assert names == {"rtt-by-distance.csv", *drawn}
 

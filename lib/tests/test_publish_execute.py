@@ -13,21 +13,13 @@ from example_site import CELLS, jobs, make_checkout, notebook
 from patience import comes_about
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.publish.execute import (
-    NotebookError,
-    Progress,
-    execute,
-    kernel_environment,
-)
+from wanbench.publish.execute import NotebookError, Progress, execute, kernel_environment
 from wanbench.publish.figure_files import browser
 from wanbench.publish.notebooks import find_notebook, notebook_paths, read_notebook
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 
-with_browser = [
-    pytest.mark.browser,
-    pytest.mark.skipif(browser() is None, reason="no Chromium on this machine"),
-]
+with_browser = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 
 
 # Running
@@ -43,9 +35,7 @@ def test_wrong_parameters_stop_everything_before_anything_runs(tmp_path):
     assert stream.getvalue() == "" and not (top / "site").exists()
 
 
-def test_a_notebook_that_lies_elsewhere_is_published_too_and_its_tables_have_all_rows_and_whole_texts(
-    tmp_path,
-):
+def test_a_notebook_that_lies_elsewhere_is_published_too_and_its_tables_have_all_rows_and_whole_texts(tmp_path):
     code = "import pandas as pd\n\npd.DataFrame({'why': ['long ' * 40 + 'end'] * 100})"
     top = make_checkout(tmp_path / "top", {})
     nbformat.write(notebook([("text", "# Elsewhere"), ("code", code)]), tmp_path / "mine.ipynb")
@@ -92,16 +82,8 @@ finally:
 
 @pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_interrupts_reach_the_notebook_which_puts_its_things_away(tmp_path, signal_number, status):
-    top = make_checkout(
-        tmp_path / "top", {"00-wait": [("code", WAITING), ("code", "Path('went-on').touch()")]}
-    )
-    arguments = [
-        sys.executable,
-        "-c",
-        "import sys; from wanbench.cli import main; sys.exit(main())",
-        "run",
-        "00",
-    ]
+    top = make_checkout(tmp_path / "top", {"00-wait": [("code", WAITING), ("code", "Path('went-on').touch()")]})
+    arguments = [sys.executable, "-c", "import sys; from wanbench.cli import main; sys.exit(main())", "run", "00"]
     process = subprocess.Popen(arguments, cwd=top, stderr=subprocess.PIPE, text=True)
     try:
         assert comes_about((top / "notebooks/started").exists, 120) and process.poll() is None
@@ -155,12 +137,7 @@ def test_kernels_start_in_an_environment_of_their_own():
 def test_folders_of_killed_processes_are_removed(tmp_path, monkeypatch):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    names = [
-        f"wanbench-kernel-{ended.pid}-a",
-        f"wanbench-kernel-{os.getpid()}-b",
-        "wanbench-kernel-x-c",
-        "other",
-    ]
+    names = [f"wanbench-kernel-{ended.pid}-a", f"wanbench-kernel-{os.getpid()}-b", "wanbench-kernel-x-c", "other"]
     for name in names:
         (tmp_path / name).mkdir()
     monkeypatch.setattr("wanbench.publish.execute.SHORT", tmp_path)

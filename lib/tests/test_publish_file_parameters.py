@@ -56,9 +56,7 @@ def test_paths_are_found_in_lists_and_at_any_depth_and_nothing_else_changes(plac
     }  # fmt: skip
     assert found(places, given) == given | {
         "workload": [str(places[1] / "loads/fan-out.yaml"), "../loads/ours.yaml"],
-        "external": {
-            "far": {"authority_file": "../loads/ours.yaml", "user": "loads/ours.yaml", "key_file": None}
-        },
+        "external": {"far": {"authority_file": "../loads/ours.yaml", "user": "loads/ours.yaml", "key_file": None}},
     }
     assert located({"workload": "x"}, ["n_points"], *places[:1], [places[1]], places[2]) == {"workload": "x"}
 

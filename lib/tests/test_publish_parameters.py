@@ -100,11 +100,7 @@ def test_values_that_fit_pass(name, value, accepted):
         ("protocol", "quic", r"must be 'tcp' or 'udp' or 'both', not 'quic'"),
         ("sysctls", {"a": 1}, r"must be str at \['a'\]"),
         ("sysctls", [], r"must be dict of str to str"),
-        (
-            "n_region",
-            8,
-            r"unknown parameter 'n_region' \(did you mean 'n_regions'\?\); it has lab, n_regions",
-        ),
+        ("n_region", 8, r"unknown parameter 'n_region' \(did you mean 'n_regions'\?\); it has lab, n_regions"),
         ("zzz", 8, r"unknown parameter 'zzz'; it has lab"),
     ],
 )
@@ -115,9 +111,7 @@ def test_values_that_do_not_fit_are_refused(name, value, message):
 
 def test_all_faults_are_listed_with_their_source():
     with pytest.raises(ParameterError) as caught:
-        check_parameters(
-            notebook(CELL), {"los": 1, "lab": 2}, "02-x.ipynb", source="papermill-params/02-x/q.yml"
-        )
+        check_parameters(notebook(CELL), {"los": 1, "lab": 2}, "02-x.ipynb", source="papermill-params/02-x/q.yml")
     assert str(caught.value).startswith("papermill-params/02-x/q.yml for 02-x.ipynb: unknown parameter 'los'")
     assert "'lab' must be str" in str(caught.value)
 
@@ -216,9 +210,7 @@ def test_parameter_files(tmp_path):
     assert read_parameters(tmp_path / "empty.yml") == {}
     with pytest.raises(ParameterError, match=r"none\.yml: the parameters cannot be read: No such file"):
         read_parameters(tmp_path / "none.yml")
-    with pytest.raises(
-        ParameterError, match=r"/dev/zero: the parameters cannot be read: .* 1,048,576 characters"
-    ):
+    with pytest.raises(ParameterError, match=r"/dev/zero: the parameters cannot be read: .* 1,048,576 characters"):
         read_parameters(Path("/dev/zero"))
 
 
@@ -230,7 +222,5 @@ def test_presets_are_found_by_name(tmp_path):
     assert list(preset_paths("02-x", tmp_path)) == ["full", "quick"]
     assert find_preset("02-x", "quick", tmp_path) == folder / "quick.yml"
     assert find_preset("00-tour", "quick", tmp_path) is None
-    with pytest.raises(
-        ParameterError, match=r"no preset 'quik' \(did you mean 'quick'\?\); it has full, quick"
-    ):
+    with pytest.raises(ParameterError, match=r"no preset 'quik' \(did you mean 'quick'\?\); it has full, quick"):
         find_preset("02-x", "quik", tmp_path)

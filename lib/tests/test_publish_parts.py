@@ -12,28 +12,20 @@ from wanbench.publish.figure_files import _drawing, browser, normalised_svg
 from wanbench.publish.figures import SHOWN_ROWS, read_figure
 from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
 
-with_browser = [
-    pytest.mark.browser,
-    pytest.mark.skipif(browser() is None, reason="no Chromium on this machine"),
-]
+with_browser = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 
 
 def outputs(*contents, **streams):
     """A notebook whose only code cell has left these outputs."""
     made = notebook([("code", "x")])
     made.cells[0].outputs = [nbformat.v4.new_output("display_data", data=data) for data in contents]
-    made.cells[0].outputs += [
-        nbformat.v4.new_output("stream", name=name, text=text) for name, text in streams.items()
-    ]
+    made.cells[0].outputs += [nbformat.v4.new_output("stream", name=name, text=text) for name, text in streams.items()]
     return made
 
 
 def plotly_output(**meta):
     return {
-        "application/vnd.plotly.v1+json": {
-            "data": [],
-            "layout": {"title": {"text": "A <b>title</b>"}, "meta": meta},
-        }
+        "application/vnd.plotly.v1+json": {"data": [], "layout": {"title": {"text": "A <b>title</b>"}, "meta": meta}}
     }
 
 
@@ -51,10 +43,7 @@ def plotly_output(**meta):
         ('<a href="javascript:alert(1)">x</a>', "<a>x</a>"),
         ('<p onclick="alert(1)" class="c">x</p>', '<p class="c">x</p>'),
         ("<iframe src='http://x'></iframe>", "&lt;iframe src='http://x'&gt;&lt;/iframe&gt;"),
-        (
-            '<p style="text-align: left; background: url(http://x)">x</p>',
-            '<p style="text-align: left;">x</p>',
-        ),
+        ('<p style="text-align: left; background: url(http://x)">x</p>', '<p style="text-align: left;">x</p>'),
     ],
 )
 def test_only_harmless_html_is_kept(dirty, cleaned):
@@ -117,8 +106,7 @@ def test_frames_reach_the_page_but_no_static_file():
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
-    [(r"\frac{", "not a formula"), (r"x + \nosuch<y", r"the command \\nosuch is not known")],
+    ("source", "message"), [(r"\frac{", "not a formula"), (r"x + \nosuch<y", r"the command \\nosuch is not known")]
 )
 def test_formulas_that_fail_show_their_source(source, message):
     with pytest.raises(FormulaError, match=message):
@@ -151,7 +139,6 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
 
 def test_svg_ids_are_normalised():
     assert (
-        normalised_svg(b'<g id="defs-7f22fe"/><g id="clip7f22fexy"/>')
-        == b'<g id="defs-000000"/><g id="clip000000xy"/>'
+        normalised_svg(b'<g id="defs-7f22fe"/><g id="clip7f22fexy"/>') == b'<g id="defs-000000"/><g id="clip000000xy"/>'
     )
     assert normalised_svg(b"<svg/>") == b"<svg/>"

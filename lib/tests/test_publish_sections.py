@@ -46,9 +46,7 @@ def test_optional_sections_without_data_have_no_heading_and_are_listed_at_the_en
     *above, last = [str(part.html) for part in found.parts]
     html = "".join(above)
     assert ">shown" in html and "After" in html and "measured" in html
-    assert not any(
-        text in html for text in ("Links", "Below", "never shown", "Text of the section", "left out")
-    )
+    assert not any(text in html for text in ("Links", "Below", "never shown", "Text of the section", "left out"))
     assert [heading.text for heading in found.headings] == ["Question", "After", "With data"]
     assert "3 sections are left out" in last and "<li>Links: this lab has no links table" in last
     assert "<li>No reason: its data are missing." in last
@@ -69,27 +67,17 @@ def test_other_errors_fail_the_page(tmp_path, cells):
 
 
 def test_a_section_ends_at_the_next_heading_of_its_level():
-    made = notebook(
-        ("# Q", ""), ("## A", "optional"), ("1", ""), ("### B", ""), ("2", ""), ("## C", ""), ("3", "")
-    )
+    made = notebook(("# Q", ""), ("## A", "optional"), ("1", ""), ("### B", ""), ("2", ""), ("## C", ""), ("3", ""))
     assert [optional_section(made, k) for k in (0, 2, 4, 6)] == [None, range(1, 5), range(1, 5), None]
 
 
 def test_a_cell_after_an_inner_optional_section_stands_in_the_outer_one():
     made = notebook(
-        ("## A", "optional"),
-        ("1", ""),
-        ("### B", "optional"),
-        ("2", ""),
-        ("### C", ""),
-        ("3", ""),
-        ("## D", ""),
+        ("## A", "optional"), ("1", ""), ("### B", "optional"), ("2", ""), ("### C", ""), ("3", ""), ("## D", "")
     )
     assert [optional_section(made, k) for k in (1, 3, 5, 6)] == [range(6), range(2, 4), range(6), None]
 
 
-@pytest.mark.parametrize(
-    "tag, expected", [("check", "check"), ("introduction", "introduction"), ("", "study")]
-)
+@pytest.mark.parametrize("tag, expected", [("check", "check"), ("introduction", "introduction"), ("", "study")])
 def test_the_tag_of_the_title_says_what_a_page_is(tag, expected):
     assert kind(notebook(("# Q", tag), ("1", "check"))) == expected

@@ -43,9 +43,7 @@ def transfer(lab, pair, port, *options, watch_s=None):
         windows = []
         for _ in range(3 if watch_s else 0):
             time.sleep(watch_s / 3)
-            shown = source.run(
-                ["ss", "-tinO", "dst", f"{target.address}:{port}"], timeout_s=10
-            ).stdout.decode()
+            shown = source.run(["ss", "-tinO", "dst", f"{target.address}:{port}"], timeout_s=10).stdout.decode()
             lines = [line for line in shown.splitlines() if "bytes_acked" in line]
             sending = max(lines, key=lambda line: int(re.search(r"bytes_acked:(\d+)", line)[1]), default="")
             windows += [int(size) for size in re.findall(r"snd_wnd:(\d+)", sending)]
@@ -88,9 +86,7 @@ def test_the_window_and_the_rate_of_the_links_are_found():
         rtts = list(threads.map(lambda pair: rtt_ms(lab, pair), RTTS_MS))
         udp = threads.submit(transfer, lab, flooded, 5400, "-u", "-b", "12M", "-t", "2", "-O", "1")
         run = threads.map(
-            lambda pair, port: transfer(lab, pair, port, "-t", "3", "-O", "2", watch_s=4),
-            RTTS_MS,
-            range(5300, 5310),
+            lambda pair, port: transfer(lab, pair, port, "-t", "3", "-O", "2", watch_s=4), RTTS_MS, range(5300, 5310)
         )
         transfers, advertised = zip(*run, strict=True)
     transfers = pd.concat(transfers, ignore_index=True)
@@ -102,9 +98,7 @@ def test_the_window_and_the_rate_of_the_links_are_found():
     truth = float(np.median(np.array(advertised)[far]))
     share = truth / BUFFER_BYTES
     assert truth == pytest.approx(advertised_window_bytes(BUFFER_BYTES), rel=0.06) or share == 0.5
-    rows = Verdicts.join(
-        tcp_verdicts.window(fit.window, truth), tcp_verdicts.capacity(fit.capacity, RATE_BPS)
-    ).rows
+    rows = Verdicts.join(tcp_verdicts.window(fit.window, truth), tcp_verdicts.capacity(fit.capacity, RATE_BPS)).rows
     assert list(rows.verdict) == ["within", "within"], rows.to_string()
     assert set(fit.pairs.limit[fit.pairs.rtt_ms >= FAR_MS]) == {"window"}
     rate = link_verdicts.rate(udp.result()[0], links_table(links)).rows

@@ -11,15 +11,7 @@ from wanbench import regions, tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import Ping
 from wanbench.measure.plan import make_plan, select_pairs
-from wanbench.regions import (
-    CLOUDS,
-    catalogue,
-    distance_km,
-    light_rtt_ms,
-    load,
-    region,
-    select,
-)
+from wanbench.regions import CLOUDS, catalogue, distance_km, light_rtt_ms, load, region, select
 
 NAMES = catalogue()["name"].tolist()
 
@@ -88,9 +80,7 @@ def points(monkeypatch):
 
     def put(one, other):
         made = {
-            name: dataclasses.replace(
-                region("aws:eu-west-1"), name=name, latitude_deg=at[0], longitude_deg=at[1]
-            )
+            name: dataclasses.replace(region("aws:eu-west-1"), name=name, latitude_deg=at[0], longitude_deg=at[1])
             for name, at in (("one", one), ("other", other))
         }
         monkeypatch.setattr(regions, "_regions", lambda: made)
@@ -101,16 +91,8 @@ def points(monkeypatch):
 @pytest.mark.parametrize(
     "one, other, expected_km",
     [
-        (
-            (-41.32, 174.81),
-            (40.96, -5.50),
-            19959.67926735382,
-        ),  # Wellington to Salamanca, manual of GeographicLib
-        (
-            (-37.95103342, 144.42486789),
-            (-37.65282114, 143.92649554),
-            54.972271,
-        ),  # Flinders Peak to Buninyong, Vincenty
+        ((-41.32, 174.81), (40.96, -5.50), 19959.67926735382),  # Wellington to Salamanca, manual of GeographicLib
+        ((-37.95103342, 144.42486789), (-37.65282114, 143.92649554), 54.972271),  # Flinders Peak to Buninyong, Vincenty
         ((0.0, 0.0), (0.0, 1.0), 111.31949079327358),  # a degree of the equator: pi a / 180, a = 6378.137 km
         ((90.0, 0.0), (0.0, 77.0), 10001.96572931),  # the quarter meridian of WGS-84
     ],
@@ -174,10 +156,7 @@ def test_unknown_region_unlike_any_says_what_a_name_is(wrong):
 
 
 def test_unknown_region_fails_everywhere():
-    for call in (
-        lambda: distance_km("aws:eu-west-1", "aws:eu-west-9"),
-        lambda: select(names=["aws:eu-west-9"]),
-    ):
+    for call in (lambda: distance_km("aws:eu-west-1", "aws:eu-west-9"), lambda: select(names=["aws:eu-west-9"])):
         with pytest.raises(ParameterError, match="aws:eu-west-9"):
             call()
 

@@ -9,14 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench.regions import (
-    CLOUDS,
-    catalogue,
-    distance_km,
-    light_rtt_ms,
-    region,
-    select,
-)
+from wanbench.regions import CLOUDS, catalogue, distance_km, light_rtt_ms, region, select
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 NAMES = catalogue()["name"].tolist()
@@ -211,9 +204,7 @@ def grid(name):
     return frame
 
 
-@pytest.mark.parametrize(
-    "name", ["skyplane_latency_2022-04-16.csv", "skyplane_profiles_throughput_2022-01-30.csv"]
-)
+@pytest.mark.parametrize("name", ["skyplane_latency_2022-04-16.csv", "skyplane_profiles_throughput_2022-01-30.csv"])
 def test_every_region_of_the_grids_is_known(name):
     frame = grid(name)
     asked = set(frame["src_region"]) | set(frame["dst_region"])
@@ -278,12 +269,9 @@ def zone_cities():
         if line.startswith("#") or not line:
             continue
         place, zone = line.split("\t")[1:3]
-        signs = re.fullmatch(r"([+-])(\d\d)(\d\d)(\d\d)?([+-])(\d\d\d)(\d\d)(\d\d)?", place).groups(
-            default="0"
-        )
+        signs = re.fullmatch(r"([+-])(\d\d)(\d\d)(\d\d)?([+-])(\d\d\d)(\d\d)(\d\d)?", place).groups(default="0")
         degrees = [
-            (1 if signs[at] == "+" else -1) * sum(int(signs[at + 1 + i]) / 60**i for i in range(3))
-            for at in (0, 4)
+            (1 if signs[at] == "+" else -1) * sum(int(signs[at + 1 + i]) / 60**i for i in range(3)) for at in (0, 4)
         ]
         cities[zone.rpartition("/")[2].replace("_", " ")] = degrees
     return cities

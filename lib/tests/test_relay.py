@@ -29,26 +29,20 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def packet(
-    payload: bytes, *, sequence=0xFFFFF000, identification=0xFFFE, flags=0x99, ip_options=b""
-) -> bytes:
+def packet(payload: bytes, *, sequence=0xFFFFF000, identification=0xFFFE, flags=0x99, ip_options=b"") -> bytes:
     """A TCP packet as a TUN device hands it over: larger than a segment, it is a super-packet."""
     addresses = bytes([10, 1, 0, 1, 10, 2, 0, 1])
     ip_bytes = 20 + len(ip_options)
     tcp_bytes = HEADER_BYTES - 20
     length = ip_bytes + tcp_bytes + len(payload)
-    ip = struct.pack(
-        "!BBHHHBBH8s", 4 << 4 | ip_bytes // 4, 0, length, identification, 0x4000, 64, 6, 0, addresses
-    )
+    ip = struct.pack("!BBHHHBBH8s", 4 << 4 | ip_bytes // 4, 0, length, identification, 0x4000, 64, 6, 0, addresses)
     ip += ip_options
     ip = ip[:10] + checksum(ip).to_bytes(2, "big") + ip[12:]
     pseudo = ~checksum(addresses + struct.pack("!HH", 6, length - ip_bytes)) & 0xFFFF
     options = bytes(range(tcp_bytes - 20))
     tcp = struct.pack("!HHIIBBHHH", 5201, 40000, sequence, 7, tcp_bytes // 4 << 4, flags, 500, pseudo, 0)
     is_super = len(payload) > MSS
-    offload = struct.pack(
-        "<BBHHHH", NEEDS_CHECKSUM, is_super and TCP_V4, 0, MSS if is_super else 0, ip_bytes, 16
-    )
+    offload = struct.pack("<BBHHHH", NEEDS_CHECKSUM, is_super and TCP_V4, 0, MSS if is_super else 0, ip_bytes, 16)
     return offload + ip + tcp + options + payload
 
 
@@ -143,9 +137,7 @@ def test_no_piece_takes_longer_than_a_millisecond_to_send():
     size = MSS + HEADER_BYTES
     arriving = link(1, rate_bps=40e6).accept(packet(bytes(MSS * 10)), now=0.0)
     assert [packets for _, packets, _, _ in arriving] == [3, 3, 3, 1]
-    assert [due for due, *_ in arriving] == pytest.approx(
-        [0.001 + count * size * 8 / 40e6 for count in (3, 6, 9, 10)]
-    )
+    assert [due for due, *_ in arriving] == pytest.approx([0.001 + count * size * 8 / 40e6 for count in (3, 6, 9, 10)])
 
 
 def test_what_does_not_fit_into_the_queue_is_dropped_from_the_tail():
@@ -166,9 +158,7 @@ def test_links_at_one_gate_share_its_rate_and_its_queue():
         each.share(gate)
     dues = [each.accept(packet(bytes(MSS)), now=0.0)[0][0] for each in (near, far, near, far)]
     left = np.array(dues) - [0.010, 0.030, 0.010, 0.030]
-    assert left == pytest.approx(size * 8 / 1e6 * np.arange(1, 5)), (
-        "one after the other, and then each its own way"
-    )
+    assert left == pytest.approx(size * 8 / 1e6 * np.arange(1, 5)), "one after the other, and then each its own way"
     assert not near.accept(packet(bytes(MSS)), now=0.0) and not far.accept(packet(bytes(MSS)), now=0.0)
     assert (near.packets_queue_dropped, far.packets_queue_dropped) == (1, 1)
     assert (near.packets_sent, near.in_flight()[0], far.in_flight()[0]) == (3, 2, 2)

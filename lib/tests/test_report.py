@@ -33,9 +33,7 @@ def site(tmp_path_factory):
         declared = declared_parameters(read_notebook(notebook), notebook.name)
         measures = "lab" in declared
         given |= {"lab": "samples"} if measures else {}
-        given |= (
-            {"resamples": 400} if "resamples" in declared else {}
-        )  # pages are looked at here, not numbers
+        given |= {"resamples": 400} if "resamples" in declared else {}  # pages are looked at here, not numbers
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
     with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
@@ -133,9 +131,7 @@ def test_the_price_at_the_tuned_rate_has_the_bytes_of_the_tuned_trials(site, tab
     samples = table(folder, "link_samples")
     tuned = table(folder, "trials").query("setting == 'tuned'").test_id
     own = samples[samples.test_id.isin(tuned)]
-    counted = (
-        own.groupby(["test_id", "link_from", "link_to"]).bytes_delivered.agg(np.ptp).groupby("test_id").sum()
-    )
+    counted = own.groupby(["test_id", "link_from", "link_to"]).bytes_delivered.agg(np.ptp).groupby("test_id").sum()
     batches = table(folder, "batches")
     records = batches[batches.test_id.isin(tuned)].groupby("test_id").records.sum()
     usd_per_million = (counted / records).mean() * 1e6 / 1e9 * 0.01

@@ -8,12 +8,7 @@ from run_folders import PLAN, A, C, claimed, finish, lines, measured, rewrite, s
 
 from wanbench import folders, tables
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.runs import (
-    Run,
-    find,
-    journal,
-    write_raw,
-)
+from wanbench.runs import Run, find, journal, write_raw
 
 
 def test_round_trip(tmp_path):
@@ -102,9 +97,7 @@ def test_schema_versions_are_checked(tmp_path):
         Run.open(run.folder)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"schema_version": 1}', '{"schema_version": 1, "files": []}']
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema_version": 1}', '{"schema_version": 1, "files": []}'])
 def test_a_damaged_manifest_is_an_error(tmp_path, text):
     run = measured(tmp_path)
     (run.folder / "manifest.json").write_text(text)
@@ -165,9 +158,7 @@ def test_a_test_whose_direction_was_exchanged_is_noticed(tmp_path):
 def test_every_field_of_the_manifest_is_checked_against_the_journal(tmp_path, field, value):
     run = measured(tmp_path)
     (run.folder / "manifest.json").write_text(json.dumps({**run.manifest, field: value}))
-    with pytest.raises(
-        RawDataError, match=f"manifest.json: expected what the journal says, found 'another {field}'"
-    ):
+    with pytest.raises(RawDataError, match=f"manifest.json: expected what the journal says, found 'another {field}'"):
         Run.open(run.folder)
 
 
@@ -249,22 +240,8 @@ def test_write_raw_never_overwrites(tmp_path):
 
 def test_a_command_is_recorded_without_the_place_of_the_checkout(tmp_path):
     top = folders.root()
-    arguments = [
-        f"{top}/.venv/bin/python",
-        f"-XX:SharedArchiveFile={top}/.kafka/broker.jsa",
-        "/tmp/elsewhere",
-    ]
+    arguments = [f"{top}/.venv/bin/python", f"-XX:SharedArchiveFile={top}/.kafka/broker.jsa", "/tmp/elsewhere"]
     file = write_raw(
-        tmp_path,
-        "ping",
-        "a.txt",
-        b"",
-        command=arguments,
-        started_at_utc="2026-01-01T00:00:00Z",
-        ended_at_utc="",
+        tmp_path, "ping", "a.txt", b"", command=arguments, started_at_utc="2026-01-01T00:00:00Z", ended_at_utc=""
     )
-    assert file.command == (
-        "./.venv/bin/python",
-        "-XX:SharedArchiveFile=./.kafka/broker.jsa",
-        "/tmp/elsewhere",
-    )
+    assert file.command == ("./.venv/bin/python", "-XX:SharedArchiveFile=./.kafka/broker.jsa", "/tmp/elsewhere")

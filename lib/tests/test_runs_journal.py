@@ -9,12 +9,7 @@ import pytest
 from run_folders import PLAN, A, B, C, claimed, lines, measured, rewrite, start
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.runs import (
-    Run,
-    RunWriter,
-    journal,
-    overlaps,
-)
+from wanbench.runs import Run, RunWriter, journal, overlaps
 
 
 @pytest.mark.parametrize("cut", [1, 7, -1])
@@ -38,9 +33,7 @@ def test_a_torn_last_line_is_told_and_counts_for_nothing(tmp_path, cut):
     again.verify()
 
 
-@pytest.mark.parametrize(
-    "damage", ['{"event": "test-fin', "", "[]", "17", '"x"', "{}", '{"event": 3}', "[" * 100_000]
-)
+@pytest.mark.parametrize("damage", ['{"event": "test-fin', "", "[]", "17", '"x"', "{}", '{"event": 3}', "[" * 100_000])
 def test_a_torn_line_in_the_middle_is_an_error_with_its_number(tmp_path, damage):
     run = measured(tmp_path)
     rewrite(run, [*lines(run)[:2], damage, *lines(run)[2:]])
@@ -75,9 +68,7 @@ def test_events_are_checked(tmp_path, change, expected):
 
 def test_an_event_of_a_later_version_is_passed_over(tmp_path):
     run = measured(tmp_path)
-    rewrite(
-        run, [*lines(run)[:1], json.dumps({"event": "moon", "at_utc": journal.now_utc()}), *lines(run)[1:]]
-    )
+    rewrite(run, [*lines(run)[:1], json.dumps({"event": "moon", "at_utc": journal.now_utc()}), *lines(run)[1:]])
     assert len(Run.open(run.folder).tests()) == 1
 
 
@@ -101,9 +92,7 @@ def test_many_threads_append_whole_lines(tmp_path):
     log = journal.Journal(tmp_path / "journal.jsonl")
     threads = [
         threading.Thread(
-            target=lambda n=n: [
-                log.append({"event": "interrupted", "reason": f"{n}-{k}" * 50}) for k in range(20)
-            ]
+            target=lambda n=n: [log.append({"event": "interrupted", "reason": f"{n}-{k}" * 50}) for k in range(20)]
         )
         for n in range(8)
     ]

@@ -77,17 +77,11 @@ def test_says_nothing_when_nothing_is_missing(bare):
 def test_installs_only_what_is_missing_and_asks_nothing(bare):
     python_stub(bare)
     program(bare, "ping", "exit 0")
-    program(
-        bare,
-        "apt-get",
-        'echo "$DEBIAN_FRONTEND $*" >>"$LOG"; read -r && echo "stdin was open" >>"$LOG"; exit 0',
-    )
+    program(bare, "apt-get", 'echo "$DEBIAN_FRONTEND $*" >>"$LOG"; read -r && echo "stdin was open" >>"$LOG"; exit 0')
     system_packages(bare)
     updated, measuring, ssh, kafka, figures = (bare / "log").read_text().splitlines()
     assert updated.startswith("noninteractive") and updated.endswith("update")
-    assert measuring.startswith("noninteractive") and measuring.endswith(
-        "install iperf3 iproute2 sysstat util-linux"
-    )
+    assert measuring.startswith("noninteractive") and measuring.endswith("install iperf3 iproute2 sysstat util-linux")
     assert ssh.endswith("install openssh-client openssh-server")
     assert kafka.endswith("install maven openjdk-17-jre-headless")
     assert figures.endswith("install chromium fonts-dejavu-core libatomic1")
@@ -132,8 +126,7 @@ def test_a_package_that_this_system_has_not_keeps_no_other_away(bare):
 
 
 @pytest.mark.parametrize(
-    "version, is_missing",
-    [("1.8.0_292", True), ("11.0.2", True), ("17", False), ("21.0.7", False), ("x", True)],
+    "version, is_missing", [("1.8.0_292", True), ("11.0.2", True), ("17", False), ("21.0.7", False), ("x", True)]
 )
 def test_java_counts_only_if_it_is_new_enough(bare, version, is_missing):
     python_stub(bare)
@@ -217,9 +210,7 @@ def test_programs_table_is_complete():
 
 def test_uv_can_be_cut_out_of_the_lock():
     awk = re.search(r"awk '(.*)' requirements.txt", (ROOT / "scripts/python-environment.sh").read_text())[1]
-    lines = subprocess.run(
-        ["awk", awk, str(ROOT / "requirements.txt")], capture_output=True, text=True
-    ).stdout
+    lines = subprocess.run(["awk", awk, str(ROOT / "requirements.txt")], capture_output=True, text=True).stdout
     assert re.fullmatch(
         r"uv==[0-9.]+ \\\n(    --hash=sha256:[0-9a-f]{64} \\\n)*    --hash=sha256:[0-9a-f]{64}\n", lines
     )

@@ -10,10 +10,7 @@ from patience import comes_about
 from wanbench.publish.figure_files import browser
 
 playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(browser() is None, reason="no Chromium on this machine"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -41,15 +38,10 @@ def faults_of_page(context, path):
     """
     faults = []
     page = context.new_page()
-    page.on(
-        "console",
-        lambda message: faults.append(f"console: {message.text}") if message.type == "error" else None,
-    )
+    page.on("console", lambda message: faults.append(f"console: {message.text}") if message.type == "error" else None)
     page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
     page.on("requestfailed", lambda request: faults.append(f"failed: {request.url[:200]}"))
-    page.on(
-        "request", lambda request: faults.append(f"asked: {request.url}") if _elsewhere(request.url) else None
-    )
+    page.on("request", lambda request: faults.append(f"asked: {request.url}") if _elsewhere(request.url) else None)
     page.goto(path.as_uri())
     if page.query_selector("figure.plot"):
         page.wait_for_function("document.documentElement.dataset.figures === 'done'", timeout=120_000)
@@ -62,9 +54,7 @@ def faults_of_page(context, path):
 def faults_of_site(context, folder):
     """What is wrong with any page of a site, each fault with the name of its page."""
     return [
-        f"{path.name}: {fault}"
-        for path in sorted(folder.glob("*.html"))
-        for fault in faults_of_page(context, path)
+        f"{path.name}: {fault}" for path in sorted(folder.glob("*.html")) for fault in faults_of_page(context, path)
     ]
 
 
@@ -185,10 +175,7 @@ def test_example_site_has_no_faults(context):
 
 
 BREAK = {
-    '<link rel="icon" href="data:,">': (
-        '<script src="https://cdn.example/x.js"></script>',
-        "asked: https://cdn",
-    ),
+    '<link rel="icon" href="data:,">': ('<script src="https://cdn.example/x.js"></script>', "asked: https://cdn"),
     "assets/plotly.min.js": ("assets/plotly.max.js", "failed: file:///"),
     'id="figure-figure-2"': ('id="figure-undrawn"', "figure-undrawn is not drawn"),
     'href="#the-model"': ('href="#the-modal"', "#the-modal of the contents leads nowhere"),

@@ -10,21 +10,11 @@ from scipy import stats
 from simulations import cost, simulation
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.methods.cost import (
-    Deployment,
-    cluster_cost,
-    price,
-    price_list,
-)
+from wanbench.methods.cost import Deployment, cluster_cost, price, price_list
 from wanbench.methods.cost.region_copies import region_copies
 from wanbench.methods.result import Estimate
 from wanbench.methods.trials.rates import TrialRates
-from wanbench.pages.geo_kafka.changes import (
-    Change,
-    Times,
-    cost_changes,
-    modelled_changes,
-)
+from wanbench.pages.geo_kafka.changes import Change, Times, cost_changes, modelled_changes
 from wanbench.pages.geo_kafka.counted_bytes import count_region_bytes
 from wanbench.pages.geo_kafka.tornado import tornado
 from wanbench.pages.price_performance import paid_over_listed
@@ -77,9 +67,7 @@ def test_measured_inputs_give_the_interval_and_prices_the_widest_range():
     million = priced.by["total", "million messages"]
     # Bytes move the price by 0.3 either way; the rate moves the fixed 2 USD to 2.5 and to 1.6.
     assert million.estimate == pytest.approx(3)
-    assert (million.low, million.high) == pytest.approx(
-        (3 - sqrt(0.3**2 + 0.4**2), 3 + sqrt(0.3**2 + 0.5**2))
-    )
+    assert (million.low, million.high) == pytest.approx((3 - sqrt(0.3**2 + 0.4**2), 3 + sqrt(0.3**2 + 0.5**2)))
     assert (million.others[0].low, million.others[0].high) == pytest.approx((1.6 + 0.7, 2.5 + 2.6))
     assert million.n == 4 and million.basis == "4 trials"
     assert isnan(priced.by["fixed", "hour"].low)
@@ -142,32 +130,25 @@ def test_an_unknown_input_is_refused():
 )
 def test_how_often_a_message_crosses(settings, produced, replicated, consumed):
     copies = region_copies(**settings)
-    assert (copies.produced, copies.replicated, copies.consumed) == pytest.approx(
-        (produced, replicated, consumed)
-    )
+    assert (copies.produced, copies.replicated, copies.consumed) == pytest.approx((produced, replicated, consumed))
 
 
 def test_modelled_changes():
-    base = small(
-        region_usd_per_gb=2, disks=1, disk_gb=730, disk_usd_per_gb_month=1
-    )  # 2 + 1 fixed, 2 variable
+    base = small(region_usd_per_gb=2, disks=1, disk_gb=730, disk_usd_per_gb_month=1)  # 2 + 1 fixed, 2 variable
     changes = modelled_changes(regions=3, replication=3, compressed=0.5)
     ratios = cost_changes(base, changes).ratios
     assert {name: ratio.estimate for name, ratio in ratios.items()} == pytest.approx(
         {
             "no follower fetching": (3 + 2 * 10 / 8) / 5,
             "2 regions instead of 3": (3 + 2 * 11 / 16) / 5,
-            "replication 2": (2 + 2 / 3 + 2 * 6 / 8)
-            / 5,  # 2/3 to leaders, 1 to the follower, 1/3 to consumers
+            "replication 2": (2 + 2 / 3 + 2 * 6 / 8) / 5,  # 2/3 to leaders, 1 to the follower, 1/3 to consumers
             "replication 4": (2 + 4 / 3 + 2 * (2 / 3 + 2.5) / (8 / 3)) / 5,
             "compression": (2 + 0.5 + 1) / 5,
         }
     )
     assert all("not counted" in str(ratio) for name, ratio in ratios.items() if name != "compression")
     back = modelled_changes(regions=3, replication=3, follower_fetching=False)[0]
-    assert back.name == "follower fetching" and back.inputs[
-        "region_bytes_per_message"
-    ].factor == pytest.approx(0.8)
+    assert back.name == "follower fetching" and back.inputs["region_bytes_per_message"].factor == pytest.approx(0.8)
 
 
 def test_what_both_sides_share_moves_together():
@@ -176,9 +157,7 @@ def test_what_both_sides_share_moves_together():
     assert half.estimate == 0.5 and isnan(half.low)
     other = Change("counted", {"region_bytes_per_message": measured(500, 400, 600, n=3)})
     ratio = cost_changes(base, [other]).ratios["counted"]
-    assert (ratio.low, ratio.high) == pytest.approx(
-        (0.5 - sqrt(0.1**2 + (1 / 6) ** 2), 0.5 + sqrt(0.1**2 + 0.5**2))
-    )
+    assert (ratio.low, ratio.high) == pytest.approx((0.5 - sqrt(0.1**2 + (1 / 6) ** 2), 0.5 + sqrt(0.1**2 + 0.5**2)))
     assert ratio.n == 3
     with pytest.raises(ParameterError, match="input of 'x' is 'bytes'"):
         cost_changes(base, [Change("x", {"bytes": 1})])
@@ -187,9 +166,7 @@ def test_what_both_sides_share_moves_together():
 def test_the_tornado_and_its_figure():
     found = tornado(
         small(
-            region_bytes_per_message=measured(1000, 900, 1100),
-            instance_usd_per_hour=(0.5, 1, 1.5),
-            brokers=(2, 2, 3),
+            region_bytes_per_message=measured(1000, 900, 1100), instance_usd_per_hour=(0.5, 1, 1.5), brokers=(2, 2, 3)
         )
     )
     rows = found.rows.set_index("input")
@@ -212,9 +189,7 @@ def test_prices_have_a_date_and_a_source():
     dear = price("azure", "egress between regions", region="dearest regions")
     assert (dear.value, dear.low, dear.high) == (0.16, 0.02, 0.16) and "2026-11" in dear.source
     assert price("aws", "m7g.2xlarge").value == 0.3264
-    with pytest.raises(
-        ParameterError, match=r"several prices .*0.02 for 'cheapest regions'.*say which with region="
-    ):
+    with pytest.raises(ParameterError, match=r"several prices .*0.02 for 'cheapest regions'.*say which with region="):
         price("aws", "egress between regions")
     with pytest.raises(ParameterError, match="item of aws is 'z'; allowed: 'egress between regions'"):
         price("aws", "z")

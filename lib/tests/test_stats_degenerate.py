@@ -27,9 +27,7 @@ def test_equal_values_have_no_correlation():
 
 def test_sizes_that_no_measurement_has_are_refused_by_row():
     one = PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index != 3, 1e300))
-    with pytest.raises(
-        ParameterError, match=r"rtt_ms in row 3 of table pairs .* is 1e\+300; allowed: 0, or a number"
-    ):
+    with pytest.raises(ParameterError, match=r"rtt_ms in row 3 of table pairs .* is 1e\+300; allowed: 0, or a number"):
         methods.fit_rtt(one, **FEW)
     with pytest.raises(ParameterError, match="value in row 20 is 1e-300"):
         methods.compare_series(np.ones(20), np.full(20, 1e-300))
@@ -43,9 +41,7 @@ def test_an_infinite_throughput_is_left_out_of_a_prediction():
     finite = PAIRS.assign(throughput_bps=PAIRS.throughput_bps.where(PAIRS.index > 2))
     endless = PAIRS.assign(throughput_bps=PAIRS.throughput_bps.where(PAIRS.index > 2, inf))
     ends = PAIRS.from_region[20], PAIRS.to_region[20]
-    both = [
-        grids_and_predictions.fit_predictor(pairs).predict(*ends).throughput for pairs in (finite, endless)
-    ]
+    both = [grids_and_predictions.fit_predictor(pairs).predict(*ends).throughput for pairs in (finite, endless)]
     assert both[0].high == both[1].high < inf
 
 
@@ -74,9 +70,7 @@ def test_latencies_of_zero_have_no_ratio_and_no_knee():
     found = tail_latency.verdict(none, some, 0.5)
     assert found.verdict == "not enough data" and "the clocks may be apart" in str(found)
     steps = [
-        {"block": block, "rate_records_per_s": rate, "tail": none.tails[0]}
-        for block in (0, 1)
-        for rate in range(1, 5)
+        {"block": block, "rate_records_per_s": rate, "tail": none.tails[0]} for block in (0, 1) for rate in range(1, 5)
     ]
     with pytest.raises(ParameterError, match="p50 of 8 trials is not above 0 ms"):
         tail_latency.knee(pd.DataFrame(steps), 0.5)

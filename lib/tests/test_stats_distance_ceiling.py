@@ -140,9 +140,7 @@ def test_a_ceiling_that_cannot_be_is_refused_or_said():
     for wrong in (0, -1.0, float("nan"), {"aws": "fast"}):
         with pytest.raises(ParameterError, match=r"allowed: (a number above 0|positive numbers)"):
             ceiling.fit_with_ceiling(pairs, ceiling=wrong)
-    with pytest.raises(
-        ParameterError, match=r"source of a ceiling is .oracle.; allowed: .aws., .azure., .gcp."
-    ):
+    with pytest.raises(ParameterError, match=r"source of a ceiling is .oracle.; allowed: .aws., .azure., .gcp."):
         ceiling.fit_with_ceiling(pairs, ceiling={"oracle": 1e9})
     with pytest.raises(ParameterError, match="lacks column nic_bps"):
         ceiling.fit_with_ceiling(pairs, ceiling="nic_bps")
@@ -156,9 +154,7 @@ def test_a_ceiling_that_cannot_be_is_refused_or_said():
 def test_rows_left_out_and_few_regions_are_said():
     pairs = survey(6, seed=7, cap=np.inf)
     found = ceiling.fit_with_ceiling(pairs.assign(throughput_bps=pairs.throughput_bps.mask(pairs.index == 0)))
-    assert "1 row of the pairs left out" in str(found.slope) and "the interval itself is rough" in str(
-        found.slope
-    )
+    assert "1 row of the pairs left out" in str(found.slope) and "the interval itself is rough" in str(found.slope)
     assert len(found.rows) == 29 and len(found.left_out) == 1
     lone = ceiling.fit_with_ceiling(survey(4, seed=7, cap=np.inf))
     assert np.isnan(lone.slope.low) and "no interval from 4 regions" in str(lone.slope)
@@ -169,9 +165,7 @@ def test_the_figure_marks_what_is_at_the_ceiling():
     figure = found.figure()
     marked = [trace for trace in figure.data if trace.name.endswith("at its ceiling")]
     assert sum(len(trace.x) for trace in marked) == found.n_censored > 0
-    assert {"values as measured", "values at the ceiling as lower limits"} <= {
-        each.name for each in figure.data
-    }
+    assert {"values as measured", "values at the ceiling as lower limits"} <= {each.name for each in figure.data}
     assert len(found.table()) == 7 and "ceiling" in found._repr_html_()
     assert pd.isna(found.rows.limit_bps).sum() == 0
 

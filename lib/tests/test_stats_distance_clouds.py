@@ -63,9 +63,7 @@ def test_what_cannot_be_told_without_a_region_has_no_interval():
     lone = pairs[~((pairs.from_cloud == "gcp") & (pairs.to_cloud == "gcp")) | rare]
     found = clouds.compare_clouds(lone, permutations=49)
     within = [
-        each
-        for each in found.contrasts
-        if each.other == "within Google Cloud" or each.one == "within Google Cloud"
+        each for each in found.contrasts if each.other == "within Google Cloud" or each.one == "within Google Cloud"
     ]
     assert within and all(np.isnan(each.estimate.low) for each in within)
     assert "not determined without one of the places" in str(within[0].estimate)
@@ -123,12 +121,8 @@ def test_direction_is_compared_over_ordered_pairs():
     sends = by_name["from AWS to Google Cloud", "from Google Cloud to AWS"]
     assert sends.estimate.low < 2 < sends.estimate.high and sends.p.estimate == 1 / 200
     assert f"are faster, {sends.estimate.formatted} the throughput of those" in str(sends)
-    forth = pairs[(pairs.from_cloud == "aws") & (pairs.to_cloud == "gcp")].set_index(
-        ["from_region", "to_region"]
-    )
-    back = pairs[(pairs.from_cloud == "gcp") & (pairs.to_cloud == "aws")].set_index(
-        ["to_region", "from_region"]
-    )
+    forth = pairs[(pairs.from_cloud == "aws") & (pairs.to_cloud == "gcp")].set_index(["from_region", "to_region"])
+    back = pairs[(pairs.from_cloud == "gcp") & (pairs.to_cloud == "aws")].set_index(["to_region", "from_region"])
     ways = np.log(forth.throughput_bps) - np.log(back.throughput_bps.rename_axis(forth.index.names))
     plain = np.exp(ways.mean())
     assert sends.estimate.estimate == pytest.approx(plain)
@@ -144,14 +138,10 @@ def test_crossing_removes_what_regions_of_a_cloud_have_in_common():
     assert len(found.crossing) == 3 and len(found.contrasts) == 15
     for contrast in found.crossing:
         assert abs(contrast.estimate.estimate) < 2
-    within = next(
-        each for each in found.contrasts if (each.one, each.other) == ("within AWS", "within Google Cloud")
-    )
+    within = next(each for each in found.contrasts if (each.one, each.other) == ("within AWS", "within Google Cloud"))
     assert within.estimate.low < -50 < within.estimate.high
     whole = found.difference.estimate
-    assert (
-        abs(whole.estimate) < 2 and whole.high - whole.low < 4
-    )  # that Google Cloud is slow does not widen it
+    assert abs(whole.estimate) < 2 and whole.high - whole.low < 4  # that Google Cloud is slow does not widen it
     assert "within AWS are 50" in str(within) and "faster than within Google Cloud" in str(within)
 
 
@@ -193,9 +183,7 @@ def test_figures_and_tables_say_what_was_found():
     assert len(found.estimates) == 2 * len(found.all_contrasts) + 3
     assert len(found.table()) == len(found.formatted_table()) == len(found.all_contrasts)
     assert {"one", "other", "p", "p_low"} <= set(found.table())
-    assert "<script" not in found._repr_html_() and found._repr_html_().count("<tr>") - 1 == len(
-        found.all_contrasts
-    )
+    assert "<script" not in found._repr_html_() and found._repr_html_().count("<tr>") - 1 == len(found.all_contrasts)
     figure = found.figure()
     assert figure.layout.meta["name"] == "rtt-by-clouds-at-equal-distance"
     assert len(figure.layout.yaxis.tickvals) == len(found.all_contrasts)

@@ -66,9 +66,7 @@ def test_half_distance_is_open_where_the_slope_may_be_zero():
     noise = np.exp(np.random.default_rng(1).normal(0, 1.0, len(pairs)))
     up = None
     for factor in (1 - 1e-5, 1 + 1e-3):
-        fit = straight_lines.fit_throughput(
-            pairs.assign(throughput_bps=1e8 * factor**pairs.distance_km * noise)
-        )
+        fit = straight_lines.fit_throughput(pairs.assign(throughput_bps=1e8 * factor**pairs.distance_km * noise))
         up = fit.half_distance
         if fit.slope.estimate < 0:
             assert up.high == math.inf and "at least" in str(up)
@@ -206,17 +204,13 @@ def test_surveys_of_continents_are_samples_of_their_population():
     whole = simulated_surveys.population(200_000, **model)
     assert whole["rtt_slope"] == pytest.approx(14.0, abs=0.05)
     r = [
-        straight_lines.rtt_line(
-            simulated_surveys.sample(60, seed=k, places="continents", **model), resamples=40
-        )
+        straight_lines.rtt_line(simulated_surveys.sample(60, seed=k, places="continents", **model), resamples=40)
         for k in range(8)
     ]
     assert np.mean([fit.pearson.estimate for fit in r]) == pytest.approx(whole["rtt_r"], abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"), [({"law": "cauchy"}, "law is 'cauchy'"), ({"places": "moon"}, "places")]
-)
+@pytest.mark.parametrize(("wrong", "message"), [({"law": "cauchy"}, "law is 'cauchy'"), ({"places": "moon"}, "places")])
 def test_surveys_of_another_kind_fail(wrong, message):
     with pytest.raises(ParameterError, match=message):
         simulated_surveys.survey(5, seed=0, **wrong)

@@ -24,15 +24,7 @@ def inflated(n_regions, seed, factors=(1.5, 1.5), spread=0.0):
 def test_known_inflation_is_recovered_per_cloud_pair():
     result = path_inflation(inflated(24, 1, factors=(1.4, 1.9)), resamples=200)
     table = result.table().set_index("cloud_pair")
-    assert set(table.index) == {
-        "aws-aws",
-        "aws-azure",
-        "aws-gcp",
-        "azure-azure",
-        "azure-gcp",
-        "gcp-gcp",
-        "all",
-    }
+    assert set(table.index) == {"aws-aws", "aws-azure", "aws-gcp", "azure-azure", "azure-gcp", "gcp-gcp", "all"}
     assert table.estimate["aws-aws"] == pytest.approx(1.4)
     assert table.estimate["aws-gcp"] == pytest.approx(1.9)
     assert table.n["all"] == len(result.pairs)
@@ -45,9 +37,7 @@ def test_the_interval_covers_with_effects_of_regions():
         median = path_inflation(inflated(15, seed, spread=0.2), resamples=200).medians["all"]
         covered += median.low <= 1.5 <= median.high
         naive += median.naive.low <= 1.5 <= median.naive.high
-    assert (
-        covered >= 21
-    )  # 95 % intervals cover fewer of 25 in one of 140 simulations, 75 % intervals in four of five
+    assert covered >= 21  # 95 % intervals cover fewer of 25 in one of 140 simulations, 75 % intervals in four of five
     assert naive <= 18
 
 
@@ -143,12 +133,6 @@ def test_a_tolerance_forgives_what_coordinates_may_hide():
 
 def test_region_names_never_reach_html_unescaped():
     pairs = pd.DataFrame(
-        {
-            "from_region": ["<b>x"],
-            "to_region": ["y"],
-            "distance_km": [1000.0],
-            "light_rtt_ms": [9.8],
-            "rtt_ms": [1.0],
-        }
+        {"from_region": ["<b>x"], "to_region": ["y"], "distance_km": [1000.0], "light_rtt_ms": [9.8], "rtt_ms": [1.0]}
     )
     assert "<b>" not in physics_check(pairs)._repr_html_()

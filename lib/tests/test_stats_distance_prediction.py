@@ -184,9 +184,7 @@ def test_never_below_light():
 def test_throughput_takes_the_base_that_errs_less():
     assert prediction.fit_predictor(simulated_surveys.survey(18, seed=3)).fits.base == "window"
     rng = np.random.default_rng(0)
-    straight = PAIRS.assign(
-        throughput_bps=10 ** (9 - PAIRS.distance_km / 6_000 + rng.normal(0, 0.02, len(PAIRS)))
-    )
+    straight = PAIRS.assign(throughput_bps=10 ** (9 - PAIRS.distance_km / 6_000 + rng.normal(0, 0.02, len(PAIRS))))
     assert prediction.fit_predictor(straight).fits.base == "distance"
 
 
@@ -210,9 +208,7 @@ def test_coverage_notices_intervals_that_are_too_narrow(monkeypatch):
     def narrow(self, quantity, situation, new, level):
         ends = real(self, quantity, situation, new, level)
         centre = (ends.low + ends.high) / 2
-        return prediction_fits.Predicted(
-            ends.value, (ends.low + centre) / 2, (ends.high + centre) / 2, ends.n_units
-        )
+        return prediction_fits.Predicted(ends.value, (ends.low + centre) / 2, (ends.high + centre) / 2, ends.n_units)
 
     monkeypatch.setattr(prediction_fits.Fits, "predict", narrow)
     found = prediction_coverage(PAIRS)

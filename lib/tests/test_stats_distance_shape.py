@@ -32,9 +32,7 @@ def test_the_line_that_made_the_data_is_found(follows):
     assert f"Log throughput follows {follows} best" in str(found) and "AIC also puts" in str(found)
     assert all(each.low > 1 for (_, better), each in found.ratios.items() if better == follows)
     slope = found.lines.set_index("line").slope[follows]
-    assert slope == pytest.approx(
-        {"distance": -0.12, "log distance": -0.9, "log RTT": -1.0}[follows], rel=0.05
-    )
+    assert slope == pytest.approx({"distance": -0.12, "log distance": -0.9, "log RTT": -1.0}[follows], rel=0.05)
 
 
 def test_where_lines_hardly_differ_the_data_do_not_tell():

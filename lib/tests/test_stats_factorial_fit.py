@@ -69,10 +69,7 @@ def test_the_thesis_holds_where_it_should_and_fails_where_it_should():
     assert ((places.low <= truth) & (truth <= places.high)).all()
     assert (places.verdict[truth > 1.05] == "holds").all() and (places.verdict[truth < 0.95] == "fails").all()
     assert {"holds", "fails"} <= set(places.verdict)
-    assert (
-        "Halving delay gains more than doubling rate in" in found.verdict()
-        and "are undecided" in found.verdict()
-    )
+    assert "Halving delay gains more than doubling rate in" in found.verdict() and "are undecided" in found.verdict()
 
 
 def test_intervals_of_all_places_hold_together():
@@ -113,9 +110,7 @@ def test_a_response_that_nobody_measured_is_named(empty):
     why = r"12 (where throughput_bps is not a positive number|without throughput_bps)"
     with pytest.raises(ParameterError, match=rf"no row is left of 12 rows: {why}"):
         fitted(frame.assign(throughput_bps=empty))
-    with pytest.raises(
-        ParameterError, match=r"loss has one level only in the rows in use; 2 levels with those left"
-    ):
+    with pytest.raises(ParameterError, match=r"loss has one level only in the rows in use; 2 levels with those left"):
         fitted(frame.assign(throughput_bps=frame.throughput_bps.where(frame.loss > 5e-4, empty)))
 
 
@@ -149,18 +144,13 @@ def test_the_finding_of_places_says_what_they_rest_on():
     window = 5 * plan.batch_bytes / (2 * plan.delay_ms / 1000)
     runs = plan.assign(batches_per_s=np.minimum(window, plan.rate_bps / 8) / plan.batch_bytes * noise)
     bent = fit_factorial(runs, "batches_per_s", [*levels])
-    whole = fit_factorial(
-        runs, "batches_per_s", [*levels], interactions=[*combinations(levels, 2), tuple(levels)]
-    )
+    whole = fit_factorial(runs, "batches_per_s", [*levels], interactions=[*combinations(levels, 2), tuple(levels)])
     line = "two levels of delay and of rate cannot show curvature"
     assert bent.lack_of_fit_p < 0.01 and "does not fit" in bent.finding("where").sentence
     assert not whole.lack_of_fit_p < 0.01 and "does not fit" not in whole.finding("where").sentence
     assert all(line in text for text in (whole.finding("where").sentence, str(whole), whole._repr_html_()))
     runs = runs.assign(delay_ms=np.where(runs.index % 2, runs.delay_ms, 20.0))
-    assert (
-        "two levels of rate cannot"
-        in fit_factorial(runs, "batches_per_s", [*levels]).finding("where").sentence
-    )
+    assert "two levels of rate cannot" in fit_factorial(runs, "batches_per_s", [*levels]).finding("where").sentence
 
 
 @pytest.mark.parametrize("seed", range(4))

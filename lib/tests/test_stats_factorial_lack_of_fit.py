@@ -24,9 +24,7 @@ def fitted(levels, *, bent, seed=1, replicates=1, delay="delay_ms"):
     window, rate = 5 * batch / (2 * plan.delay_ms / 1000), plan.rate_bps / 8
     reached = np.minimum(window, rate) if bent else window**0.6 * rate**0.2
     noise = np.exp(np.random.default_rng(seed).normal(0, 0.02, len(plan)))
-    return fit_factorial(
-        plan.assign(batches_per_s=reached / batch * noise), "batches_per_s", [*levels], delay=delay
-    )
+    return fit_factorial(plan.assign(batches_per_s=reached / batch * noise), "batches_per_s", [*levels], delay=delay)
 
 
 @pytest.mark.parametrize("case", LEVELS)
@@ -49,9 +47,7 @@ def test_what_was_measured_once_says_so_in_each_sentence():
         assert "each measured once" in each.sentence
     assert "without replicates the fit is hardly tested" in once.finding("where").sentence
     twice = fitted(levels, bent=False, replicates=2)
-    assert "measured once" not in str(twice) and "On average between its levels, 4.00 ms to 64.0 ms" in str(
-        twice
-    )
+    assert "measured once" not in str(twice) and "On average between its levels, 4.00 ms to 64.0 ms" in str(twice)
 
 
 def test_the_elasticity_is_the_average_between_the_levels():

@@ -132,9 +132,7 @@ def test_what_cannot_be_fitted_is_refused():
     with pytest.raises(ParameterError, match="cannot separate 12 terms"):
         fitted(frame[:12])
     with pytest.raises(ParameterError, match="allowed: linear="):
-        fit_surface(
-            frame.assign(linger_ms=frame.linger_ms.round(-1) * (frame.order > 3)), "mb_per_s", FACTORS
-        )
+        fit_surface(frame.assign(linger_ms=frame.linger_ms.round(-1) * (frame.order > 3)), "mb_per_s", FACTORS)
     with pytest.raises(ParameterError, match="one level only"):
         fitted(frame.assign(compression="none"))
     with pytest.raises(ParameterError, match="lacks column"):

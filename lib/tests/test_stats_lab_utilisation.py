@@ -25,18 +25,8 @@ def samples(delivered, *, test_id="t1", way=("a", "b"), rate_bps=RATE, every_s=1
     for n, size in enumerate(delivered):
         row = {"run_id": "r", "test_id": test_id, "attempt": 1, "from_region": "a", "to_region": "b"}
         row |= {"source_file": "x", "at_s": began_s + n * every_s, "link_from": way[0], "link_to": way[1]}
-        row |= {
-            "rate_bps": rate_bps,
-            "packets_sent": size // 1000,
-            "bytes_sent": size,
-            "bytes_delivered": size,
-        }
-        row |= {
-            "packets_delivered": size // 1000,
-            "packets_lost": 0,
-            "bytes_lost": 0,
-            "packets_queue_dropped": 0,
-        }
+        row |= {"rate_bps": rate_bps, "packets_sent": size // 1000, "bytes_sent": size, "bytes_delivered": size}
+        row |= {"packets_delivered": size // 1000, "packets_lost": 0, "bytes_lost": 0, "packets_queue_dropped": 0}
         row |= {"bytes_backlog": 0} | {name: values[n] for name, values in more.items()}
         rows.append(row)
     return tables.from_rows("link_samples", rows)
@@ -124,8 +114,7 @@ def intervals(omitted=(False, False)):
     context |= {"source_file": "i.json", "direction": "forward"}
     transfer = context | {"started_at_utc": "1970-01-01T00:16:40Z"}
     rows = [
-        context
-        | {"stream": stream, "start_s": float(n), "end_s": n + 1.0, "bytes": 250_000, "omitted": is_omitted}
+        context | {"stream": stream, "start_s": float(n), "end_s": n + 1.0, "bytes": 250_000, "omitted": is_omitted}
         for n, is_omitted in enumerate(omitted)
         for stream in (0, 1)
     ]
@@ -136,10 +125,7 @@ def intervals(omitted=(False, False)):
 
 def test_background_sums_streams_in_unix_time():
     found = utilisation.background(*intervals())
-    assert found[["start_s", "end_s", "background_bps"]].values.tolist() == [
-        [1000, 1001, 4e6],
-        [1001, 1002, 4e6],
-    ]
+    assert found[["start_s", "end_s", "background_bps"]].values.tolist() == [[1000, 1001, 4e6], [1001, 1002, 4e6]]
 
 
 def test_background_counts_on_after_the_omitted_seconds():
@@ -148,24 +134,10 @@ def test_background_counts_on_after_the_omitted_seconds():
 
 
 def metrics(values, metric="n_total", *, subject="", cumulative=True, node_id=1, **more):
-    row = {
-        "run_id": "r",
-        "test_id": "t1",
-        "attempt": 1,
-        "source_file": "x",
-        "source": "prometheus",
-        "host": "b/0",
-    }
-    row |= {
-        "subject": subject,
-        "metric": metric,
-        "unit": "",
-        "cumulative": cumulative,
-        "node_id": node_id,
-    } | more
+    row = {"run_id": "r", "test_id": "t1", "attempt": 1, "source_file": "x", "source": "prometheus", "host": "b/0"}
+    row |= {"subject": subject, "metric": metric, "unit": "", "cumulative": cumulative, "node_id": node_id} | more
     return [
-        row | {"at_utc": pd.Timestamp(1000 + at, unit="s", tz="UTC"), "value": float(value)}
-        for at, value in values
+        row | {"at_utc": pd.Timestamp(1000 + at, unit="s", tz="UTC"), "value": float(value)} for at, value in values
     ]
 
 
@@ -218,9 +190,7 @@ def csv(figure):
 
 def test_the_figure_of_a_link_has_its_rate_and_its_background():
     frame = pd.concat([samples([0, 500_000, 1_450_000]), samples([0, 9000, 9000], way=("b", "a"))])
-    figure = figures.link_utilisation(
-        utilisation.windows(frame), background=utilisation.background(*intervals())
-    )
+    figure = figures.link_utilisation(utilisation.windows(frame), background=utilisation.background(*intervals()))
     assert [trace.name for trace in figure.data] == ["background (payload)", "a to b", "b to a"]
     assert list(figure.data[1].x) == [0, 1, 1, 2] and list(figure.data[1].y) == [4, 4, 7.6, 7.6]
     assert list(figure.data[0].y) == [4, 4, 4, 4]
@@ -240,10 +210,7 @@ def test_the_figure_of_packets_has_two_arms():
         for arm, size, test in parts
     )
     figure = figures.packets_over_time(frame, arms=("private", "internet"))
-    assert [trace.name for trace in figure.data if trace.showlegend] == [
-        "private (2 tests)",
-        "internet (1 test)",
-    ]
+    assert [trace.name for trace in figure.data if trace.showlegend] == ["private (2 tests)", "internet (1 test)"]
     assert "private: 400 received and 0 sent; internet: 200 received" in figure.layout.meta["caption"]
     assert list(figure.data[0].x) == [0.5, 1.5] and len(csv(figure)) == 6
     with pytest.raises(ParameterError, match="arms is 'public'; allowed: 'internet', 'private'"):
@@ -252,16 +219,10 @@ def test_the_figure_of_packets_has_two_arms():
 
 @pytest.mark.parametrize("arms", [("private", "internet"), ("internet", "private")])
 def test_an_arm_has_one_colour_in_every_figure_and_order(arms):
-    frame = pd.concat(
-        utilisation.packets(samples([0, 500_000]), "b").assign(arm=arm, test_id=arm) for arm in arms
-    )
-    lines = {
-        trace.legendgroup: trace.line.color for trace in figures.packets_over_time(frame, arms=arms).data
-    }
+    frame = pd.concat(utilisation.packets(samples([0, 500_000]), "b").assign(arm=arm, test_id=arm) for arm in arms)
+    lines = {trace.legendgroup: trace.line.color for trace in figures.packets_over_time(frame, arms=arms).data}
     points = trial_rates(together([trial(k, arm, 100) for k, arm in enumerate(arms, 1)])).figure().data
-    assert lines == {
-        arm: next(trace.marker.color for trace in points if arm in (trace.name or "")) for arm in arms
-    }
+    assert lines == {arm: next(trace.marker.color for trace in points if arm in (trace.name or "")) for arm in arms}
     assert lines == {"internet": theme.OUTSIDE, "private": theme.WITHIN}
 
 

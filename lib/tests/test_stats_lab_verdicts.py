@@ -58,10 +58,7 @@ def test_lost_echoes_and_extra_replies_have_no_part_in_the_rtt():
 def test_what_cannot_be_judged_is_unknown_with_its_reason():
     assert link_verdicts.rtt(echoes([80.0] * 3, lost=[0, 1, 2]), links()).rows.iloc[0][
         ["verdict", "note"]
-    ].tolist() == [
-        "unknown",
-        "no echo was answered",
-    ]
+    ].tolist() == ["unknown", "no echo was answered"]
     one_way = links().head(1)
     row = link_verdicts.rtt(echoes([80.0] * 5), one_way).rows.iloc[0]
     assert row.verdict == "unknown" and "do not say what was requested" in row.note
@@ -90,9 +87,7 @@ def test_the_loss_verdict_is_wrong_for_about_one_link_in_a_hundred():
     outside = 0
     for _ in range(100):
         lost = np.flatnonzero(rng.random(400) < 1 - 0.95**2)
-        outside += (
-            link_verdicts.loss(echoes([80.0] * 400, lost=lost), links(loss=0.05)).rows.verdict[0] == "outside"
-        )
+        outside += link_verdicts.loss(echoes([80.0] * 400, lost=lost), links(loss=0.05)).rows.verdict[0] == "outside"
     assert outside <= 4
 
 
@@ -196,13 +191,7 @@ def cut_echoes(last_after_cut_s=0.04, heals_at_s=13.0, step_s=0.02):
 
 def cuts(healed_at_s=1013.0):
     return pd.DataFrame(
-        {
-            "run_id": ["r1"],
-            "from_region": [A],
-            "to_region": [B],
-            "cut_at_s": [1005.0],
-            "healed_at_s": [healed_at_s],
-        }
+        {"run_id": ["r1"], "from_region": [A], "to_region": [B], "cut_at_s": [1005.0], "healed_at_s": [healed_at_s]}
     )
 
 
@@ -276,9 +265,7 @@ def test_verdicts_are_joined_and_summed_up():
     assert summed.n_within.to_dict() == {"rtt": 1, "jitter": 1, "loss": 1, "rate": 0, "cut": 1}
     assert summed.n_outside["rate"] == 1
     found = {finding.name: finding for finding in joined.findings("01-lab-calibration")}
-    assert found["calibration-rtt"].sentence.startswith(
-        "Round-trip time: 1 of 1 link within the limit (1 ms + 1 %)"
-    )
+    assert found["calibration-rtt"].sentence.startswith("Round-trip time: 1 of 1 link within the limit (1 ms + 1 %)")
     assert found["calibration-rate"].estimate == 0.0
     assert "48.2 Mbit/s" in found["calibration-rate"].sentence
     assert "1 % of accurate links would be outside by chance" in found["calibration-loss"].sentence

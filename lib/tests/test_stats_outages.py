@@ -19,11 +19,7 @@ def stopped(begin, end, times=STEADY):
 
 def test_an_outage_is_what_the_schedule_does_not_leave_free():
     outage = longest_gap(stopped(10, 13), 10, 20, 39.9, schedule_gap_s=0.05)
-    assert (
-        outage.length_s == pytest.approx(3.0)
-        and outage.start_s == pytest.approx(9.95)
-        and not outage.censored
-    )
+    assert outage.length_s == pytest.approx(3.0) and outage.start_s == pytest.approx(9.95) and not outage.censored
 
 
 def test_a_gap_after_healing_does_not_count_and_one_across_it_does():
@@ -100,21 +96,14 @@ def test_damage_in_the_log_is_not_the_way_and_not_a_loss():
 def test_a_record_may_vanish_after_it_was_delivered():
     rows = together([episode()])
     found = account(rows["fault_records"], rows["fault_receipts"], rows["fault_log"].iloc[5:])
-    assert (found["lost"], found["lost_after_delivery"], found["undelivered"], found["overwritten"]) == (
-        5,
-        5,
-        0,
-        0,
-    )
+    assert (found["lost"], found["lost_after_delivery"], found["undelivered"], found["overwritten"]) == (5, 5, 0, 0)
 
 
 def test_another_record_at_the_offset_of_a_lost_one_is_no_duplicate():
     rows = together([episode()])
     records, receipts, log = (rows[f"fault_{name}"].copy() for name in ("records", "receipts", "log"))
     place = log.loc[0, ["partition", "offset"]].to_dict()
-    log = log.drop(
-        index=0
-    )  # truncated; a record that nobody acknowledged takes its offset, and is delivered too
+    log = log.drop(index=0)  # truncated; a record that nobody acknowledged takes its offset, and is delivered too
     key = {"producer": 7, "sequence": 0}
     other = records.iloc[[0]].assign(**key, **place | {"offset": None}, acknowledged_at_s=None)
     other = other.astype({"offset": "Int64"})
@@ -131,9 +120,7 @@ def test_a_damaged_receipt_counts_even_where_an_intact_one_follows():
     rows = together([episode()])
     receipts = rows["fault_receipts"]
     spoilt = receipts.iloc[[7]].assign(damaged=True, producer=pd.NA, sequence=pd.NA)
-    found = account(
-        rows["fault_records"], pd.concat([receipts, spoilt], ignore_index=True), rows["fault_log"]
-    )
+    found = account(rows["fault_records"], pd.concat([receipts, spoilt], ignore_index=True), rows["fault_log"])
     assert named(found) == {} and found["damaged_receipts"] == 1
 
 

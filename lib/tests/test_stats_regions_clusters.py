@@ -10,12 +10,7 @@ from simulations import effects, simulated_surveys
 from wanbench import methods
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import straight_lines as distance
-from wanbench.methods.regions import (
-    coverage,
-    dyadic,
-    line,
-    places,
-)
+from wanbench.methods.regions import coverage, dyadic, line, places
 from wanbench.methods.regions.leave_one_out import leave_out
 from wanbench.methods.regions.skew import Skew
 from wanbench.methods.regions.unordered_pairs import unordered
@@ -25,14 +20,7 @@ from wanbench.pages import grids_and_predictions, intercloud_2022
 from wanbench.regions import distance_km
 
 IN_TOKYO = ["aws:ap-northeast-1", "gcp:asia-northeast1", "azure:japaneast"]
-ELSEWHERE = [
-    "aws:eu-west-1",
-    "gcp:europe-west2",
-    "aws:us-east-1",
-    "aws:sa-east-1",
-    "gcp:us-west1",
-    "gcp:asia-south1",
-]
+ELSEWHERE = ["aws:eu-west-1", "gcp:europe-west2", "aws:us-east-1", "aws:sa-east-1", "gcp:us-west1", "gcp:asia-south1"]
 
 
 def pairs_of(names):
@@ -57,8 +45,7 @@ def test_regions_of_one_city_are_one_unit_also_where_their_pair_was_not_measured
 
 
 @pytest.mark.parametrize(
-    ("cluster", "n"),
-    [("region", 9), ("place", 7), (100, 7), (0, 7), (1000, 6), (dict.fromkeys(IN_TOKYO, "Tokyo"), 7)],
+    ("cluster", "n"), [("region", 9), ("place", 7), (100, 7), (0, 7), (1000, 6), (dict.fromkeys(IN_TOKYO, "Tokyo"), 7)]
 )
 def test_the_unit_may_be_chosen(cluster, n):
     assert places.units(unordered(pairs_of(IN_TOKYO + ELSEWHERE), "rtt_ms"), cluster).n == n
@@ -135,9 +122,7 @@ def test_resampled_pairs_within_a_unit_come_as_often_as_the_unit():
 
 def lines(kind, n=40, seeds=range(6)):
     model = effects.on_rtt(kind)
-    return [
-        distance.rtt_line(effects.survey(seed, n, kind, model), resamples=40, seed=seed) for seed in seeds
-    ]
+    return [distance.rtt_line(effects.survey(seed, n, kind, model), resamples=40, seed=seed) for seed in seeds]
 
 
 def test_effects_shared_by_city_widen_the_interval_by_place():
@@ -165,9 +150,7 @@ def test_windows_that_neighbours_share_are_cautioned_of_with_what_the_interval_t
     def cautioned(kind):
         model = effects.on_throughput(kind) | {"window_bytes": 3e6, "capacity_bps": 300e6}
         fits = [
-            window_fit.window_of(
-                effects.survey(seed, 46, kind, model), resamples=40, seed=seed, cluster="place"
-            )
+            window_fit.window_of(effects.survey(seed, 46, kind, model), resamples=40, seed=seed, cluster="place")
             for seed in range(8)
         ]
         return [fit.window for fit in fits if "effects of nearby places are correlated" in str(fit.window)]
@@ -213,9 +196,7 @@ def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
         )
         names = sorted(set(pairs.to_region))
         factor = dict(zip(names, np.exp(np.random.default_rng(1).normal(0, receiver, 24)), strict=True))
-        log = np.minimum(
-            np.log(300e6), np.log(8e3 * window_bytes * pairs.to_region.map(factor) / pairs.rtt_ms)
-        )
+        log = np.minimum(np.log(300e6), np.log(8e3 * window_bytes * pairs.to_region.map(factor) / pairs.rtt_ms))
         noise = np.random.default_rng(2).normal(0, 0.2, len(pairs))
         return methods.fit_window(pairs.assign(throughput_bps=np.exp(log + noise)), resamples=40)
 
@@ -242,21 +223,9 @@ def test_a_result_shows_what_it_says_and_has_other_levels():
 
 BAD = {
     "text for a number": ("rtt_ms", "fast", "rtt_ms in row 3 of table pairs .* is 'fast'; allowed: a number"),
-    "a negative distance": (
-        "distance_km",
-        -4.0,
-        "distance_km in row 3 .* is -4.0; allowed: a finite number",
-    ),
-    "an infinite distance": (
-        "distance_km",
-        np.inf,
-        "distance_km in row 3 .* is inf; allowed: a finite number",
-    ),
-    "a region without a name": (
-        "from_region",
-        None,
-        "from_region in row 3 of table pairs is None; allowed: a name",
-    ),
+    "a negative distance": ("distance_km", -4.0, "distance_km in row 3 .* is -4.0; allowed: a finite number"),
+    "an infinite distance": ("distance_km", np.inf, "distance_km in row 3 .* is inf; allowed: a finite number"),
+    "a region without a name": ("from_region", None, "from_region in row 3 of table pairs is None; allowed: a name"),
 }
 DOORS = {
     "fit_rtt": methods.fit_rtt,
@@ -291,9 +260,7 @@ def test_what_is_no_table_is_named_at_every_door(door, given):
     from wanbench.methods.regions.directed_pairs import directed
 
     call = DOORS.get(door, lambda pairs: directed(pairs, "rtt_ms"))
-    with pytest.raises(
-        ParameterError, match=f"table pairs is '{type(given).__name__}'; allowed: a DataFrame"
-    ):
+    with pytest.raises(ParameterError, match=f"table pairs is '{type(given).__name__}'; allowed: a DataFrame"):
         call(given)
 
 

@@ -58,9 +58,7 @@ def test_leaving_out_equals_the_dense_formulas():
         np.testing.assert_allclose(left.without_region[region], row @ y)
     rows, omega = np.array(rows), covariance(design, one)
     rows = rows - rows.mean(axis=0)
-    np.testing.assert_allclose(
-        left.model_without, np.einsum("gap,pq,hbq->gahb", rows, omega, rows), atol=1e-12
-    )
+    np.testing.assert_allclose(left.model_without, np.einsum("gap,pq,hbq->gahb", rows, omega, rows), atol=1e-12)
     pseudo = np.linalg.pinv(design)
     np.testing.assert_allclose(left.model, pseudo @ omega @ pseudo.T)
 
@@ -93,9 +91,7 @@ def test_known_components_are_recovered():
 
 def test_no_scatter_and_no_regions_are_no_components():
     design, y, first, second, _ = table(**EFFECTS)
-    assert (
-        variance_components.reml(Sums.of(design, design @ [1.0, 2.0], first, second, 9)).region == 0
-    ).all()
+    assert (variance_components.reml(Sums.of(design, design @ [1.0, 2.0], first, second, 9)).region == 0).all()
     noise = np.random.default_rng(2).normal(size=len(y))
     found = variance_components.reml(Sums.of(design, noise, first, second, 9))
     assert np.trace(found.region) < 0.2 and found.pair == pytest.approx(1.0, abs=0.4)
@@ -108,9 +104,7 @@ def test_share_and_freedom_of_a_mean():
     for spread in (0.0, 1.0):
         found = [
             mean_freedom.share_and_freedom(
-                (spread * (u := rng.normal(size=30)))[first]
-                + spread * u[second]
-                + rng.normal(size=len(first)),
+                (spread * (u := rng.normal(size=30)))[first] + spread * u[second] + rng.normal(size=len(first)),
                 first + 7,
                 second + 7,
             )

@@ -40,9 +40,7 @@ def test_a_ratio_has_the_jackknifes_of_regions_and_of_pairs():
     keeps = [(first != g) & (second != g) for g in range(9)]
     by_region = np.array([y[keep].sum() / x[keep].sum() for keep in keeps])
     by_pair = np.array([np.delete(y, p).sum() / np.delete(x, p).sum() for p in range(len(x))])
-    region_part, pair_part = (
-        (len(left) - 1) * np.mean((left - left.mean()) ** 2) for left in (by_region, by_pair)
-    )
+    region_part, pair_part = ((len(left) - 1) * np.mean((left - left.mean()) ** 2) for left in (by_region, by_pair))
     assert value == pytest.approx(y.sum() / x.sum())
     assert half == pytest.approx(stats.t.ppf(0.95, 8) * np.sqrt(max(region_part - pair_part, pair_part)))
 
@@ -121,9 +119,7 @@ def test_the_band_is_the_intercepts_interval_at_no_distance():
     fitted = line.straight_line(sample, sample.frame.distance_km.to_numpy(), sample.frame.value.to_numpy())
     band = fitted.band([0.0, 5000.0, 15000.0])
     ends = fitted.intercept.interval
-    assert tuple(band.loc[0, ["y", "low", "high"]]) == pytest.approx(
-        (fitted.intercept.value, ends.low, ends.high)
-    )
+    assert tuple(band.loc[0, ["y", "low", "high"]]) == pytest.approx((fitted.intercept.value, ends.low, ends.high))
     assert (band.high - band.low)[1] < min((band.high - band.low)[[0, 2]])
 
 

@@ -8,12 +8,7 @@ from scipy import stats
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.methods.regions import (
-    matrices,
-    mrqap,
-    permutation,
-    qap,
-)
+from wanbench.methods.regions import matrices, mrqap, permutation, qap
 from wanbench.methods.regions.unordered_pairs import unordered
 
 
@@ -157,9 +152,7 @@ def test_mantel_speaks_of_the_association_and_of_what_is_missing():
     assert whole.pearson.low < whole.pearson.estimate < whole.pearson.high
     assert len(whole.table()) == 4 and "Spearman" in whole._repr_html_()
     sample = unordered(pairs, "rtt_ms")
-    assert whole.pearson.estimate == pytest.approx(
-        stats.pearsonr(sample.frame.distance_km, sample.frame.value)[0]
-    )
+    assert whole.pearson.estimate == pytest.approx(stats.pearsonr(sample.frame.distance_km, sample.frame.value)[0])
     some = np.random.default_rng(0).random(len(pairs)) < 0.3
     lacking = permutation.mantel(pairs.assign(rtt_ms=pairs.rtt_ms.mask(some)), permutations=99)
     assert "every relabelling is compared over the" in str(lacking.pearson_p)

@@ -6,12 +6,7 @@ from math import nan
 import pandas as pd
 import pytest
 
-from wanbench.methods.result import (
-    Estimate,
-    Interval,
-    Result,
-    RowsResult,
-)
+from wanbench.methods.result import Estimate, Interval, Result, RowsResult
 from wanbench.methods.trials.means import ratio_estimate
 
 

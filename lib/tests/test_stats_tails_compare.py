@@ -18,9 +18,7 @@ SHARED = folders.shared_folder() / "omb"
 def between(covered, tries, low, high):
     """Whether a count of successes fits a probability in this range, five standard errors allowed."""
     share = covered / tries
-    return (
-        low - 5 * (low * (1 - low) / tries) ** 0.5 <= share <= high + 5 * (high * (1 - high) / tries) ** 0.5
-    )
+    return low - 5 * (low * (1 - low) / tries) ** 0.5 <= share <= high + 5 * (high * (1 - high) / tries) ** 0.5
 
 
 # Of the OpenMessaging Benchmark
@@ -37,9 +35,7 @@ def benchmark(latencies, windows=20):
         part = np.sort(np.round(part))
         for q in (0.5, 0.75, 0.95, 0.99, 0.999):
             rows.append(("end to end", k, q, part[int(np.ceil(q * len(part))) - 1]))
-        table.append(
-            {"window": k, "consume_records_per_s": len(part) / 10, "publish_records_per_s": len(part) / 10}
-        )
+        table.append({"window": k, "consume_records_per_s": len(part) / 10, "publish_records_per_s": len(part) / 10})
         table[-1]["max_end_to_end_ms"] = part[-1]
     return pd.DataFrame(rows, columns=["what", "window", "quantile", "latency_ms"]), pd.DataFrame(table)
 
@@ -96,24 +92,19 @@ def test_the_same_agree_and_others_differ():
     same = tails.of_benchmark(*benchmark(rng.lognormal(3, 0.3, 20_000)), name="the benchmark")
     found = compare_tails(probe_like, same, (0.5, 0.9, 0.99))
     assert found.table().agree.tolist() == [True] * 3 and found.table().overlap.all()
-    assert found.sentence == (
-        "the benchmark and the probe agree within the intervals of both at p50, p90, p99."
-    )
+    assert found.sentence == ("the benchmark and the probe agree within the intervals of both at p50, p90, p99.")
     slower = tails.of_values([rng.lognormal(3.5, 0.3, 4_000)], "the other")
     found = compare_tails(probe_like, slower, (0.5, 0.99))
     assert found.table().agree.tolist() == [False] * 2 and found.differences[0].low > 5
     assert (
-        "differ at p50, p99" in str(found)
-        and "minus that of the probe" in found.differences[0].finding("x").sentence
+        "differ at p50, p99" in str(found) and "minus that of the probe" in found.differences[0].finding("x").sentence
     )
 
 
 def test_intervals_of_differences_cover():
     rng, tries, covered = np.random.default_rng(11), 1_000, 0
     low, high = quantile_intervals.ranks(500, 0.9, 0.95)
-    for a, b in zip(
-        np.sort(rng.exponential(1, (tries, 500))), np.sort(rng.exponential(3, (tries, 500))), strict=True
-    ):
+    for a, b in zip(np.sort(rng.exponential(1, (tries, 500))), np.sort(rng.exponential(3, (tries, 500))), strict=True):
         _, smallest, largest = difference(*((each[449], each[low - 1], each[high - 1]) for each in (a, b)))
         covered += smallest <= 2 * np.log(10) <= largest
     assert between(covered, tries, 0.945, 0.975)

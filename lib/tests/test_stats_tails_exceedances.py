@@ -16,9 +16,7 @@ def test_few_bursts_leave_the_upper_end_open_and_are_counted(q, bursts, size):
     tail = tails.of_values([with_bursts(30_000, bursts, size)], "it")
     found, beyond = tail.estimate(q), round(30_000 * (1 - q))
     assert isinf(found.high) and not isinf(tail.independent_interval(q)[1])
-    assert len(tail.bursts(q)) == bursts and tail.bursts(q).sum() == pytest.approx(
-        min(bursts * size, beyond), abs=3
-    )
+    assert len(tail.bursts(q)) == bursts and tail.bursts(q).sum() == pytest.approx(min(bursts * size, beyond), abs=3)
     came = f"{tail.bursts(q).sum():.0f} of the {beyond} records beyond it came in {bursts} burst"
     assert came in str(found) and "it needs 5 of equal size" in str(found)
     assert f"{tail.bursts(q).sum():.0f} of {beyond} beyond it in {bursts} burst" in found.basis
@@ -39,8 +37,7 @@ def test_an_end_feels_bursts_beyond_the_quantile():
 
 
 @pytest.mark.parametrize(
-    ("kind", "n", "minimum"),
-    [("bursts", 6_000, 0.8), ("rare bursts", 30_000, 0.85), ("load regimes", 6_000, 0.93)],
+    ("kind", "n", "minimum"), [("bursts", 6_000, 0.8), ("rare bursts", 30_000, 0.85), ("load regimes", 6_000, 0.93)]
 )
 def test_intervals_of_latencies_in_bursts_and_regimes_cover(kind, n, minimum):
     """p99. What still misses had no burst or one: what a run does not hold, it cannot tell of."""

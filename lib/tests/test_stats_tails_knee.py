@@ -23,9 +23,7 @@ def stepped(middle, blocks=4, rates=RATES, noise=0.02, seed=0):
         own = np.exp(0.1 * rng.normal())
         for rate in rng.permutation(rates):
             values = own * np.exp(noise * rng.normal()) * middle(rate) * rng.lognormal(0, 0.1, 400)
-            rows.append(
-                {"block": block, "rate_records_per_s": rate, "tail": tail_latency.of_values([values])}
-            )
+            rows.append({"block": block, "rate_records_per_s": rate, "tail": tail_latency.of_values([values])})
     return pd.DataFrame(rows)
 
 
@@ -55,9 +53,7 @@ def test_a_knee_that_every_block_holds_at_a_step_is_only_known_to_be_nearer_to_i
 
 def test_a_level_curve_has_no_knee():
     found = tail_latency.knee(stepped(lambda rate: 20), 0.5)
-    assert (
-        found.where == "none" and isnan(found.knee.estimate) and "There is no knee of p50" in found.sentence
-    )
+    assert found.where == "none" and isnan(found.knee.estimate) and "There is no knee of p50" in found.sentence
     assert found.figure().layout.meta is not None
 
 
@@ -65,9 +61,7 @@ def test_a_curve_that_falls_before_it_rises_is_not_said_to_stay_level():
     rates, logs = np.array([40.0, 70, 100, 130, 190]), np.log([106.0, 75, 63, 70, 192])
     found = knee_of(StepCurve(0.99, rates, (1, 2, 3), np.stack([logs - 0.03, logs, logs + 0.03]), 15))
     assert found.where == "none" and "does not rise" not in str(found)
-    assert "the last step has 1.8 times that of the first, and 3.0 times the lowest, at 100 records/s" in str(
-        found
-    )
+    assert "the last step has 1.8 times that of the first, and 3.0 times the lowest, at 100 records/s" in str(found)
 
 
 def test_a_knee_at_an_end_is_said_to_be_there():
@@ -94,9 +88,7 @@ def test_few_steps_or_blocks_are_refused():
 
 def with_lost(rate):
     frame = stepped(bent)
-    frame.at[frame.index[frame.rate_records_per_s == rate][0], "tail"] = tail_latency.of_values(
-        [np.array([inf] * 400)]
-    )
+    frame.at[frame.index[frame.rate_records_per_s == rate][0], "tail"] = tail_latency.of_values([np.array([inf] * 400)])
     return frame
 
 
@@ -166,9 +158,7 @@ def test_a_bound_by_the_first_or_last_step_allows_for_the_scatter_of_blocks():
 
 
 def searches(*brackets):
-    rows = [
-        (k, rate, met) for k, (low, high) in enumerate(brackets) for rate, met in ((low, True), (high, False))
-    ]
+    rows = [(k, rate, met) for k, (low, high) in enumerate(brackets) for rate, met in ((low, True), (high, False))]
     return pd.DataFrame(rows, columns=["search", "rate_records_per_s", "met"])
 
 

@@ -47,12 +47,8 @@ def made(seed, cause, trials=3, n=60):
             )
         )
         at = zero + np.flatnonzero(paused) + random.uniform(0, 0.7, paused.sum())
-        pauses.append(
-            pd.DataFrame({"run_id": "r", "node_id": 2, "at_s": at, "duration_ms": 150.0, "kind": "gc"})
-        )
-    return pd.concat(seconds, ignore_index=True), pd.concat(pauses, ignore_index=True).assign(
-        text="Pause Full"
-    )
+        pauses.append(pd.DataFrame({"run_id": "r", "node_id": 2, "at_s": at, "duration_ms": 150.0, "kind": "gc"}))
+    return pd.concat(seconds, ignore_index=True), pd.concat(pauses, ignore_index=True).assign(text="Pause Full")
 
 
 def test_brokers_without_logs_are_missing_data():
@@ -98,9 +94,7 @@ def test_shifted_pauses_keep_their_distances_and_come_back_at_the_start():
             inside = np.arange(start + shift, start + shift + size, 1e-4)
             fine[np.unique(np.floor(inside).astype(int) % 30)] = True
         assert (got == fine).all()
-    assert with_pause(np.array([0, 3]), np.array([2.5]), np.array([0.9]), np.zeros(1)).tolist() == [
-        [False, True]
-    ]
+    assert with_pause(np.array([0, 3]), np.array([2.5]), np.array([0.9]), np.zeros(1)).tolist() == [[False, True]]
 
 
 def histograms(values_ms, **more):

@@ -45,9 +45,7 @@ def test_a_difference_within_the_margin_is_tied_and_beyond_it_worse():
 
 def test_values_in_whole_milliseconds_do_not_hide_a_difference():
     fine = [np.linspace(2.55, 2.95, 200), np.linspace(2.02, 2.5, 200)]  # 1.22 times as slow, yet 3 ms both
-    slow, fast = (
-        tail_latency.TailTrials("it", [tail_latency.of_values([np.ceil([*ms, 3.5])])] * 3) for ms in fine
-    )
+    slow, fast = (tail_latency.TailTrials("it", [tail_latency.of_values([np.ceil([*ms, 3.5])])] * 3) for ms in fine)
     found = tail_latency.verdict(slow, fast, 0.5)
     assert found.verdict == "not enough data" and "resolution of 67 %" in str(found)
     assert found.ratios[0].low < 2.26 / 2.75 < found.ratios[0].high
@@ -58,9 +56,9 @@ def test_trials_are_held_against_those_of_their_block():
     a = system("a", BLOCKS, blocks=list("wxyz"))
     b = system("b", 1.2 * BLOCKS[::-1], seed=1, blocks=list("zyxw"))
     assert tail_latency.verdict(a, b, 0.5).verdict == "worse"
-    assert tail_latency.verdict(
-        a, system("b", 1.2 * BLOCKS[::-1], seed=1, blocks=list("wxyz")), 0.5
-    ).verdict == ("not enough data")
+    assert tail_latency.verdict(a, system("b", 1.2 * BLOCKS[::-1], seed=1, blocks=list("wxyz")), 0.5).verdict == (
+        "not enough data"
+    )
 
 
 def test_too_few_blocks_or_records_are_not_enough_data():
@@ -76,9 +74,7 @@ def test_lost_records_count_as_the_slowest():
     a = system("a", BLOCKS)
     b = system_that_loses("b")
     found = tail_latency.verdict(a, b, 0.95)
-    assert (
-        found.verdict == "worse" and np.isfinite(found.rows.ratio[0]) and "the ratio is a bound" in str(found)
-    )
+    assert found.verdict == "worse" and np.isfinite(found.rows.ratio[0]) and "the ratio is a bound" in str(found)
     assert found.rows.high[0] == np.inf and tail_latency.verdict(b, a, 0.95).rows.low[0] == 0
 
 
@@ -100,10 +96,7 @@ def test_verdicts_of_a_table_hold_together():
     alone, together = (found[c].isin(["better", "worse"]).sum() for c in ("verdict_alone", "verdict"))
     assert alone <= 8 and together == 0
     single = found[found.verdict_alone.isin(["better", "worse"])]
-    assert (
-        len(single)
-        and (single.reason == single.verdict_alone + " if it were the only row, not with all rows").all()
-    )
+    assert len(single) and (single.reason == single.verdict_alone + " if it were the only row, not with all rows").all()
     assert not single.reason.str.contains("contains both 1").any()
 
 

@@ -8,12 +8,7 @@ from scipy.optimize import least_squares
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.methods.tcp import (
-    bytes_sent,
-    cubic_bps,
-    knee,
-    robust_fit,
-)
+from wanbench.methods.tcp import bytes_sent, cubic_bps, knee, robust_fit
 from wanbench.methods.tcp.models import Paths, throughput_models
 from wanbench.pages.intercloud_2022.compare_models import compare_models
 
@@ -87,10 +82,7 @@ def test_fits_without_a_region_are_fits_of_the_others(name):
         ("CUBIC", lambda rtt, km: np.minimum(400e6, cubic_bps(1e-5, rtt))),
         ("log-distance", lambda rtt, km: 400e6 * 10 ** (-km / 6000)),
         ("log-log RTT", lambda rtt, km: 2e9 * rtt**-0.6),
-        (
-            "finite transfer",
-            lambda rtt, km: 8 / 2 * bytes_sent(2, rtt, window_bytes=np.minimum(8e6, 5e4 * rtt)),
-        ),
+        ("finite transfer", lambda rtt, km: 8 / 2 * bytes_sent(2, rtt, window_bytes=np.minimum(8e6, 5e4 * rtt))),
     ],
 )
 def test_the_model_that_made_the_data_predicts_left_out_regions_best(best, bps):
@@ -128,10 +120,7 @@ def test_noise_alone_makes_no_model_worse_than_the_constant():
 def test_a_left_out_region_tells_nothing_to_its_own_prediction(name):
     pairs = survey(n=8, region_log_sd=0.3)
     found = compare_models(pairs).pairs
-    paths, y = (
-        Paths(found.rtt_ms.to_numpy(), found.distance_km.to_numpy()),
-        np.log(found.throughput_bps.to_numpy()),
-    )
+    paths, y = (Paths(found.rtt_ms.to_numpy(), found.distance_km.to_numpy()), np.log(found.throughput_bps.to_numpy()))
     model = model_named(name)
     numbers, scale = robust_fit.fit(model, paths, y)
     row = found.iloc[5]

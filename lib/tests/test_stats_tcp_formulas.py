@@ -140,6 +140,5 @@ def test_formulas_take_columns():
 def test_without_loss_only_the_window_limits():
     assert pftk_bps(0, 80) == np.inf
     assert_allclose(
-        pftk_bps([0, 0.01], 80, window_bytes=65_536),
-        [8 * 65_536 / 0.08, pftk_bps(0.01, 80, window_bytes=65_536)],
+        pftk_bps([0, 0.01], 80, window_bytes=65_536), [8 * 65_536 / 0.08, pftk_bps(0.01, 80, window_bytes=65_536)]
     )

@@ -13,12 +13,7 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.methods.lab import Verdicts
 from wanbench.methods.result.estimate import Estimate
 from wanbench.pages.intercloud_throughput import tcp_verdicts
-from wanbench.pages.intercloud_throughput.loss import (
-    RECOVERY,
-    estimate_loss,
-    loss_limited_window,
-    loss_of_window,
-)
+from wanbench.pages.intercloud_throughput.loss import RECOVERY, estimate_loss, loss_limited_window, loss_of_window
 
 
 @pytest.mark.parametrize(
@@ -94,10 +89,7 @@ def test_bbr_gives_no_loss_and_says_why():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (
-            lambda: transfers(congestion_control="vegas"),
-            "congestion_control is 'vegas'; allowed: 'reno', 'cubic'",
-        ),
+        (lambda: transfers(congestion_control="vegas"), "congestion_control is 'vegas'; allowed: 'reno', 'cubic'"),
         (lambda: pd.concat([transfers("reno"), transfers()]), "they have cubic, reno"),
         (lambda: pd.concat([transfers(), transfers(from_region="aws:c")]), "2 directions"),
         (lambda: transfers(protocol="UDP"), "no TCP transfer"),
@@ -123,14 +115,10 @@ def links(loss):
 
 def test_recovery_says_within_or_outside_of_each_link():
     rows = transfers(n=6, seconds=30)
-    [right], [wrong], [none] = (
-        tcp_verdicts.loss(rows, links(loss)).rows.itertuples() for loss in (0.002, 0.02, 0.0)
-    )
+    [right], [wrong], [none] = (tcp_verdicts.loss(rows, links(loss)).rows.itertuples() for loss in (0.002, 0.02, 0.0))
     assert (right.verdict, wrong.verdict, none.verdict) == ("within", "outside", "unknown")
     assert right.delivered == pytest.approx(0.002, rel=0.3) and "loss is not what limits" in none.note
-    several = tcp_verdicts.loss(
-        pd.concat([rows, transfers("reno"), transfers(congestion_control="bbr")]), links(0.002)
-    )
+    several = tcp_verdicts.loss(pd.concat([rows, transfers("reno"), transfers(congestion_control="bbr")]), links(0.002))
     assert list(several.rows.verdict) == ["unknown", "within", "within"]
     assert several.summary().n_links.tolist() == [3]
     assert len(several.findings()) == 1 and len(several.formatted_table()) == 3
@@ -159,15 +147,11 @@ def test_recovery_of_window_and_capacity():
 
 
 def test_recovery_of_a_run_is_one_table():
-    pairs = simulated_surveys.survey(
-        8, seed=1, window_bytes=84_000, capacity_bps=10e6 * 1448 / 1500, pair_log_sd=0.005
-    )
+    pairs = simulated_surveys.survey(8, seed=1, window_bytes=84_000, capacity_bps=10e6 * 1448 / 1500, pair_log_sd=0.005)
     ends = ["from_region", "to_region"]
     requests = pairs[ends].assign(run_id="lab", loss=0.0, rate_bps=10e6)
     requests.loc[0, "loss"] = 0.004
-    rows = pairs[[*ends, "throughput_bps"]].assign(
-        run_id="lab", direction="forward", protocol="TCP", duration_s=10.0
-    )
+    rows = pairs[[*ends, "throughput_bps"]].assign(run_id="lab", direction="forward", protocol="TCP", duration_s=10.0)
     rows = rows.assign(streams=1, mss_bytes=1448, window_bytes=65_536, congestion_control="cubic", error=None)
     rows = rows.assign(retransmits=0, mean_rtt_ms=pairs.rtt_ms)
     found = tcp_verdicts.of_run({"transfers": rows, "links": requests}, pairs).rows
@@ -216,10 +200,7 @@ def test_what_the_table_lacks_can_be_given():
     own = {name: rows[name].iloc[0].item() if name != "congestion_control" else "cubic" for name in columns}
     same = rows.assign(**own)
     found = estimate_loss(
-        rows.drop(columns=columns),
-        rtt_ms=own["mean_rtt_ms"],
-        mss_bytes=own["mss_bytes"],
-        congestion_control="cubic",
+        rows.drop(columns=columns), rtt_ms=own["mean_rtt_ms"], mss_bytes=own["mss_bytes"], congestion_control="cubic"
     )
     assert found.estimate == estimate_loss(same).estimate
     with pytest.raises(ParameterError, match="mss_bytes is 0; allowed: a number above 0"):

@@ -22,9 +22,7 @@ def test_least_squares_equals_a_search_over_both_lines(seed):
     for row, level, falling in zip(weights, *knee.least_squares(x, y, weights), strict=True):
         found = cost(row, level, falling)
         grid = [
-            cost(row, level + a, falling + b)
-            for a in np.linspace(-1.5, 1.5, 61)
-            for b in np.linspace(-1.5, 1.5, 61)
+            cost(row, level + a, falling + b) for a in np.linspace(-1.5, 1.5, 61) for b in np.linspace(-1.5, 1.5, 61)
         ]
         assert found <= min(grid) + 1e-9
 
@@ -86,9 +84,7 @@ def test_the_interval_covers_where_the_naive_one_does_not():
         window = window_fit.fit_window(pairs, resamples=40).window
         covered += window.low <= 3e6 <= window.high
         naive += window.naive.low <= 3e6 <= window.naive.high
-    assert (
-        covered >= 17
-    )  # a 95 % interval covers fewer of 20 in one of 60 simulations, one of 70 % in nine of ten
+    assert covered >= 17  # a 95 % interval covers fewer of 20 in one of 60 simulations, one of 70 % in nine of ten
     assert naive <= 14
 
 
@@ -165,10 +161,7 @@ def test_results_draw_themselves():
     pairs = simulated_surveys.survey(8, seed=10)
     fit = window_fit.fit_window(pairs, resamples=40)
     assert fit.figure().layout.meta["name"] == "throughput-against-rtt"
-    rtt, throughput = (
-        straight_lines.fit_rtt(pairs, resamples=40),
-        straight_lines.fit_throughput(pairs, resamples=40),
-    )
+    rtt, throughput = (straight_lines.fit_rtt(pairs, resamples=40), straight_lines.fit_throughput(pairs, resamples=40))
     assert rtt.figure(note="Simulated.").layout.meta["name"] == "rtt-against-distance"
     assert "Simulated." in rtt.figure(note="Simulated.").layout.meta["caption"]
     drawn = throughput.figure()

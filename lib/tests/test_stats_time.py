@@ -12,13 +12,7 @@ from simulations.slow import swings
 from statsmodels.tsa.ar_model import AutoReg
 
 from wanbench.errors import ParameterError
-from wanbench.methods.time import (
-    arms,
-    autoregression,
-    compare,
-    memory,
-    series,
-)
+from wanbench.methods.time import arms, autoregression, compare, memory, series
 
 
 def autoregressive(phi, n, seed, mean=100.0):
@@ -39,13 +33,7 @@ def table(runs=4, n=30, *, seed=0, hours=0.0, ratio=2.0):
         hour = rng.normal(0, hours)
         for name, factor in (("private", 1.0), ("internet", ratio)):
             values = factor * (100 + hour + rng.normal(0, 2)) + rng.normal(0, 5, n)
-            rows = {
-                "arm": name,
-                "run": f"{name}-{block}",
-                "block": block,
-                "time_s": np.arange(n),
-                "mbps": values,
-            }
+            rows = {"arm": name, "run": f"{name}-{block}", "block": block, "time_s": np.arange(n), "mbps": values}
             frames.append(pd.DataFrame(rows))
     return pd.concat(frames, ignore_index=True)
 
@@ -122,8 +110,7 @@ def test_resamples_vary_as_the_mean_of_the_process_does():
     phi, n = 0.9, 1_000
     due = 10 * np.sqrt((1 + phi) / (1 - phi) / n)
     found = [
-        series.resampled(series.fit_series(autoregressive(phi, n, s)), 300, np.random.default_rng(s))
-        for s in range(12)
+        series.resampled(series.fit_series(autoregressive(phi, n, s)), 300, np.random.default_rng(s)) for s in range(12)
     ]
     assert np.median([each.means.std() for each in found]) == pytest.approx(due, rel=0.2)
     assert np.median([each.plain_means.std() for each in found]) < 0.9 * due
@@ -265,9 +252,7 @@ def test_ratios_in_words(ratio, times, more):
 
 
 def test_the_sentence_says_times_and_per_cent_of_one_ratio():
-    found = compare.compare_arms(
-        table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s"
-    )
+    found = compare.compare_arms(table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
     message = found.sentence
     ratio = float(re.search(r"is ([\d.]+) times that of private", message)[1])
     more = float(re.search(r"which is ([\d.]+) % more", message)[1])
@@ -321,9 +306,7 @@ def test_constant_series_have_no_width_and_no_error():
 
 
 def test_the_figure_shows_runs_and_ratios():
-    found = compare.compare_arms(
-        table(runs=4), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s"
-    )
+    found = compare.compare_arms(table(runs=4), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
     drawn = found.figure()
     assert len(drawn.data[0].x) == 4 and drawn.layout.meta["caption"] == found.sentence
     assert found.means.estimate in [x for trace in drawn.data for x in trace.x]

@@ -8,12 +8,7 @@ import pytest
 
 from wanbench import tables
 from wanbench.change_detection import DetectorSettings
-from wanbench.pages.rolling_and_degraded.detection import (
-    detection,
-    rate_per_h,
-    replay,
-    undisturbed,
-)
+from wanbench.pages.rolling_and_degraded.detection import detection, rate_per_h, replay, undisturbed
 
 KEY = {"run_id": "r", "test_id": "0001", "attempt": 1, "source_file": "f"}
 BEGAN = 1_000_000.0

@@ -6,12 +6,7 @@ import pytest
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.pages.geo_kafka.against_baseline import (
-    PAIRS,
-    SINGLE,
-    WELCH,
-    against_baseline,
-)
+from wanbench.pages.geo_kafka.against_baseline import PAIRS, SINGLE, WELCH, against_baseline
 
 RATIOS = {"baseline": 1.0, "batch 32768": 2.0, "linger 50": 1.0, "acks 1": 1.5}
 
@@ -30,18 +25,11 @@ def test_intervals_are_dunnetts():
     found = against_baseline(frame, "rate", "baseline")
     logs = {name: np.log(part.rate) for name, part in frame.groupby("setting", sort=False)}
     expected = stats.dunnett(
-        *(logs[name] for name in RATIOS if name != "baseline"),
-        control=logs["baseline"],
-        random_state=1,
+        *(logs[name] for name in RATIOS if name != "baseline"), control=logs["baseline"], random_state=1
     ).confidence_interval(0.95)
     np.testing.assert_allclose(np.log(found.rows.low[1:]), expected.low, atol=0.003)
     np.testing.assert_allclose(np.log(found.rows.high[1:]), expected.high, atol=0.003)
-    assert found.freedom == 12 and found.rows.verdict.tolist() == [
-        "baseline",
-        "higher",
-        "not shown",
-        "higher",
-    ]
+    assert found.freedom == 12 and found.rows.verdict.tolist() == ["baseline", "higher", "not shown", "higher"]
 
 
 def test_a_single_comparison_is_students():
@@ -104,9 +92,7 @@ def test_rows_that_cannot_count_are_named():
 
 
 def test_levels_of_a_factor_come_in_their_order():
-    frame = made().assign(
-        level=lambda rows: rows.setting.map(dict(zip(RATIOS, [16, 64, 32, 8], strict=True)))
-    )
+    frame = made().assign(level=lambda rows: rows.setting.map(dict(zip(RATIOS, [16, 64, 32, 8], strict=True))))
     assert against_baseline(frame, "rate", 16, by="level").rows.setting.tolist() == [16, 8, 32, 64]
 
 

@@ -33,9 +33,7 @@ def test_a_request_has_room_for_so_many_batches():
 
 
 def test_a_connection_holds_no_more_than_its_window():
-    found = window_batches_per_s(
-        100, 16_384, producers=2, leaders=1, partitions=1, connection_window_bytes=32_768
-    )
+    found = window_batches_per_s(100, 16_384, producers=2, leaders=1, partitions=1, connection_window_bytes=32_768)
     assert found == pytest.approx(40)
 
 
@@ -43,9 +41,7 @@ def test_kafkas_own_buffers_are_taken_unless_others_are_given():
     rows = together([trial(1, "internet", 10, rtt_ms=80, rate_bps=1e10, batch_bytes=131_072, seconds=8)])
     rows["batches"]["bytes"] = rows["batches"].batches * 131_072
     found = trial_rates(rows)
-    assert limits(found, brokers=1).trials.by_window[0] == pytest.approx(
-        3 * 131_072 / 131_072 / 0.08, rel=1e-3
-    )
+    assert limits(found, brokers=1).trials.by_window[0] == pytest.approx(3 * 131_072 / 131_072 / 0.08, rel=1e-3)
     tuned = limits(found, brokers=1, connection_window_bytes=np.inf).trials.by_window[0]
     assert tuned == pytest.approx(3 * 5 * 2 / 0.08, rel=1e-3)
 
@@ -116,9 +112,7 @@ def ratio_rows(factor=1.0):
     rng, rows = np.random.default_rng(0), []
     for k in range(8):
         setting, rtt = (("internet", 132.9), ("private", 62.5))[(k + k // 2) % 2]
-        level = (
-            0.9 * 30 / (rtt / 1000) * (factor if setting == "private" else 1) * np.exp(rng.normal(0, 0.02))
-        )
+        level = 0.9 * 30 / (rtt / 1000) * (factor if setting == "private" else 1) * np.exp(rng.normal(0, 0.02))
         rows.append(by(setting, round(level), k + 1, rtt_ms=rtt, rate_bps=1e9))
     return trial_rates(together(rows))
 

@@ -19,14 +19,7 @@ def tables(per_s, *, until_s=20, warmup_s=5.0, **more):
         for name, rate in per_s.items()
         for at in range(until_s + 1)
     ]  # fmt: skip
-    load = {
-        "run_id": "r",
-        "test_id": "t",
-        "attempt": 1,
-        "start_s": 1_000.0,
-        "warmup_s": warmup_s,
-        "duration_s": 10.0,
-    }
+    load = {"run_id": "r", "test_id": "t", "attempt": 1, "start_s": 1_000.0, "warmup_s": warmup_s, "duration_s": 10.0}
     return {"metrics": pd.DataFrame(rows), "open_loop_loads": pd.DataFrame([load]), "tests": TESTS} | more
 
 
@@ -69,9 +62,7 @@ def test_a_warm_up_of_one_run_leaves_tests_of_other_runs():
 
 def test_busy_is_never_less_than_what_programs_used():
     """The kernel times programs exactly, but samples the busy time of a processor at its ticks, which miss bursts."""
-    [row] = roles.by_trial(tables({roles.BUSY: 0.5, "kafka.Kafka": 0.6, "lab_supervisor": 0.2})).to_dict(
-        "records"
-    )
+    [row] = roles.by_trial(tables({roles.BUSY: 0.5, "kafka.Kafka": 0.6, "lab_supervisor": 0.2})).to_dict("records")
     assert row["busy"] == pytest.approx(40) == pytest.approx(sum(row[name] for name in roles.ROLES))
 
 

@@ -59,10 +59,7 @@ def test_full_processors_open_the_interval_of_a_ratio_and_are_said():
     (caution,) = found.cautions
     assert caution.startswith("processors were full (95 % busy) with private") and "internet" not in caution
     ratio = ratio_estimate(0.62, 0.07, quantity="q", claim="It is {}", n=4, method="m", assumption="a")
-    lowered, limit = (
-        found.bounding(ratio, "private", "internet"),
-        found.bounding(ratio, "internet", "private"),
-    )
+    lowered, limit = (found.bounding(ratio, "private", "internet"), found.bounding(ratio, "internet", "private"))
     assert (lowered.low, lowered.high) == (ratio.low, np.inf) and caution in lowered.warnings
     assert (limit.low, limit.high) == (-np.inf, ratio.high)
     calm = processor_effect(*trials([60, 85, 62, 84]))

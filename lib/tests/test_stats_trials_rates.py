@@ -52,10 +52,7 @@ def test_what_the_load_noted_comes_first():
     noted["counts_until_s"] = began + 14.9
     rows["loads"] = [{key: rows["producers"][0][key] for key in CONTEXT} | noted]
     row = trial_rates(together([rows])).rates.iloc[0]
-    assert (row.start_s, row.end_s) == (
-        began + 7,
-        began + 14,
-    ) and row.window_rule == counted_seconds.RULE_LOAD
+    assert (row.start_s, row.end_s) == (began + 7, began + 14) and row.window_rule == counted_seconds.RULE_LOAD
     rows["loads"][0]["counts_from_s"] = None
     assert trial_rates(together([rows])).rates.window_rule[0] == counted_seconds.RULE_PRODUCERS
 
@@ -239,9 +236,7 @@ def test_rows_are_marked_that_lie_in_the_counted_seconds():
     """Those are the seconds from START_S + 104 to START_S + 115."""
     found = plain()[1]
     key = {name: found.rates[name][0] for name in ("run_id", "test_id", "attempt")}
-    spans = pd.DataFrame(
-        [{**key, "start_s": START_S + s, "end_s": START_S + s + 2} for s in (103, 104, 113, 114)]
-    )
+    spans = pd.DataFrame([{**key, "start_s": START_S + s, "end_s": START_S + s + 2} for s in (103, 104, 113, 114)])
     marked = found.marked(spans)
     assert marked.counts.tolist() == [False, True, True, False] and set(marked.setting) == {"internet"}
     at = pd.to_datetime([START_S + 104, START_S + 105, START_S + 115, START_S + 116], unit="s", utc=True)
@@ -273,10 +268,7 @@ def test_rates_that_still_rise_are_table():
 
 def test_trials_too_few_to_show_whether_rates_settled_have_no_interval_and_say_so():
     about = {"run_id": "run", "attempt": 1, "second": range(4)}
-    batches = {
-        "a": [(100, 100, 99, 100), (100, 100, 130, 130)],
-        "b": [(100, 100, 100, 101), (100, 100, 101, 100)],
-    }
+    batches = {"a": [(100, 100, 99, 100), (100, 100, 130, 130)], "b": [(100, 100, 100, 101), (100, 100, 101, 100)]}
     seconds = pd.concat(
         pd.DataFrame(about | {"test_id": f"{name}{k}", "setting": name, "batches": each})
         for name, trials in batches.items()
@@ -313,10 +305,7 @@ def test_producers_that_fall_behind_are_a_caution(grows_s, cautioned):
     found = trial_rates(together([rows]))
     last = max(row["window"] for row in rows["producer_windows"]) - 1
     assert found.rates.behind_s[0] == pytest.approx(max(0.03, grows_s * (last + 1)))
-    assert (
-        any("in 1 trial acknowledgements lagged the target rate" in each for each in found.cautions)
-        == cautioned
-    )
+    assert any("in 1 trial acknowledgements lagged the target rate" in each for each in found.cautions) == cautioned
     assert np.isnan(plain()[1].rates.behind_s[0]), "no rate was asked"
 
 

@@ -23,10 +23,7 @@ def made(gamma=10.0, alpha=0.05, beta=0.002, *, seed=0, replicates=3, spread=0.0
 def test_the_parameters_and_the_peak_are_found_again():
     found = fit_scalability(made(spread=1e-4), "mb_per_s", unit="MB/s")
     truth = {"gamma": 10, "alpha": 0.05, "beta": 0.002, "peak_producers": np.sqrt(0.95 / 0.002)}
-    truth |= {
-        "peak": usl(truth["peak_producers"], 10, 0.05, 0.002),
-        "efficiency": usl(32, 1, 0.05, 0.002) / 32,
-    }
+    truth |= {"peak": usl(truth["peak_producers"], 10, 0.05, 0.002), "efficiency": usl(32, 1, 0.05, 0.002) / 32}
     for name, value in truth.items():
         one = getattr(found, name)
         assert one.estimate == pytest.approx(value, rel=0.005) and one.low < one.estimate < one.high
@@ -99,9 +96,7 @@ def test_a_single_block_gives_no_interval_of_levels():
 def test_another_law_is_cautioned():
     frame = made()
     assert "does not fit" not in str(fit_scalability(frame, "mb_per_s"))
-    steps = np.minimum(10.0 * frame.producers, 60.0) * np.exp(
-        np.random.default_rng(0).normal(0, 0.02, len(frame))
-    )
+    steps = np.minimum(10.0 * frame.producers, 60.0) * np.exp(np.random.default_rng(0).normal(0, 0.02, len(frame)))
     assert "the law does not fit" in str(fit_scalability(frame.assign(mb_per_s=steps), "mb_per_s"))
 
 

@@ -20,9 +20,7 @@ def trials(seed=0, blocks=3, *, drift=0.0, noise=0.02, by_seconds=None, links=LI
     rows = []
     for row in interleaved(list(links), blocks, seed=seed).itertuples():
         level = links[row.setting] * np.exp(drift * row.order + rng.normal(0, noise))
-        rows.append(
-            trial(row.order, row.setting, round(100 * level), block=row.block, rng=by_seconds, **settings)
-        )
+        rows.append(trial(row.order, row.setting, round(100 * level), block=row.block, rng=by_seconds, **settings))
     return rows
 
 

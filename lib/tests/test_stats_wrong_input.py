@@ -16,12 +16,7 @@ from test_stats_time_detection import made_up
 from wanbench import methods
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, WanbenchError
-from wanbench.methods import (
-    cost,
-    lab,
-    tails,
-    tcp,
-)
+from wanbench.methods import cost, lab, tails, tcp
 from wanbench.methods.outages.bounds import median_of, share_of
 from wanbench.methods.result import Result
 from wanbench.pages import (
@@ -54,28 +49,12 @@ OF_PAGES = {
         "placement",
         "tornado",
     ),
-    grids_and_predictions: (
-        "fit_predictor",
-        "prediction_coverage",
-        "what_if",
-    ),
-    intercloud_2022: (
-        "ModelComparison",
-        "compare_models",
-        "compare_shapes",
-        "lower_envelope",
-    ),
-    intercloud_throughput: (
-        "estimate_loss",
-        "link_map",
-    ),
+    grids_and_predictions: ("fit_predictor", "prediction_coverage", "what_if"),
+    intercloud_2022: ("ModelComparison", "compare_models", "compare_shapes", "lower_envelope"),
+    intercloud_throughput: ("estimate_loss", "link_map"),
     lab_calibration: ("cut_timeline",),
     private_vs_internet: ("fit_factorial",),
-    region_loss: (
-        "episodes",
-        "losses",
-        "recovery",
-    ),
+    region_loss: ("episodes", "losses", "recovery"),
     rolling_and_degraded: ("detection",),
     tail_latency: (
         "TailTrials",
@@ -129,18 +108,14 @@ FITS = {
     "window": methods.fit_window,
     "envelope": intercloud_2022.lower_envelope,
     "inflation": methods.path_inflation,
-    "series": lambda pairs, **settings: methods.compare_series(
-        pairs.rtt_ms, pairs.rtt_ms.to_numpy()[::-1], **settings
-    ),
+    "series": lambda pairs, **settings: methods.compare_series(pairs.rtt_ms, pairs.rtt_ms.to_numpy()[::-1], **settings),
     "quantile": lambda pairs, **settings: tail_latency.quantiles(
         tail_latency.of_values([pairs.rtt_ms]), 0.5, **settings
     ),
 }
 
 
-@pytest.mark.parametrize(
-    "settings", [{"resamples": 2}, {"resamples": -1}, {"resamples": 99.5}, {"seed": "a"}]
-)
+@pytest.mark.parametrize("settings", [{"resamples": 2}, {"resamples": -1}, {"resamples": 99.5}, {"seed": "a"}])
 @pytest.mark.parametrize("fit", FITS)
 def test_too_few_resamples_and_seeds_that_are_none_are_refused(fit, settings):
     with pytest.raises(ParameterError, match=r"(resamples|seed) is .*; allowed: a whole number of at least"):
@@ -154,13 +129,9 @@ def test_rtts_in_seconds_caution_about_units(fit):
     assert "are the RTTs" not in str(FITS[fit](PAIRS, **QUICK))
 
 
-@pytest.mark.parametrize(
-    ("met", "rate", "name"), [("no", 100.0, "met"), (True, -1.0, "rate"), (True, np.nan, "rate")]
-)
+@pytest.mark.parametrize(("met", "rate", "name"), [("no", 100.0, "met"), (True, -1.0, "rate"), (True, np.nan, "rate")])
 def test_a_search_takes_flags_and_positive_rates(met, rate, name):
-    steps = pd.DataFrame({"search": 1, "rate_records_per_s": [50.0, rate], "met": [True, met]}).astype(
-        {"met": object}
-    )
+    steps = pd.DataFrame({"search": 1, "rate_records_per_s": [50.0, rate], "met": [True, met]}).astype({"met": object})
     with pytest.raises(ParameterError, match=f"{name}.* of search 1 is"):
         tail_latency.searched_rate(steps, 50.0)
 
@@ -197,19 +168,10 @@ REFUSED = {
     "a series of text": (lambda: methods.compare_series(["a", "b"], [1, 2]), "a is .*; allowed: numbers"),
     "a figure of a lost tail": (lambda: lost().figure(), "no distribution has a record that arrived"),
     "no flags": (lambda: methods.with_and_without(methods.fit_rtt, PAIRS, None), "table flags is 'NoneType'"),
-    "no analysis": (
-        lambda: methods.with_and_without(None, PAIRS, from_rows("flags", [])),
-        "analysis is 'NoneType'",
-    ),
+    "no analysis": (lambda: methods.with_and_without(None, PAIRS, from_rows("flags", [])), "analysis is 'NoneType'"),
     "a report of nothing": (lambda: report(None), "table flags is 'NoneType'"),
-    "closed-loop tests": (
-        lambda: tail_latency.of_open_loop(PAIRS),
-        "table open_loop_histograms lacks columns",
-    ),
-    "histograms as quantiles": (
-        lambda: tail_latency.of_benchmark(PAIRS, PAIRS),
-        "table quantiles lacks columns",
-    ),
+    "closed-loop tests": (lambda: tail_latency.of_open_loop(PAIRS), "table open_loop_histograms lacks columns"),
+    "histograms as quantiles": (lambda: tail_latency.of_benchmark(PAIRS, PAIRS), "table quantiles lacks columns"),
 }
 
 
@@ -240,9 +202,7 @@ def test_a_short_baseline_is_cautioned():
 
 
 def rates():
-    return methods.trial_rates(
-        trial_tables.together([trial_tables.trial(k, "ab"[k % 2], 50.0 + k) for k in range(4)])
-    )
+    return methods.trial_rates(trial_tables.together([trial_tables.trial(k, "ab"[k % 2], 50.0 + k) for k in range(4)]))
 
 
 def benchmark():
@@ -274,9 +234,7 @@ RESULTS = {
     "cost": lambda: cost.cluster_cost(
         cost.Deployment(brokers=1, instance_usd_per_hour=(0.5, 1, 2), messages_per_s=9, message_bytes=1000)
     ),
-    "quantiles of runs": lambda: tail_latency.quantiles(
-        tail_latency.of_values([np.arange(1.0, 99.0)] * 2), 0.5
-    ),
+    "quantiles of runs": lambda: tail_latency.quantiles(tail_latency.of_values([np.arange(1.0, 99.0)] * 2), 0.5),
     "benchmark": lambda: tail_latency.quantiles(benchmark(), 0.5),
     "pooled trials": lambda: tail_latency.quantiles(
         tail_latency.TailTrials("a", [benchmark(), lost().tail]).pooled, 0.5
@@ -284,9 +242,7 @@ RESULTS = {
     "verdict": lambda: tail_latency.verdict(
         *[tail_latency.TailTrials("a", [tail_latency.of_values([np.arange(9.0)])])] * 2, at=0.5
     ),
-    "outages": lambda: region_loss.recovery(
-        region_loss.episodes(fault_tables.together([fault_tables.episode()]))
-    ),
+    "outages": lambda: region_loss.recovery(region_loss.episodes(fault_tables.together([fault_tables.episode()]))),
     "open loop": lambda: tail_latency.quantiles(open_loop(), 0.5),
 }
 

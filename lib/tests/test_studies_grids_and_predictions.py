@@ -32,10 +32,7 @@ def test_predictions_that_are_too_high_are_said_before_the_share_of_intervals_th
     below, above = int((rows.measured_ms < rows.low_ms).sum()), int((rows.measured_ms > rows.high_ms).sum())
     assert below and below + above == int((~rows.covered).sum())
     assert f"Of the others {below} lie below and {above} above" in found.sentence
-    assert (
-        f"{100 * (rows.predicted_ms > rows.measured_ms).mean():.0f}"
-        in found.sentence.rpartition("too high")[0]
-    )
+    assert f"{100 * (rows.predicted_ms > rows.measured_ms).mean():.0f}" in found.sentence.rpartition("too high")[0]
 
 
 def test_half_distances_are_those_of_each_sender_with_its_ceiling():

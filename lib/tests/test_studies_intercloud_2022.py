@@ -20,9 +20,7 @@ def twice(between_sd, within_sd, seed=0, n_regions=12):
     rng = np.random.default_rng(seed)
     pairs = simulated_surveys.survey(n_regions, seed=seed)[["from_region", "to_region"]]
     level = rng.normal(0, between_sd, len(pairs))
-    return pd.concat(
-        [pairs.assign(value=np.exp(level + rng.normal(0, within_sd, len(pairs)))) for _ in range(2)]
-    )
+    return pd.concat([pairs.assign(value=np.exp(level + rng.normal(0, within_sd, len(pairs)))) for _ in range(2)])
 
 
 def test_the_share_between_pairs_is_the_intraclass_correlation_of_a_balanced_anova():
@@ -132,11 +130,7 @@ def test_correlations_find_the_selection_that_gives_a_published_correlation():
 def test_selections_leave_out_what_their_labels_say():
     tests = one_row_per_test()
     places = pd.DataFrame(
-        {
-            "name": sorted(set(tests.from_region)),
-            "latitude_deg": 50.0,
-            "longitude_deg": [10.0, 100.0] * 12,
-        }
+        {"name": sorted(set(tests.from_region)), "latitude_deg": 50.0, "longitude_deg": [10.0, 100.0] * 12}
     )
     flagged = (places.name[0],)
     found = row_selections(tests, places, flagged)

@@ -133,13 +133,8 @@ def test_too_few_processors_are_said_with_how_many_it_would_take():
     sizes = json.dumps([{"name": "small", "processors": 0.8}] * 3)
     trials.trials.loc[trials.trials.setting == "small", "broker_sizes"] = sizes
     found = study.enough_processors(trials, {"metrics": cpus}, brokers=3)
-    assert (
-        "too few" in found.sentence and "Processors needed: small 2.8" in found.sentence
-    )  # 2.4, and 0.4 of all else
-    assert (
-        "at most 50 % of the processors were busy" in found.sentence
-        and "may carry no more" not in found.sentence
-    )
+    assert "too few" in found.sentence and "Processors needed: small 2.8" in found.sentence  # 2.4, and 0.4 of all else
+    assert "at most 50 % of the processors were busy" in found.sentence and "may carry no more" not in found.sentence
     trials.trials["machine_busy"] = 0.97
     full = study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
     assert "may carry no more messages" in full and "were busy" not in full
@@ -189,11 +184,7 @@ def test_prices_are_those_of_brokers_with_a_size():
 def write_run(folder, logs):
     """A run folder with what the recount reads: {test: (setting, usd per hour, records by second)}."""
     tests = [
-        {
-            "id": test,
-            "setting": setting,
-            "experiments": [{"broker_sizes": [{"price_usd_per_hour": usd}, None]}],
-        }
+        {"id": test, "setting": setting, "experiments": [{"broker_sizes": [{"price_usd_per_hour": usd}, None]}]}
         for test, (setting, usd, _) in logs.items()
     ]
     events = [{"event": "run-started", "plan": {"tests": tests}}]
@@ -211,9 +202,7 @@ def write_run(folder, logs):
 def test_the_recount_agrees_and_notices_a_lost_record(tmp_path):
     logs = {
         f"{n:04d}": (name, usd, [5, *[rate + 10 * n + second for second in range(6)], 5])
-        for n, (name, usd, rate) in enumerate(
-            [("a", 0.1, 900), ("b", 0.2, 1500), ("b", 0.2, 1510), ("a", 0.1, 910)]
-        )
+        for n, (name, usd, rate) in enumerate([("a", 0.1, 900), ("b", 0.2, 1500), ("b", 0.2, 1510), ("a", 0.1, 910)])
     }
     write_run(tmp_path, logs)
     rows = [
@@ -248,12 +237,7 @@ def test_trials_have_the_largest_quantile_of_their_producers():
         {"run_id": "r", "test_id": "1", "attempt": 1, "producer": [0, 0, 1, 1], "warmup": [True, False] * 2,
          **{f"p{q}_latency_ms": [99.0, 5.0, 99.0, 7.0] for q in (50, 95, 99)}}
     )  # fmt: skip
-    counted = [
-        ("user_s", 1.0, 2.0),
-        ("system_s", 0.5, 1.0),
-        ("quota_periods", 10, 60),
-        ("quota_waits", 1, 31),
-    ]
+    counted = [("user_s", 1.0, 2.0), ("system_s", 0.5, 1.0), ("quota_periods", 10, 60), ("quota_waits", 1, 31)]
     metrics = pd.DataFrame(
         [
             {"run_id": "r", "test_id": "1", "attempt": 1, "source": "process", "host": "h", "node_id": 1,
@@ -262,19 +246,11 @@ def test_trials_have_the_largest_quantile_of_their_producers():
             for metric, first, last in counted for at, value in ((11, first), (16, last))
         ]
     )  # fmt: skip
-    tests = pd.DataFrame(
-        {"setting": ["a", "b"], "outcome": ["done", "failed"], "reason": [None, "broker 1 ended"]}
-    )
+    tests = pd.DataFrame({"setting": ["a", "b"], "outcome": ["done", "failed"], "reason": [None, "broker 1 ended"]})
     tables = {"producers": producers, "metrics": metrics, "tests": tests}
     rising = pd.DataFrame(
         [
-            {
-                "run_id": "r",
-                "test_id": f"{k}",
-                "setting": "a",
-                "second": second,
-                "batches": 100 + 10 * second + k,
-            }
+            {"run_id": "r", "test_id": f"{k}", "setting": "a", "second": second, "batches": 100 + 10 * second + k}
             for k in range(3)
             for second in range(6)
         ]

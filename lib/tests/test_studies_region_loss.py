@@ -94,9 +94,7 @@ def test_outages_are_those_that_were_made(recovered):
     ):
         assert recovered.of(setting, name).estimate == pytest.approx(expected, abs=0.15), (setting, name)
     assert recovered.of("two regions", "writes").at_least and not recovered.of("cut", "writes_hit").at_least
-    assert re.search(
-        r"no write was acknowledged for at least 10\.0+ s \(75 %: at least 10\.0+\)", recovered.sentence
-    )
+    assert re.search(r"no write was acknowledged for at least 10\.0+ s \(75 %: at least 10\.0+\)", recovered.sentence)
     whole = recovered.of("cut", "writes")
     assert whole.n == 3 and whole.level == 0.75 and whole.high - whole.low == pytest.approx(0.4, abs=0.05)
 
@@ -177,9 +175,7 @@ def test_every_planted_damage_is_named(found):
 
 def test_the_planted_record_must_be_the_one_that_is_found(found):
     rows = planted().items[0]
-    gone = faulty(*(rows.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))[
-        "undelivered"
-    ].iloc[0]
+    gone = faulty(*(rows.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))["undelivered"].iloc[0]
     for shift, right in ((0, True), (1, False)):
         named = {"damaged_producer": int(gone.producer), "damaged_sequence": int(gone.sequence) + shift}
         checked = region_loss.check_checker(planted(**named))
@@ -192,13 +188,10 @@ def test_settings_beside_each_other_name_only_what_differs(disasters, lost, reco
     compared = region_loss.compare_settings(disasters, lost, recovered)
     assert compared.losing == ["cut acks 1"]
     assert list(compared.abouts) == ["setting", "fault", "acks"]
-    assert compared.sentence.startswith(
-        "“cut” lost 0 of 3,780 acknowledged records in 3 episodes (95 %: under 63.2 %"
-    )
+    assert compared.sentence.startswith("“cut” lost 0 of 3,780 acknowledged records in 3 episodes (95 %: under 63.2 %")
     assert (
         "“cut acks 1” lost 54 of 3,780" in compared.sentence
-        and "2 other settings lost none; there all writes stopped for 2.9 to at least 10.0 s"
-        in compared.sentence
+        and "2 other settings lost none; there all writes stopped for 2.9 to at least 10.0 s" in compared.sentence
     )
 
 
@@ -214,16 +207,13 @@ def test_a_partition_that_was_out_until_healing_in_one_episode_is_named_beside_t
     records, faults = rows["fault_records"], rows["faults"]
     began, healed = faults.fault_at_s[1], faults.heal_at_s[1]
     out = records.acknowledged_at_s.between(began, healed) & (records.partition == 4)
-    rows["fault_records"] = records.assign(
-        acknowledged_at_s=records.acknowledged_at_s.mask(out, healed + 0.5)
-    )
+    rows["fault_records"] = records.assign(acknowledged_at_s=records.acknowledged_at_s.mask(out, healed + 0.5))
     found = region_loss.episodes(rows)
     recovered = region_loss.recovery(found)
     compared = region_loss.compare_settings(found, region_loss.losses(found), recovered)
     assert recovered.of("cut", "writes_partition").estimate == pytest.approx(3.0, abs=0.2)
     assert re.search(
-        r"at worst for at least 10\.\d s \(partition 4; until healing in 1 of 3 episodes\)",
-        compared.sentence,
+        r"at worst for at least 10\.\d s \(partition 4; until healing in 1 of 3 episodes\)", compared.sentence
     )
 
 
@@ -235,11 +225,7 @@ def test_errors_are_counted_by_kind_and_side(disasters):
 
 
 def test_the_planner_knows_what_each_time_out_does():
-    tight = {
-        "broker.session.timeout.ms": 3000,
-        "broker.heartbeat.interval.ms": 500,
-        "socket.timeout.ms": 4000,
-    }
+    tight = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500, "socket.timeout.ms": 4000}
     found = implied(tight, 70)
     assert found["writes"] == pytest.approx((2.5, 3.585)) and found["partition"][1] == pytest.approx(6.41)
     assert implied(tight, 70, acks="1")["writes"][1] < 0.2
@@ -256,14 +242,10 @@ def test_the_planner_knows_what_each_time_out_does():
 
 
 def test_the_planner_stands_beside_what_was_measured(disasters, recovered):
-    planned = region_loss.planned(
-        disasters, recovered, rtt_ms=70, cluster_settings={"socket.timeout.ms": 4000}
-    )
+    planned = region_loss.planned(disasters, recovered, rtt_ms=70, cluster_settings={"socket.timeout.ms": 4000})
     assert set(planned.rows.setting) == {"cut", "cut acks 1", "kill"}
     rows = planned.rows.set_index(["setting", "quantity"])
-    assert set(rows.controller) == {"not known"} and rows.loc[
-        ("cut", "all writes"), ["n", "inside"]
-    ].tolist() == [3, 3]
+    assert set(rows.controller) == {"not known"} and rows.loc[("cut", "all writes"), ["n", "inside"]].tolist() == [3, 3]
     assert "measured outages" in planned.sentence
     told = region_loss.episodes(together([episode(controller_events=True), episode(2, outage_s=20)]))
     planned = region_loss.planned(told, region_loss.recovery(told), rtt_ms=70)
@@ -344,11 +326,7 @@ def test_errors_count_of_any_producer_that_remains_and_from_the_fault_on():
     records.loc[given_up.index, "acknowledged_at_s"] = None
     made["fault_records"] = records
     found = region_loss.episodes(made)
-    losses, recovered, healed = (
-        region_loss.losses(found),
-        region_loss.recovery(found),
-        region_loss.healing(found),
-    )
+    losses, recovered, healed = (region_loss.losses(found), region_loss.recovery(found), region_loss.healing(found))
     said = region_loss.article(found, "cut", losses, recovered, healed)
     assert (said["producer_errors"].estimate, said["producers_failed"].estimate) == (0.5, 0.5)
 
@@ -367,13 +345,9 @@ def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
 
 def test_producers_that_are_behind_before_the_fault_are_a_caution():
     rows = together([episode()])
-    assert region_loss.episodes(rows).items[0].on_time == 1 and "behind" not in str(
-        region_loss.episodes(rows)
-    )
+    assert region_loss.episodes(rows).items[0].on_time == 1 and "behind" not in str(region_loss.episodes(rows))
     slow = rows["fault_records"].acknowledged_at_s + 2.5
-    late = region_loss.episodes(
-        rows | {"fault_records": rows["fault_records"].assign(acknowledged_at_s=slow)}
-    )
+    late = region_loss.episodes(rows | {"fault_records": rows["fault_records"].assign(acknowledged_at_s=slow)})
     assert late.items[0].on_time == pytest.approx((5 - 2.57) / 4, abs=0.05)
     assert "producers were behind before the fault in 1 episode" in str(late)
 

@@ -20,9 +20,7 @@ START_S, WARM_UP, RATE = 1_800_000_000.0, 2, 100
 TOPIC = "open-loop-{}.1-abc-0"
 
 
-def trial(
-    test_id, setting, seconds, slow=(), actions=(), *, block=1, leads=(), demotes=None, alarms=(), **load
-):
+def trial(test_id, setting, seconds, slow=(), actions=(), *, block=1, leads=(), demotes=None, alarms=(), **load):
     """
     Rows by table. `slow`: (from, to, ms) in s since the warm-up, when records take that long. `actions`: (kind, node,
     began, done, healthy). `leads`: (at, leader of the three partitions, brokers in sync).
@@ -38,13 +36,7 @@ def trial(
         row = key | {"what": "end to end", "group": 0, "window": second + WARM_UP, "start_s": zero + second}
         row |= {"warm_up": second < 0, "n_lost": 0, "histogram": encoded(values)}
         histograms.append(row)
-    about = {
-        "start_s": zero - WARM_UP,
-        "warmup_s": WARM_UP,
-        "duration_s": seconds,
-        "late_p99_ms": 1.0,
-        "error": None,
-    }
+    about = {"start_s": zero - WARM_UP, "warmup_s": WARM_UP, "duration_s": seconds, "late_p99_ms": 1.0, "error": None}
     about |= {"from_region": "clients", "n_intended": RATE * (seconds + WARM_UP), "n_acknowledged": 90}
     about |= {"n_received_per_group_min": 90} | load
     done = [
@@ -90,9 +82,7 @@ ROLL = trial(
         ("restart", 1, 10.0, 12.5, 14.0), ("restart", 2, 25.0, 27.0, 28.0), ("restart", 3, 41.0, 43.0, 44.0)],
     leads=[(0, *WHOLE), (10.5, (2, 2, 3), "2,3"), (13.5, (2, 2, 3), "1,2,3"), (40, *WHOLE)],
 )  # fmt: skip
-SLOW = trial(
-    "3", "slow", 30, [(10, 18, 400.0)], [("slow", 1, 10.0, 18.0, 18.5)], leads=[(0, *WHOLE)], demotes=False
-)
+SLOW = trial("3", "slow", 30, [(10, 18, 400.0)], [("slow", 1, 10.0, 18.0, 18.5)], leads=[(0, *WHOLE)], demotes=False)
 DEMOTED = trial(
     "4", "slow, demoted", 30, [(10, 13, 400.0)], [("slow", 1, 10.0, 18.0, 18.5), ("restore", None, 19.0, 20.0, 20.5)],
     leads=[(0, *WHOLE), (12, (2, 2, 3), "1,2,3"), (20, *WHOLE)], demotes=True, alarms=[(1, 11.5)],
@@ -125,9 +115,7 @@ def test_the_limit_is_that_of_undisturbed_seconds_for_as_many_as_an_episode_has(
 def test_brokers_that_are_too_slow_even_undisturbed_are_a_caution(measured):
     assert measured.cautions == ()
     queued = study.trials(tables(trial("1", "undisturbed", 30, slow=[(5, 30, 4_000.0)]), ROLL))
-    assert queued.cautions[0].startswith(
-        "overloaded: in 1 of 2 trials p99 of undisturbed seconds is 1 s or more"
-    )
+    assert queued.cautions[0].startswith("overloaded: in 1 of 2 trials p99 of undisturbed seconds is 1 s or more")
 
 
 def test_the_warm_up_of_the_brokers_is_no_trial(made, measured):
@@ -137,9 +125,7 @@ def test_the_warm_up_of_the_brokers_is_no_trial(made, measured):
 
 def test_records_sent_again_are_those_of_the_seconds_of_a_restart(made, measured):
     assert np.isnan(study.restarts(measured).rows.n_resent).all()
-    sent = pd.DataFrame(
-        {"run_id": "run", "test_id": "2", "attempt": 1, "at_s": START_S + 2_000 + np.arange(42.0)}
-    )
+    sent = pd.DataFrame({"run_id": "run", "test_id": "2", "attempt": 1, "at_s": START_S + 2_000 + np.arange(42.0)})
     sent["n_resent"] = np.where(sent.at_s == START_S + 2_000 + WARM_UP + 11, 7, 0)
     found = study.restarts(study.trials(made | {"open_loop_seconds": sent}))
     assert found.rows.n_resent.tolist() == [7, 0]
@@ -158,21 +144,16 @@ def test_each_restart_has_what_was_added_to_it(measured):
 
 def test_a_restart_is_held_against_its_own_trial_and_a_spike_of_a_second_is_seen():
     noisy = trial("1", "undisturbed", 30, slow=[(5, 8, 100.0)])
-    run = tables(
-        noisy, trial("2", "restart", 40, actions=[("restart", 1, 10.5, 18.0, 30.0)], leads=[(0, *WHOLE)])
-    )
+    run = tables(noisy, trial("2", "restart", 40, actions=[("restart", 1, 10.5, 18.0, 30.0)], leads=[(0, *WHOLE)]))
     rows = run["open_loop_histograms"]
     spike = (rows.test_id == "2") & (rows.start_s == START_S + 2_000 + WARM_UP + 10)
-    rows.loc[spike, "histogram"] = encoded(
-        np.r_[np.full(98, 20_000.0), 150_000.0, 150_000.0]
-    )  # of three seconds 0.7 %
+    rows.loc[spike, "histogram"] = encoded(np.r_[np.full(98, 20_000.0), 150_000.0, 150_000.0])  # of three seconds 0.7 %
     found = study.restarts(study.trials(run))
     row = found.rows.iloc[0]
     assert row.undisturbed_p99_ms == pytest.approx(20, rel=0.01)  # that of all trials of the block is 100
     assert row.excess_p99_ms == pytest.approx(0, abs=0.5) and row.peak_ms == pytest.approx(150, rel=0.01)
-    assert (
-        row.back_s == 0.5
-        and "In 1 of 1 restart p99 of a second left its earlier interval (undisturbed, in" in str(found)
+    assert row.back_s == 0.5 and "In 1 of 1 restart p99 of a second left its earlier interval (undisturbed, in" in str(
+        found
     )
 
 
@@ -188,9 +169,7 @@ def test_a_demotion_shortly_before_the_end_of_a_slowness_is_no_test_of_demotion(
     assert "(brokers were demoted in 1 of 1 episode)" in str(found) and "times" not in str(found)
     assert "In 1 of 2 episodes the detector named a broker that was not slow" in str(found)
     evidence = study.evidence(slowed=found, kind="slow")
-    assert (
-        not {"demotion", "demotion_rest", "demotion_min"} & set(evidence) and "demotion_restored" in evidence
-    )
+    assert not {"demotion", "demotion_rest", "demotion_min"} & set(evidence) and "demotion_restored" in evidence
 
 
 def test_demotion_in_every_episode_has_nothing_to_be_compared_with():
@@ -217,9 +196,7 @@ def test_demotion_is_held_against_the_same_slowness_without(made, measured):
     [ratio] = found.estimates
     assert ratio.estimate == pytest.approx(1 / 20, rel=0.01) and ratio.n == 1
     assert (by.led_late[True], by.led_after[True]) == (0, 1)
-    phases = [
-        f"{found.of('slow', on, phase).formatted}" for phase in ("early", "return") for on in (True, False)
-    ]
+    phases = [f"{found.of('slow', on, phase).formatted}" for phase in ("early", "return") for on in (True, False)]
     cost = "In the first half it is {} against {}, just after the slowness {} against {}.".format(*phases)
     assert cost in found.sentence
     assert "no interval" in found.cautions[0] and "goes from 20.0 ms, undisturbed, to 400 ms in" in str(found)
@@ -231,12 +208,8 @@ def test_demotion_is_held_against_the_same_slowness_without(made, measured):
 def test_piled_leaders_are_seen_phase_by_phase(measured):
     found = study.leader_skew(measured)
     rows = found.rows.set_index("phase")
-    assert rows.leader_share["on one broker"] == 1 and rows.leader_share["spread again"] == pytest.approx(
-        1 / 3
-    )
-    assert (
-        rows.p99_ms["moving to one"] == pytest.approx(60, rel=0.01) and rows.lasts_s["moving to one"] == 1.5
-    )
+    assert rows.leader_share["on one broker"] == 1 and rows.leader_share["spread again"] == pytest.approx(1 / 3)
+    assert rows.p99_ms["moving to one"] == pytest.approx(60, rel=0.01) and rows.lasts_s["moving to one"] == 1.5
     assert "leads 100 % of the partitions" in str(found) and len(found.formatted_table()) == 5
 
 
@@ -248,22 +221,15 @@ def test_the_timeline_shows_every_action(measured):
 
 
 def test_the_claims_get_what_was_measured(made, measured):
-    evidence = study.evidence(
-        study.restarts(measured), study.degraded(measured, made), roll="restart", kind="slow"
-    )
+    evidence = study.evidence(study.restarts(measured), study.degraded(measured, made), roll="restart", kind="slow")
     rows = rolling_and_degraded.claims.rolling_and_degraded(**evidence).table().set_index("claim")
     assert evidence["roll_spikes"].estimate == 1
     for claim in ("roll-every", "roll-seconds", "rediscover", "no-leadership", "restores"):
         assert rows.rerun[claim] == "not tried" and "Re-run, without a verdict:" in rows.working[claim]
     plain = study.restarts(measured)
-    slower = plain.rows[plain.rows.setting == "restart"].assign(
-        setting="new", p99_ms=lambda rows: 2 * rows.p99_ms
-    )
+    slower = plain.rows[plain.rows.setting == "restart"].assign(setting="new", p99_ms=lambda rows: 2 * rows.p99_ms)
     both = replace(plain, rows=pd.concat([plain.rows, slower], ignore_index=True))
-    rolls = {
-        "restart": {"kind": "restart"},
-        "new": {"kind": "restart", "load": {"producer_settings": {"x": 1}}},
-    }
+    rolls = {"restart": {"kind": "restart"}, "new": {"kind": "restart", "load": {"producer_settings": {"x": 1}}}}
     assert study.differ_in_clients(rolls) == ("new", "restart")
     assert study.evidence(both, other_clients=("new", "restart"))["roll_clients"].estimate == pytest.approx(2)
 
@@ -285,42 +251,17 @@ def test_newly_started_brokers_are_warmed_up_before_the_next_trial():
     made = rolls(load, kinds, calm_s=5)
     assert [made[name].alongside[0].actions[0].at_s for name in kinds] == [13, 5]
     steady = KafkaTrial(load)
-    settings = {
-        "a": steady,
-        "other": KafkaTrial(load, broker_settings={"num.io.threads": 4}),
-        "b": steady,
-        **made,
-    }
-    order, warm = (
-        [Trial(name, (settings[name],), 1) for name in ("a", "other", "b", "many", "few")],
-        Trial("w", ()),
-    )
-    assert [each.setting for each in warmed_up(order, warm)] == [
-        "w",
-        "a",
-        "other",
-        "w",
-        "b",
-        "many",
-        "w",
-        "few",
-    ]
+    settings = {"a": steady, "other": KafkaTrial(load, broker_settings={"num.io.threads": 4}), "b": steady, **made}
+    order, warm = ([Trial(name, (settings[name],), 1) for name in ("a", "other", "b", "many", "few")], Trial("w", ()))
+    assert [each.setting for each in warmed_up(order, warm)] == ["w", "a", "other", "w", "b", "many", "w", "few"]
 
 
 def test_plans_say_what_is_wrong_with_a_disturbance():
     load = KafkaOpenLoop(100)
     made = slowed(
-        load,
-        {"far": {"kind": "link", "delay_ms": 50}},
-        Detection(),
-        brokers=2,
-        first_s=70,
-        slow_s=5,
-        calm_s=5,
+        load, {"far": {"kind": "link", "delay_ms": 50}}, Detection(), brokers=2, first_s=70, slow_s=5, calm_s=5
     )
-    assert [trial.setting for trial in in_blocks(made, replicates=1, seed=0)] != [] and made[
-        "far"
-    ].system == "far"
+    assert [trial.setting for trial in in_blocks(made, replicates=1, seed=0)] != [] and made["far"].system == "far"
     for wrong, why in (
         ({"share": 0.1}, "has no kind"),
         ({"kind": "kill", "node_id": 1}, "node_id; allowed"),

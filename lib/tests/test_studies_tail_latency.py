@@ -60,9 +60,7 @@ def test_a_step_at_which_one_system_never_counts_is_missing_and_said():
     assert "p99 of near and of plain cannot be compared at any number of records/s" not in str(table)
     few = tail_latency.trials(campaign(rates=(500, 1500), more_partitions=(), blocks=2), NAMES)
     table = tail_latency.side_by_side(few, "rate_records_per_s", partitions=6)
-    assert "cannot be compared at any number of records/s: too few or too short trials (2 of each" in str(
-        table
-    )
+    assert "cannot be compared at any number of records/s: too few or too short trials (2 of each" in str(table)
 
 
 def test_a_trial_whose_start_was_still_draining_is_named_and_in_no_curve():
@@ -107,13 +105,7 @@ def test_a_page_without_useful_trials_leaves_its_sections_out(tmp_path, monkeypa
     notebook = nbformat.read(path, as_version=4)
     made = {"tables": campaign(changes=dict.fromkeys(range(first, 31), change)), "names": NAMES}
     made |= {"load": KafkaOpenLoop(1500, partitions=6), "objective_ms": 50.0, "is_emulated": True}
-    made |= {
-        "wanbench": wanbench,
-        "tail_latency": tail_latency,
-        "tails": tails,
-        "provenance": str,
-        "run": None,
-    }
+    made |= {"wanbench": wanbench, "tail_latency": tail_latency, "tails": tails, "provenance": str, "run": None}
     made["page"] = findings.Page("08-tail-latency")
     made["tables"]["broker_pauses"] = pd.DataFrame(columns=["node_id", "at_s", "duration_ms", "kind", "text"])
     left_out, start = set(), next(k for k, cell in enumerate(notebook.cells) if "measured = " in cell.source)
@@ -146,14 +138,7 @@ def test_a_curve_with_its_lowest_point_inside_says_so(by_rate):
 
 def test_the_table_has_the_layout_of_the_source(by_rate):
     shown = by_rate.formatted_table()
-    assert list(shown) == [
-        "ingress",
-        "records/s",
-        "p99 of plain",
-        "p99 of near",
-        "plain over near",
-        "near is",
-    ]
+    assert list(shown) == ["ingress", "records/s", "p99 of plain", "p99 of near", "plain over near", "near is"]
     assert shown.ingress[0] == "1.02 MB/s" and shown["near is"].tolist()[-1] == "better"
     assert "*" in shown["p99 of plain"].iloc[-1] and "*" not in shown["p99 of plain"].iloc[0]
 
@@ -178,9 +163,7 @@ def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
     found = tail_latency.allowed(trials, tables, partitions=6)
     assert found.rates["plain"].estimate == pytest.approx(2000, rel=0.01)
     assert found.rates["near"].estimate == pytest.approx(3000, rel=0.01)
-    assert (
-        "In 3 of 3 trials at 4,000 records/s it fell behind: the fullest link then carried" in found.sentence
-    )
+    assert "In 3 of 3 trials at 4,000 records/s it fell behind: the fullest link then carried" in found.sentence
     assert set(found.trials.link) == {"a:west to b:east"}
     with pytest.raises(MissingDataError, match="links were not sampled"):
         tail_latency.allowed(trials, {})
@@ -219,8 +202,7 @@ def test_the_knee_lies_where_capacity_was_made_to_end():
     assert 1500 < found.knees["plain"].knee.estimate < 2500 < found.knees["near"].knee.estimate < 4000
     assert "The links allow it" in found.sentence and found.figure().data
     assert (
-        "plain: steps from 4,000 records/s on are left out: at a lower one the system never keeps up"
-        in found.cautions
+        "plain: steps from 4,000 records/s on are left out: at a lower one the system never keeps up" in found.cautions
     )
     assert [len(one.curve.rates) for one in found.knees.values()] == [4, 5]
     with pytest.raises(MissingDataError, match="no knee of plain"):
@@ -275,10 +257,7 @@ def test_a_percentile_of_lost_records_is_named_as_such(tables):
     lost["n_lost"] = (lost.n // 10).astype(lost.n_lost.dtype)
     found = tail_latency.trials(tables | {"open_loop_histograms": lost}, NAMES)
     table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
-    assert (
-        "beyond the time waited" in table.formatted_table()["p99 of plain"][0]
-        and "unknown" not in table.sentence
-    )
+    assert "beyond the time waited" in table.formatted_table()["p99 of plain"][0] and "unknown" not in table.sentence
     assert table.figure().data
 
 

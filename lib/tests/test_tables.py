@@ -19,11 +19,7 @@ SAMPLE_VALUES = {"text": "x", "count": 3, "number": 0.5, "flag": True, "time": "
 def a_row(name, *, nulls=False):
     return {
         column.name: (
-            None
-            if nulls and column.nullable
-            else column.allowed[0]
-            if column.allowed
-            else SAMPLE_VALUES[column.type]
+            None if nulls and column.nullable else column.allowed[0] if column.allowed else SAMPLE_VALUES[column.type]
         )
         for column in tables.table(name).columns
     }
@@ -122,14 +118,7 @@ def test_lossless_conversions_are_made():
 
 @pytest.mark.parametrize(
     "value",
-    [
-        "2026-11-21 10:00:00",
-        "yesterday",
-        "2026-13-01T00:00:00Z",
-        5,
-        pd.Timestamp("2026-11-21"),
-        "9999-99-99T00:00Z",
-    ],
+    ["2026-11-21 10:00:00", "yesterday", "2026-13-01T00:00:00Z", 5, pd.Timestamp("2026-11-21"), "9999-99-99T00:00Z"],
 )
 def test_a_time_without_its_zone_is_refused(value):
     row = a_row("tests") | {"started_at_utc": value}
@@ -181,9 +170,7 @@ def test_reading_says_what_is_wrong_with_the_file(tmp_path):
     with pytest.raises(RawDataError, match=r"echoes.parquet: expected table echoes in Parquet"):
         tables.read("echoes", tmp_path)
     tables.write("links", tables.from_rows("links", []), tmp_path).rename(tmp_path / "echoes.parquet")
-    with pytest.raises(
-        RawDataError, match=r"echoes.parquet: expected table echoes in Parquet, found 'table echo"
-    ):
+    with pytest.raises(RawDataError, match=r"echoes.parquet: expected table echoes in Parquet, found 'table echo"):
         tables.read("echoes", tmp_path)
 
 

@@ -7,13 +7,7 @@ import types
 import numpy as np
 import pytest
 from simulations import __main__ as command
-from simulations import (
-    clouds,
-    effects,
-    simulated_surveys,
-    simulation,
-    summaries,
-)
+from simulations import clouds, effects, simulated_surveys, simulation, summaries
 from simulations.coverage_figure import coverage as draw_coverage
 from simulations.simulation import Outcome
 
@@ -74,9 +68,7 @@ def test_a_table_is_read_as_it_was_written(toy, tmp_path):
     path = simulation.write(table, "toy", tmp_path)
     assert path.read_text().splitlines()[0] == ("# python -m simulations --only toy --datasets 30 --seed 7")
     back = simulation.read("toy", tmp_path)
-    assert back[["setting", "covered", "first_covered"]].equals(
-        table[["setting", "covered", "first_covered"]]
-    )
+    assert back[["setting", "covered", "first_covered"]].equals(table[["setting", "covered", "first_covered"]])
     assert json.loads(back.setting[0]) == {"n": 4}
     path.write_text("a,b\n1,2\n")
     with pytest.raises(RawDataError, match="coverage_low"):
@@ -126,17 +118,12 @@ def test_the_first_data_sets_give_what_the_committed_table_counts(subject):
 def test_what_crossing_costs_is_covered_and_a_slow_cloud_does_not_widen_it():
     table = simulation.read("clouds")
     crossing = table[(table.quantity == "what crossing costs") & (table.method == simulation.MAIN)]
-    assert set(table.setting) == {
-        json.dumps(setting) for setting in simulation.simulations()["clouds"].SETTINGS
-    }
-    assert (
-        crossing.coverage.between(0.92, 0.99).all() and (crossing.data_sets == effects.FEWER_DATASETS).all()
-    )
+    assert set(table.setting) == {json.dumps(setting) for setting in simulation.simulations()["clouds"].SETTINGS}
+    assert crossing.coverage.between(0.92, 0.99).all() and (crossing.data_sets == effects.FEWER_DATASETS).all()
     width = crossing.set_index("setting").median_width
     for regions in clouds.SIZES:
         alike, slower = (
-            width[json.dumps({"regions": regions, "effects": kind})]
-            for kind in ("effects of regions", clouds.SLOWER)
+            width[json.dumps({"regions": regions, "effects": kind})] for kind in ("effects of regions", clouds.SLOWER)
         )
         assert slower == pytest.approx(alike)
 

@@ -18,9 +18,7 @@ def coverage(subject, quantity, method=None, noisy=False):
 def test_the_committed_table_is_of_the_simulations_settings(subject):
     table, module = simulation.read(subject), simulation.simulations()[subject]
     assert set(table.setting) == {json.dumps(setting) for setting in module.SETTINGS}
-    assert (table.data_sets == getattr(module, "DATASETS", simulation.DATASETS)).all() and (
-        table.seed == 0
-    ).all()
+    assert (table.data_sets == getattr(module, "DATASETS", simulation.DATASETS)).all() and (table.seed == 0).all()
 
 
 def test_the_first_data_sets_give_what_the_committed_table_counts():

@@ -43,9 +43,7 @@ def test_slow_swings_are_cautioned_of_where_the_interval_does_not_hold_and_rarel
 
 def test_tails_cover_but_where_runs_hold_no_burst():
     table = simulation.read("tails")
-    given = table[table.method == simulation.MAIN].assign(
-        setting=lambda rows: rows.setting.map(simulation.describe)
-    )
+    given = table[table.method == simulation.MAIN].assign(setting=lambda rows: rows.setting.map(simulation.describe))
     few = given.setting.str.fullmatch("(rare bursts|bursts|slow load regimes), n 6000")
     assert (given.coverage[~few] >= 0.88).all() and (given.coverage[few] < 0.95).any()
     naive = table[table.method == tails.INDEPENDENT]

@@ -71,11 +71,7 @@ def trial(
             about
             | {"producer": k, "window": s, "printed_at_s": began + k / 2 + s + 1.0, "length_s": 1.0}
             | {"records": round(15 * batches_per_s * (shares[k] if shares else 1 / producers))}
-            | {
-                "records_per_s": 5.0 * batches_per_s,
-                "throughput_bps": 4e4 * batches_per_s,
-                "warmup": s < warmup_s,
-            }
+            | {"records_per_s": 5.0 * batches_per_s, "throughput_bps": 4e4 * batches_per_s, "warmup": s < warmup_s}
             | {"mean_latency_ms": 70.0 + k, "max_latency_ms": 90.0 + k}
             for k in range(producers)
             for s in range(warmup_s + seconds)
@@ -93,8 +89,7 @@ def trial(
                 )
     rtts = rtt_ms + (rng.normal(0, 1, 40) if rng is not None else np.tile([-1.0, 1.0], 20))
     rows["echoes"] = [
-        about
-        | {"sequence": k, "rtt_ms": rtt, "lost": False, "duplicate": False, "received_at_s": began + k / 3}
+        about | {"sequence": k, "rtt_ms": rtt, "lost": False, "duplicate": False, "received_at_s": began + k / 3}
         for k, rtt in enumerate(rtts)
     ]
     rows["transfers"] = [
@@ -122,8 +117,6 @@ NAMES = (
 def together(trials):
     """Valid tables out of the rows of several trials."""
     found = {name: [row for each in trials for row in each.get(name, ())] for name in NAMES}
-    counters = {
-        each.name: 0 for each in tables.table("link_samples").columns if each.name.startswith("packets_")
-    }
+    counters = {each.name: 0 for each in tables.table("link_samples").columns if each.name.startswith("packets_")}
     found["link_samples"] = [counters | row for row in found["link_samples"]]
     return {name: tables.from_rows(name, rows) for name, rows in found.items()}

@@ -11,9 +11,7 @@ NOT, CANNOT, UNTRIED = "not reproduced", "cannot be tried here", "not tried"
 
 def estimate(value, low, high, unit="times", **other):
     about = {"n": 8, "basis": "8 trials", "level": 0.95} | other
-    return Estimate(
-        "q", "it is {}", value, low, high, unit, method="method", assumption="assumption", **about
-    )
+    return Estimate("q", "it is {}", value, low, high, unit, method="method", assumption="assumption", **about)
 
 
 def check_all_tried(rows, n):

@@ -316,9 +316,7 @@ def limit_for(method: str, allowance: float, weight: float, run_length: float) -
     return max(high, 1.0) if method == "cusum" else high
 
 
-def average_run_length(
-    method: str, allowance: float, weight: float, limit: float, shift: float = 0.0
-) -> float:
+def average_run_length(method: str, allowance: float, weight: float, limit: float, shift: float = 0.0) -> float:
     """
     Windows until a chart that starts at 0 exceeds its limit, for independent normal values with this mean, by a Markov
     chain of `STATES` (Brook & Evans 1972). The limited effect of a window, which makes runs longer, is ignored.

@@ -107,10 +107,7 @@ def check_flag(name: str, value, *, optional: bool = False):
 
 
 def check_fields(
-    settings: object,
-    *bounds: tuple[str, float, float],
-    whole: bool = False,
-    optional: Collection[str] = (),
+    settings: object, *bounds: tuple[str, float, float], whole: bool = False, optional: Collection[str] = ()
 ) -> None:
     """
     Numbers that are fields of an object: int and float only, as settings are kept in JSON.
@@ -203,9 +200,7 @@ def check_table(name: str, tables: Mapping):
 def refusal(name: str, value, allowed: str) -> ParameterError:
     """The error for an invalid parameter; the value is cut after 200 characters."""
     given = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # numpy's numbers: plain
-    return ParameterError(
-        f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}."
-    )
+    return ParameterError(f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}.")
 
 
 def _range(low: float, high: float, above: bool) -> str:

@@ -37,9 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.raise_signal(signal.SIGINT)
 
     # A signal that nohup made us ignore stays ignored.
-    heard = [
-        number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN
-    ]
+    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, on_signal) for number in heard}
     try:
         return arguments.command(arguments)
@@ -65,28 +63,20 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(title="commands", metavar="command")
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
-    report.add_argument(
-        "notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)"
-    )
+    report.add_argument("notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)")
     report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
     report.add_argument(
-        "--measure",
-        action="store_true",
-        help="also measure the studies that a report of all pages replays",
+        "--measure", action="store_true", help="also measure the studies that a report of all pages replays"
     )
     report.add_argument(
-        "--again",
-        action="store_true",
-        help="rebuild pages whose data, parameters and code have not changed",
+        "--again", action="store_true", help="rebuild pages whose data, parameters and code have not changed"
     )
     report.set_defaults(command=report_command)
 
     run = commands.add_parser("run", help="run one notebook with parameters of your own and publish its page")
     run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
     run.add_argument("-f", "--file", type=Path, metavar="PRESET.yml", help="parameters in YAML")
-    run.add_argument(
-        "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="one parameter"
-    )
+    run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="one parameter")
     run.set_defaults(command=run_command)
 
     for measuring in (report, run):
@@ -101,21 +91,13 @@ def parser() -> argparse.ArgumentParser:
         ):
             again.add_argument(f"--{option}", action="store_true", help=text)
 
-    sweep = commands.add_parser(
-        "sweep", help="find and delete what killed runs left on clouds, in all regions"
-    )
-    sweep.add_argument(
-        "cloud", nargs="*", help="such as aws; default: all clouds whose credentials are found"
-    )
+    sweep = commands.add_parser("sweep", help="find and delete what killed runs left on clouds, in all regions")
+    sweep.add_argument("cloud", nargs="*", help="such as aws; default: all clouds whose credentials are found")
     sweep.add_argument("--yes", action="store_true", help="delete without asking")
-    sweep.add_argument(
-        "--all", action="store_true", help="also unexpired resources that another machine may be using"
-    )
+    sweep.add_argument("--all", action="store_true", help="also unexpired resources that another machine may be using")
     sweep.set_defaults(command=sweep_command)
 
-    bucket = commands.add_parser(
-        "bucket", help="store a finished run or the site in an S3 bucket, or get it back"
-    )
+    bucket = commands.add_parser("bucket", help="store a finished run or the site in an S3 bucket, or get it back")
     bucket.add_argument("verb", choices=("put", "get"))
     bucket.add_argument("source", help="a folder to put, or s3://bucket/prefix to get")
     bucket.add_argument("target", help="s3://bucket/prefix, or a new folder")
@@ -123,10 +105,7 @@ def parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="say what is missing on this machine and how to get it")
     doctor.add_argument(
-        "--inventory",
-        type=Path,
-        metavar="FILE",
-        help="check the hosts of an inventory instead (see docs/hosts.md)",
+        "--inventory", type=Path, metavar="FILE", help="check the hosts of an inventory instead (see docs/hosts.md)"
     )
     doctor.set_defaults(command=doctor_command)
     return whole
@@ -240,9 +219,7 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
     records = publish([_measured_or_replayed(job, replay) for job in jobs], site, again=again)
     failed = [record for record in records if record.outcome != "published"]
     front = site.folder / "index.html"
-    print(
-        f"\n{len(records) - len(failed)} of {len(records)} pages published.{' Open' if not failed else ''} {front}"
-    )
+    print(f"\n{len(records) - len(failed)} of {len(records)} pages published.{' Open' if not failed else ''} {front}")
     print(f"  {front.as_uri()}")
     return 1 if failed else 0
 

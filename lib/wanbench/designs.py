@@ -14,12 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import qmc
 
-from .checks import (
-    check_choice,
-    check_flag,
-    check_number,
-    refusal,
-)
+from .checks import check_choice, check_flag, check_number, refusal
 from .errors import ParameterError
 
 MAXIMUM_RUNS = 100_000
@@ -202,9 +197,7 @@ def space_filling(
     >>> len(plan), plan.acks.value_counts().to_dict(), int(plan.replicate.max())
     (12, {'1': 8, 'all': 4}, 4)
     """
-    _check_factors(
-        {name: (0, 1) if isinstance(values, Range) else values for name, values in factors.items()}
-    )
+    _check_factors({name: (0, 1) if isinstance(values, Range) else values for name, values in factors.items()})
     check_number("runs", runs, 1, whole=True)
     check_number("centres", centres, 0, whole=True)
     check_choice("filling", filling, FILLINGS)
@@ -218,9 +211,7 @@ def space_filling(
         points = qmc.LatinHypercube(len(factors), optimization="random-cd", rng=rng).random(runs)
     points = points[rng.permutation(runs)]
     filled = pd.DataFrame({name: _at(factors[name], points[:, k]) for k, name in enumerate(factors)})
-    middle = {
-        name: _at(of, np.array([0.5 if isinstance(of, Range) else 0.0])) for name, of in factors.items()
-    }
+    middle = {name: _at(of, np.array([0.5 if isinstance(of, Range) else 0.0])) for name, of in factors.items()}
     centre = pd.concat([pd.DataFrame(middle)] * centres, ignore_index=True) if centres else filled.iloc[:0]
     plan = pd.concat([filled, centre], ignore_index=True)
     plan["replicate"] = plan.groupby(list(factors)).cumcount() + 1
@@ -258,9 +249,7 @@ def _check_factors(factors) -> None:
         texts = all(isinstance(level, str) and level for level in values)
         good = texts or (numbers and all(map(isfinite, values)))
         if len(values) < 2 or not good or len(set(values)) != len(values):
-            raise refusal(
-                f"factor {name}", levels, "two or more different numbers, or two or more different texts"
-            )
+            raise refusal(f"factor {name}", levels, "two or more different numbers, or two or more different texts")
         if name in RESERVED:
             raise refusal("factor", name, f"any name but {', '.join(RESERVED)}")
 
@@ -279,8 +268,6 @@ def _checked_generators(factors, fraction) -> dict[str, list[str]]:
         ):
             usable = ", ".join(other for other in free if other in two_levels)
             raise refusal(
-                f"fraction of {name}",
-                parents,
-                f"different factors of two levels without a generator ({usable})",
+                f"fraction of {name}", parents, f"different factors of two levels without a generator ({usable})"
             )
     return fraction

@@ -32,11 +32,7 @@ class Check:
 
     def __str__(self) -> str:
         first = f"{'ok     ' if self.found else 'MISSING'}  {self.name:<10} for {self.needed_for}"
-        lines = (
-            [f"{first}: {self.found}"]
-            if self.found
-            else [first, *(f"         {line}" for line in self.remedy)]
-        )
+        lines = [f"{first}: {self.found}"] if self.found else [first, *(f"         {line}" for line in self.remedy)]
         return "\n".join(lines)
 
 
@@ -56,9 +52,7 @@ def checks() -> list[Check]:
     """All checks."""
     python = sys.version.split()[0]
     return [
-        Check(
-            "Python", "everything", python if sys.version_info >= (3, 11) else None, ("needs 3.11 or newer",)
-        ),
+        Check("Python", "everything", python if sys.version_info >= (3, 11) else None, ("needs 3.11 or newer",)),
         *(_program(row) for row in programs()),
         _local_lab(),
         _kafka(),
@@ -71,9 +65,7 @@ def checks_of_hosts(inventory: Path) -> list[Check]:
 
     entries = read_inventory(inventory).entries
     with ThreadPoolExecutor(max_workers=32) as threads:
-        return [
-            check for some in threads.map(_checks_of, [entry.host for entry in entries]) for check in some
-        ]
+        return [check for some in threads.map(_checks_of, [entry.host for entry in entries]) for check in some]
 
 
 def _checks_of(host) -> list[Check]:

@@ -20,13 +20,7 @@ from .checks import check_flag, check_number, refusal
 from .errors import RawDataError
 from .files import replace_file
 from .folders import data_folder
-from .formatting import (
-    SCALES,
-    count,
-    interval,
-    number,
-    rounded,
-)
+from .formatting import SCALES, count, interval, number, rounded
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NUMBERS = ("estimate", "low", "high")
@@ -98,16 +92,10 @@ class Finding:
             for label, text in (("Method", self.method), ("Assumption", self.assumption))
             if text
         )
-        more = (
-            f"<details><summary>How this was computed</summary><dl>{details}</dl></details>"
-            if details
-            else ""
-        )
+        more = f"<details><summary>How this was computed</summary><dl>{details}</dl></details>" if details else ""
         statement, cautions = split_cautions(self.sentence)
         notes = "".join(
-            f'<p class="caution">Caution: {escape(caution)}</p>'
-            for caution in cautions
-            if caution not in seen
+            f'<p class="caution">Caution: {escape(caution)}</p>' for caution in cautions if caution not in seen
         )
         return f'<div class="finding"><p>{escape(statement)}</p>{notes}{more}</div>'
 
@@ -182,11 +170,7 @@ def _refuse_constant(text: str):
 def load(folder) -> pd.DataFrame:
     """The findings of a folder, one row each, by page and in its order; columns as in table `findings`."""
     findings = [read(path) for path in sorted(Path(folder).glob("*.json"))]
-    dtypes = (
-        dict.fromkeys(NUMBERS, "float64")
-        | dict.fromkeys(COUNTS, "Int64")
-        | {"answer": "bool", "place": "int64"}
-    )
+    dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64") | {"answer": "bool", "place": "int64"}
     columns = {}
     for name in (field.name for field in fields(Finding)):
         values = pd.Series([getattr(finding, name) for finding in findings], dtype=object)
@@ -210,9 +194,7 @@ def html_table(findings: pd.DataFrame) -> str:
 
 
 def _html_row(row) -> str:
-    estimate, low, high = (
-        nan if pd.isna(value) else float(value) for value in (row.estimate, row.low, row.high)
-    )
+    estimate, low, high = (nan if pd.isna(value) else float(value) for value in (row.estimate, row.low, row.high))
     if isfinite(low) != isfinite(high):
         low, high = (low, float("inf")) if isfinite(low) else (float("-inf"), high)
     value, ends = interval(estimate, low, high, row.unit)
@@ -224,13 +206,7 @@ def _html_row(row) -> str:
     counts = ["" if pd.isna(n) else number(n) for n in (row.n, row.n_regions)]
     statement, cautions = split_cautions(row.sentence)
     notes = f"<br><small>{count(len(cautions), 'caution')} on the page</small>" if cautions else ""
-    cells = [
-        escape(statement) + notes,
-        escape(value if isfinite(estimate) else ""),
-        escape(ends),
-        *counts,
-        page,
-    ]
+    cells = [escape(statement) + notes, escape(value if isfinite(estimate) else ""), escape(ends), *counts, page]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 

@@ -30,9 +30,7 @@ def root(start: Path | str = ".") -> Path:
     for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
         if (folder / ROOT_MARK).is_dir():
             return folder
-    raise WanbenchError(
-        f"no folder at or above {start} holds {ROOT_MARK!r}; run this inside a checkout of wanbench."
-    )
+    raise WanbenchError(f"no folder at or above {start} holds {ROOT_MARK!r}; run this inside a checkout of wanbench.")
 
 
 def data_folder(top: Path | None = None) -> Path:

@@ -19,10 +19,7 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):  # a few nested ones stand for billions of values
             alias = self.peek_event()
             raise yaml.composer.ComposerError(
-                None,
-                None,
-                f"the alias *{alias.anchor} is not read here; write its value out",
-                alias.start_mark,
+                None, None, f"the alias *{alias.anchor} is not read here; write its value out", alias.start_mark
             )
         return super().compose_node(parent, index)
 
@@ -35,22 +32,16 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict:
         try:
             seen = key in result
         except TypeError:
-            raise yaml.constructor.ConstructorError(
-                None, None, "this cannot be a key", key_node.start_mark
-            ) from None
+            raise yaml.constructor.ConstructorError(None, None, "this cannot be a key", key_node.start_mark) from None
         if seen:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{key!r} stands here twice", key_node.start_mark
-            )
+            raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands here twice", key_node.start_mark)
         result[key] = loader.construct_object(value_node, deep=True)
     return result
 
 
 # YAML 1.1 takes 1e8 for text; whoever writes it means the number.
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"),
-    list("-+0123456789"),
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"), list("-+0123456789")
 )
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 

@@ -87,9 +87,7 @@ def load(path) -> pd.DataFrame:
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise RawDataError(path, None, f"{type(error).__name__}: {error}", "a CSV file of regions") from error
     if not isinstance(frame.index, pd.RangeIndex):
-        raise RawDataError(
-            path, None, "lines with more fields", "as many fields in each line as in the header"
-        )
+        raise RawDataError(path, None, "lines with more fields", "as many fields in each line as in the header")
     if sorted(frame.columns) != sorted(expected):
         raise RawDataError(path, 1, ",".join(frame.columns), f"the columns {', '.join(expected)}")
 
@@ -177,9 +175,7 @@ def _similar_names(name: str, names: Iterable[str]) -> list[str]:
     zone = [other for other in names if wanted.startswith(other) and len(wanted) - len(other) <= 2]
     close = difflib.get_close_matches(wanted, names, n=MAX_SUGGESTIONS, cutoff=0.6)
     by_code = {its_code: other for other, its_code in codes.items()}
-    close += [
-        by_code[match] for match in difflib.get_close_matches(code, by_code, n=MAX_SUGGESTIONS, cutoff=0.6)
-    ]
+    close += [by_code[match] for match in difflib.get_close_matches(code, by_code, n=MAX_SUGGESTIONS, cutoff=0.6)]
     return list(dict.fromkeys(same + zone + close))[:MAX_SUGGESTIONS]
 
 

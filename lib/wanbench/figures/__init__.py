@@ -9,6 +9,4 @@ the coastline.
 
 from .theme import SIZES
 
-__all__ = [
-    "SIZES",
-]
+__all__ = ["SIZES"]

@@ -20,9 +20,7 @@ def world() -> go.Figure:
     figure = go.Figure()
     longitude, latitude = coastline.load()
     line = {"color": theme.LAND, "width": 1}
-    figure.add_scattergeo(
-        lon=longitude, lat=latitude, mode="lines", line=line, hoverinfo="skip", showlegend=False
-    )
+    figure.add_scattergeo(lon=longitude, lat=latitude, mode="lines", line=line, hoverinfo="skip", showlegend=False)
     figure.update_geos(
         visible=False,
         fitbounds=False,

@@ -69,14 +69,7 @@ PANEL_TITLES_PX = 24
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
 MAX_POINTS = 2_000
 """Points of a dense series that are drawn; more only make the page slower."""
-LEGEND_ON_TOP = {
-    "orientation": "h",
-    "x": 1,
-    "xanchor": "right",
-    "y": 1,
-    "yref": "container",
-    "yanchor": "top",
-}
+LEGEND_ON_TOP = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top"}
 
 
 def _template() -> go.layout.Template:

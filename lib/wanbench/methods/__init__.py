@@ -8,12 +8,7 @@ and two arms), `tails` (latency quantiles), `factorial` (designed experiments), 
 Nothing here imports a lab, a study or a page.
 """
 
-from . import (
-    cost,
-    lab,
-    outages,
-    tails,
-)
+from . import cost, lab, outages, tails
 from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.inflation import path_inflation, physics_check

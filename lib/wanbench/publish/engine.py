@@ -78,8 +78,7 @@ class Client(PapermillNotebookClient):
         with suppress(OSError):
             if self.interrupted == 2:
                 os.write(
-                    2,
-                    b"\nwanbench: the notebook cleans up; Ctrl-C once more ends it, and leaves what it rents.\n",
+                    2, b"\nwanbench: the notebook cleans up; Ctrl-C once more ends it, and leaves what it rents.\n"
                 )
                 return
             os.killpg(self.km.provisioner.process.pid, signal.SIGINT)  # the kernel leads its process group
@@ -93,9 +92,7 @@ class Engine(NBClientEngine):
         """Execute the notebook that `nb_man` manages; keyword arguments go to the client."""
         settings = remove_args(["input_path", "execution_timeout"], **kwargs)
         with saved_at_times(nb_man):
-            return Client(
-                nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings
-            ).execute()
+            return Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings).execute()
 
 
 @contextmanager

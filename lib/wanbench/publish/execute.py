@@ -106,9 +106,7 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
                 shutdown_kernel="immediate",
                 coalesce_streams=True,
                 on_cell_start=progress.cell_starts,
-                config=Config(
-                    {"KernelManager": {"transport": "ipc", "connection_file": f"{folder}/kernel.json"}}
-                ),
+                config=Config({"KernelManager": {"transport": "ipc", "connection_file": f"{folder}/kernel.json"}}),
             )
     except PapermillExecutionError as error:
         if error.ename == "KeyboardInterrupt":

@@ -60,9 +60,7 @@ def located(
         inside = found.is_relative_to(top.resolve())
         return os.path.relpath(found, notebook.parent.resolve()) if inside else str(found)
 
-    return {
-        name: _each_path(name, value, find) if name in declared else value for name, value in given.items()
-    }
+    return {name: _each_path(name, value, find) if name in declared else value for name, value in given.items()}
 
 
 def contents(given: Mapping[str, object], notebook: Path) -> list[str]:

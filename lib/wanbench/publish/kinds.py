@@ -138,9 +138,7 @@ def kind_of_annotation(node: ast.expr) -> Kind:
             return Kind(name)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             sides = [kind_of_annotation(left), kind_of_annotation(right)]
-            return one_of(
-                part for side in sides for part in (side.parts if side.name == "one of" else (side,))
-            )
+            return one_of(part for side in sides for part in (side.parts if side.name == "one of" else (side,)))
         case ast.Subscript(value=ast.Name(id="Optional"), slice=part):
             return one_of([kind_of_annotation(part), Kind("None")])
         case ast.Subscript(value=ast.Name(id="list"), slice=part):

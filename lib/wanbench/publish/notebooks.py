@@ -54,6 +54,4 @@ def read_notebook(path: Path) -> nbformat.NotebookNode:
     except OSError as error:
         raise ParameterError(f"{path}: the notebook cannot be read: {error.strerror or error}.") from error
     except Exception as error:  # nbformat raises its own, jsonschema's and built-in errors for bad content
-        raise RawDataError(
-            path, None, f"{type(error).__name__}: {error}", "a Jupyter notebook of format 4"
-        ) from error
+        raise RawDataError(path, None, f"{type(error).__name__}: {error}", "a Jupyter notebook of format 4") from error

@@ -20,12 +20,7 @@ import nbformat
 from wanbench.errors import ParameterError
 from wanbench.plain_yaml import parse_yaml
 
-from .kinds import (
-    Kind,
-    Misfit,
-    kind_of_annotation,
-    kind_of_value,
-)
+from .kinds import Kind, Misfit, kind_of_annotation, kind_of_value
 from .notebooks import read_notebook
 
 TAG = "parameters"
@@ -58,9 +53,7 @@ def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str,
         that its annotation does not allow, or a default of None that no annotation explains.
     """
     cells = [
-        cell
-        for cell in notebook.cells
-        if cell.cell_type == "code" and TAG in cell.get("metadata", {}).get("tags", ())
+        cell for cell in notebook.cells if cell.cell_type == "code" and TAG in cell.get("metadata", {}).get("tags", ())
     ]
     if len(cells) > 1:
         raise ParameterError(f"{name}: {len(cells)} cells are tagged {TAG!r}; one is allowed.")
@@ -142,9 +135,7 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
         match statement:
             case ast.Assign(targets=[ast.Name(id=key)], value=value):
                 annotation = None
-            case ast.AnnAssign(target=ast.Name(id=key), annotation=annotation, value=value) if (
-                value is not None
-            ):
+            case ast.AnnAssign(target=ast.Name(id=key), annotation=annotation, value=value) if value is not None:
                 pass
             case _:
                 raise ParameterError(f"{place} is not an assignment of a plain value to a name.")
@@ -153,13 +144,9 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
         try:
             default = ast.literal_eval(value)
         except (ValueError, SyntaxError, TypeError):
-            raise ParameterError(
-                f"{place}: {ast.unparse(value)!r} is computed; write a plain value."
-            ) from None
+            raise ParameterError(f"{place}: {ast.unparse(value)!r} is computed; write a plain value.") from None
         if annotation is None and default is None:
-            raise ParameterError(
-                f"{place}: {key!r} is None; give its other type, as in `{key}: int | None = None`."
-            )
+            raise ParameterError(f"{place}: {key!r} is None; give its other type, as in `{key}: int | None = None`.")
         try:
             kind = kind_of_value(default) if annotation is None else kind_of_annotation(annotation)
             kind.accept(default)

@@ -45,9 +45,7 @@ class Job:
     remark: str | None = None
 
 
-def publish(
-    jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True
-) -> list[Record]:
+def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True) -> list[Record]:
     """
     Run notebooks and publish their pages; a failed page does not stop the others.
 

@@ -118,9 +118,7 @@ class Site:
             "title": TITLE,
             "question": QUESTION,
             "about": ABOUT,
-            "introductions": [
-                one for one in records if one.kind == INTRODUCTION and one.outcome == "published"
-            ],
+            "introductions": [one for one in records if one.kind == INTRODUCTION and one.outcome == "published"],
             "studies": [one for one in records if one.kind == "study" or one.outcome != "published"],
             "checks": [one for one in records if one.kind == CHECK and one.outcome == "published"],
             "answers": _answers(found),
@@ -138,9 +136,7 @@ class Site:
 
     def _findings(self, pages: list[str]) -> pd.DataFrame:
         folders = data_folder(self.root) / "findings"
-        tables = [
-            findings.load(folders / page).assign(page=page) for page in ("", *pages) if page or not pages
-        ]
+        tables = [findings.load(folders / page).assign(page=page) for page in ("", *pages) if page or not pages]
         return pd.concat(tables, ignore_index=True)
 
     def _write_assets(self) -> None:

@@ -9,13 +9,7 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
-from wanbench.folders import (
-    data_folder,
-    downloads_folder,
-    published_folder,
-    root,
-    samples_folder,
-)
+from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder
 from wanbench.runs.origin import origin
 
 from .figure_files import browser

@@ -61,16 +61,12 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
             session = []
         if kind == "test-started":
             if key in started:
-                raise RawDataError(
-                    path, event["line_number"], key, "a test and attempt that was not started before"
-                )
+                raise RawDataError(path, event["line_number"], key, "a test and attempt that was not started before")
             started[key] = event
             session.append(key)
         elif kind in ("test-finished", "test-failed"):
             if key not in started or key in ends:
-                raise RawDataError(
-                    path, event["line_number"], key, "the end of a test that is started and not ended"
-                )
+                raise RawDataError(path, event["line_number"], key, "the end of a test that is started and not ended")
             ends[key] = event
             session.remove(key)
         for waiting in session:

@@ -36,9 +36,7 @@ def overlaps(run: Run) -> pd.DataFrame:
                 common = (min(earlier[1], span[1]) - span[0]).total_seconds()
                 rows.append((region, *earlier[2:], *span[2:], common))
             open_spans.append(span)
-    return pd.DataFrame(
-        rows, columns=["region", "test_id", "attempt", "other_test_id", "other_attempt", "overlap_s"]
-    )
+    return pd.DataFrame(rows, columns=["region", "test_id", "attempt", "other_test_id", "other_attempt", "overlap_s"])
 
 
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:

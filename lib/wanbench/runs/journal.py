@@ -85,9 +85,7 @@ def _event(path, number, line):
     for key, kind in needed.items():
         value = event.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise RawDataError(
-                path, number, value, f"{event['event']!r} with {key!r} of type {kind.__name__}"
-            )
+            raise RawDataError(path, number, value, f"{event['event']!r} with {key!r} of type {kind.__name__}")
         if kind is int and not 0 <= value < 2**53:
             raise RawDataError(path, number, value, f"{event['event']!r} with {key!r} from 0 to 2**53")
         if kind is str and not _is_text(value):
@@ -131,9 +129,7 @@ class Journal:
         for event in events:
             if event.get("event") not in EVENTS:
                 raise ParameterError(f"Event {event.get('event')!r} is not one of {', '.join(EVENTS)}.")
-            lines.append(
-                json.dumps({"event": event["event"], "at_utc": at_utc, **event}, allow_nan=False) + "\n"
-            )
+            lines.append(json.dumps({"event": event["event"], "at_utc": at_utc, **event}, allow_nan=False) + "\n")
         data = "".join(lines).encode()
         with self._lock, naming(self._path):
             before = os.fstat(self._file).st_size

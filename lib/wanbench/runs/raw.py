@@ -96,10 +96,6 @@ def inside(folder: Path, path: object, journal: Path, line_number: int | None) -
     if not isinstance(path, str) or not path or re.search(r"[\\\0\ud800-\udfff]", path):
         raise RawDataError(journal, line_number, path, expected)
     parts = PurePosixPath(path)
-    if (
-        parts.is_absolute()
-        or ".." in parts.parts
-        or not (folder / path).resolve().is_relative_to(folder.resolve())
-    ):
+    if parts.is_absolute() or ".." in parts.parts or not (folder / path).resolve().is_relative_to(folder.resolve()):
         raise RawDataError(journal, line_number, path, expected)
     return path

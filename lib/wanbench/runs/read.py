@@ -72,9 +72,7 @@ class Run:
         """RawDataError unless the journal is the one that the manifest lists, and the manifest repeats it."""
         path, recorded = self.folder / journal.NAME, self.manifest["files"].get(journal.NAME)
         if (found := sha256(path)) != recorded:
-            raise RawDataError(
-                path, None, f"SHA-256 {found}", f"SHA-256 {recorded}, as when the run finished"
-            )
+            raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {recorded}, as when the run finished")
         expected = {**self.facts(), "files": self.manifest["files"]}
         keys = {**expected, **self.manifest}
         if wrong := ", ".join(key for key in keys if self.manifest.get(key) != expected.get(key)):
@@ -172,9 +170,7 @@ class Run:
         to_region, outcome ("done", "failed", "interrupted"), failed_experiment, reason, started_at_utc, ended_at_utc
         (null where interrupted).
         """
-        rows = [
-            {"run_id": self.run_id, **{n: getattr(a, n) for n in TEST_COLUMNS[1:]}} for a in self._attempts
-        ]
+        rows = [{"run_id": self.run_id, **{n: getattr(a, n) for n in TEST_COLUMNS[1:]}} for a in self._attempts]
         table = pd.DataFrame(rows, columns=TEST_COLUMNS)
         for column in ("attempt", "round"):
             table[column] = table[column].astype("int64")

@@ -131,9 +131,7 @@ class RunWriter:
             self.before = self._read_before()
         except BlockingIOError:
             os.close(self._lock)
-            raise RunHeldError(
-                f"{folder} is being measured by another process; wait for it, or stop it."
-            ) from None
+            raise RunHeldError(f"{folder} is being measured by another process; wait for it, or stop it.") from None
         except BaseException:
             os.close(self._lock)
             raise

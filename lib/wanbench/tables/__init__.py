@@ -19,15 +19,7 @@ from wanbench.checks import check_choice
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.files import replaced_file
 
-from . import (  # noqa: F401
-    brokers,
-    faults,
-    kafka,
-    metrics,
-    network,
-    open_loop,
-    summaries,
-)
+from . import brokers, faults, kafka, metrics, network, open_loop, summaries  # noqa: F401
 from .context import CONTEXT
 from .declare import TABLES, Table
 
@@ -51,9 +43,7 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
     declared = table(name)
     extra = sorted(map(str, set().union(*rows) - set(declared.names)))
     if extra:
-        raise ParameterError(
-            f"table {name} has extra {', '.join(extra)}; allowed: {', '.join(declared.names)}."
-        )
+        raise ParameterError(f"table {name} has extra {', '.join(extra)}; allowed: {', '.join(declared.names)}.")
     if not rows:
         return _empty(name).copy()
     return pd.DataFrame(

@@ -17,12 +17,7 @@ KINDS = {
     "count": ("int64", "Int64", pa.int64(), "whole numbers"),
     "number": ("float64", "float64", pa.float64(), "finite numbers"),
     "flag": ("bool", "boolean", pa.bool_(), "True or False"),
-    "time": (
-        "datetime64[us, UTC]",
-        "datetime64[us, UTC]",
-        pa.timestamp("us", "UTC"),
-        "times with their zone",
-    ),
+    "time": ("datetime64[us, UTC]", "datetime64[us, UTC]", pa.timestamp("us", "UTC"), "times with their zone"),
 }
 LARGEST_EXACT_FLOAT = 2**53
 """Floats above it skip whole numbers, so they are not taken as counts."""
@@ -103,9 +98,7 @@ class Column:
             value = values.iloc[rows[0]]
             value = repr(value) if isinstance(value, str) else str(value)
             value = value if len(value) <= 80 else value[:77] + "..."
-            cell = (
-                f"table {table}, column {self.name}, row {rows[0]} of {len(rows)} such (the first row is 0)"
-            )
+            cell = f"table {table}, column {self.name}, row {rows[0]} of {len(rows)} such (the first row is 0)"
             raise ParameterError(f"{cell} is {value}; allowed: {self.allows}.")
 
 

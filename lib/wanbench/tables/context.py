@@ -8,11 +8,7 @@ RUN = column("run_id", "text", "", "the run, as its folder is called; of an impo
 FROM = column("from_region", "text", "", "region of the host that starts the test (the client)")
 TO = column("to_region", "text", "", "region of the host that answers (the server)")
 DIRECTION = column(
-    "direction",
-    "text",
-    "",
-    "the sender: client (forward) or server (reverse)",
-    allowed=("forward", "reverse"),
+    "direction", "text", "", "the sender: client (forward) or server (reverse)", allowed=("forward", "reverse")
 )
 CONTEXT = (
     column("run_id", "text?", "", "the run, as its folder is called; null outside a run folder"),

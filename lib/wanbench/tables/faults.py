@@ -22,17 +22,13 @@ declare(
     column("fault", "text", "", "cut, cut-out, cut-in, slow, kill, freeze or none"),
     column("at", "text", "", "where it was asked for: regions, controller or consumers; empty: nowhere"),
     column("regions", "text", "", "the regions that were hit, with ',' between"),
-    column(
-        "acks", "text", "", "acknowledgements that producers wait for: 0, 1 or all", allowed=("0", "1", "all")
-    ),
+    column("acks", "text", "", "acknowledgements that producers wait for: 0, 1 or all", allowed=("0", "1", "all")),
     column("min_insync", "count?", "replicas", "min.insync.replicas of the topic; null: the brokers' own"),
     column("replication", "count", "replicas", "of each partition", minimum=1),
     column("partitions", "count", "", "of the topic", minimum=1),
     column("unclean", "flag?", "", "unclean.leader.election.enable of the topic; null: the brokers' own"),
     column("group_protocol", "text", "", "of the consumers: classic or consumer (KIP-848)"),
-    column(
-        "session_timeout_ms", "number?", "ms", "session.timeout.ms of the consumers; null: librdkafka's own"
-    ),
+    column("session_timeout_ms", "number?", "ms", "session.timeout.ms of the consumers; null: librdkafka's own"),
     column("records_per_s", "number", "records/s", "scheduled rate of each producer"),
     column("record_bytes", "count", "bytes", "of a record's value"),
     column("broker_settings", "text", "", "settings that brokers were restarted with, JSON; empty: none"),
@@ -47,24 +43,11 @@ declare(
     column("heal_at_s", "number?", "Unix s", "the command to heal was given"),
     column("heal_done_at_s", "number?", "Unix s", "the lab had answered that it was healed"),
     column("ended_at_s", "number?", "Unix s", "the traffic was told to stop"),
-    column(
-        "healthy_at_s",
-        "number?",
-        "Unix s",
-        "all replicas in sync, all members with partitions; null: not seen",
-    ),
-    column(
-        "leaders_back_at_s",
-        "number?",
-        "Unix s",
-        "preferred leaders led untold, or still led; null: not seen",
-    ),
+    column("healthy_at_s", "number?", "Unix s", "all replicas in sync, all members with partitions; null: not seen"),
+    column("leaders_back_at_s", "number?", "Unix s", "preferred leaders led untold, or still led; null: not seen"),
     column("error", "text?", "", "why the episode failed; null: it did not"),
     column(
-        "incomplete",
-        "text?",
-        "",
-        "what failed since the fault began, so that not all is accounted for; null: nothing",
+        "incomplete", "text?", "", "what failed since the fault began, so that not all is accounted for; null: nothing"
     ),
 )
 declare(
@@ -166,19 +149,8 @@ declare(
     "one event in a node's log during an episode that explains who led and who was in sync",
     *CONTEXT,
     column("at_s", "number", "Unix s", "its time in the log"),
-    column(
-        "node_id",
-        "count",
-        "",
-        "the node that wrote it; one that is cut off may note what never came into force",
-    ),
-    column(
-        "kind",
-        "text",
-        "",
-        "what happened",
-        allowed=("fenced", "unfenced", "elected", "isr-shrunk", "isr-grown"),
-    ),
+    column("node_id", "count", "", "the node that wrote it; one that is cut off may note what never came into force"),
+    column("kind", "text", "", "what happened", allowed=("fenced", "unfenced", "elected", "isr-shrunk", "isr-grown")),
     column("broker", "count?", "", "the broker that it is about; null: about none, or several"),
     column("partition", "count?", "", "the partition of the episode's topic that it is about"),
     column("text", "text", "", "the message, cut to 300 characters"),

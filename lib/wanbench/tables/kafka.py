@@ -5,12 +5,7 @@ from __future__ import annotations
 from .context import CONTEXT, RUN
 from .declare import column, declare
 
-_QUANTILES = (
-    ("p50", "median"),
-    ("p95", "95th percentile"),
-    ("p99", "99th percentile"),
-    ("p999", "99.9th percentile"),
-)
+_QUANTILES = (("p50", "median"), ("p95", "95th percentile"), ("p99", "99th percentile"), ("p999", "99.9th percentile"))
 
 
 def _latency(what: str, *names: str):
@@ -32,9 +27,7 @@ declare(
     column("jitter_ms", "number?", "ms", "spread of the one-way delay, requested"),
     column("loss", "number?", "fraction", "packets lost at random, requested", maximum=1),
     column("rate_bps", "number?", "bit/s", "rate of the link, requested; null: none"),
-    column(
-        "background_bps", "number?", "bit/s", "iperf3 traffic concurrent with the load, requested; null: none"
-    ),
+    column("background_bps", "number?", "bit/s", "iperf3 traffic concurrent with the load, requested; null: none"),
     column("topics", "count?", "", "topics of the load"),
     column("partitions", "count?", "", "partitions of each topic"),
     column("replication", "count?", "", "replicas of each partition"),
@@ -50,9 +43,7 @@ declare(
     column("duration_s", "number?", "s", "time that counts, after the warm-up; null: ends by count"),
     column("payload", "text?", "", "kind of the records: letters, json, log, random"),
     column("max_in_flight", "count?", "", "max.in.flight.requests.per.connection of the producers"),
-    column(
-        "min_insync", "count?", "", "min.insync.replicas of topics, or else of brokers; null: Kafka's default"
-    ),
+    column("min_insync", "count?", "", "min.insync.replicas of topics, or else of brokers; null: Kafka's default"),
     column("client_rack", "text?", "", "client.rack of the consumers; region: that of each; null: none"),
     column("client_regions", "count?", "", "regions that clients are spread over; null: those of the pair"),
     column(
@@ -69,14 +60,10 @@ declare(
         "receive.buffer.bytes of the consumers; -1: the kernel decides; null: the tool's default",
         minimum=-1,
     ),
-    column(
-        "broker_settings", "text?", "", "settings over the cluster's own: JSON, names sorted; empty: none"
-    ),
+    column("broker_settings", "text?", "", "settings over the cluster's own: JSON, names sorted; empty: none"),
     column("broker_sizes", "text?", "", "what brokers may use: JSON, one size or a list; empty: no limits"),
     column("security", "text?", "", "plain, tls or mtls; null: the cluster's own"),
-    column(
-        "gateway_bps", "number?", "bit/s", "rate that links leaving a region share; null: each has its own"
-    ),
+    column("gateway_bps", "number?", "bit/s", "rate that links leaving a region share; null: each has its own"),
     column("system", "text?", "", "what is compared, by its name; null: not a comparison of systems"),
     column("cluster", "text?", "", "name of the external cluster it ran on; null: the lab's own"),
 )
@@ -229,11 +216,7 @@ declare(
     "a quantile of a latency as a tool states it, over the whole of its run or one window",
     *CONTEXT,
     column(
-        "what",
-        "text",
-        "",
-        "the latency",
-        allowed=("publish", "publish delay", "send call", "end to end", "round trip"),
+        "what", "text", "", "the latency", allowed=("publish", "publish delay", "send call", "end to end", "round trip")
     ),
     column("window", "count?", "", "the window; null: the whole run"),
     column("quantile", "number", "fraction", "0.99 for the 99th percentile", maximum=1),

@@ -31,9 +31,7 @@ declare(
     "one time at which a node of a cluster stood still, or did something that requests may have waited for",
     CONTEXT[0],
     column("node_id", "count?", "", "Kafka's number of the node; null: the file's name does not say"),
-    column(
-        "at_s", "number", "Unix s", "its start by the node's clock: the time of its line less its duration"
-    ),
+    column("at_s", "number", "Unix s", "its start by the node's clock: the time of its line less its duration"),
     column("duration_ms", "number", "ms", "how long it took; of rolls and snapshots in whole ms"),
     column(
         "kind",

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .context import (
-    CONTEXT,
-    DIRECTION,
-    FROM,
-    RUN,
-    TO,
-)
+from .context import CONTEXT, DIRECTION, FROM, RUN, TO
 from .declare import column, declare
 
 declare(
@@ -105,12 +99,7 @@ declare(
     column("streams", "count?", "", "parallel streams in this direction"),
     column("duration_s", "number?", "s", "length at the receiver, else at the sender; without omitted time"),
     column("bytes", "count?", "bytes", "received, as the receiver counted; of an import, its count"),
-    column(
-        "throughput_bps",
-        "number?",
-        "bit/s",
-        "payload rate, the receiver's or an import's; null: not reported",
-    ),
+    column("throughput_bps", "number?", "bit/s", "payload rate, the receiver's or an import's; null: not reported"),
     column("sent_throughput_bps", "number?", "bit/s", "payload rate at the sender"),
     column("retransmits", "count?", "segments", "TCP segments sent again"),
     column("min_rtt_ms", "number?", "ms", "minimum smoothed RTT at the intervals; sending client only"),

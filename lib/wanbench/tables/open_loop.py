@@ -5,9 +5,7 @@ from __future__ import annotations
 from .context import CONTEXT
 from .declare import column, declare
 
-_STEP = column(
-    "step", "count?", "", "number of the load in a search, from 1; null: it stands alone", minimum=1
-)
+_STEP = column("step", "count?", "", "number of the load in a search, from 1; null: it stands alone", minimum=1)
 _SECOND = column("second", "count", "", "second of the schedule, from 0")
 _WARM_UP = column("warm_up", "flag", "", "it begins before the warm-up is over")
 
@@ -43,16 +41,9 @@ declare(
     column("n_failed", "count", "records", "sent, and refused or not answered until the load ended"),
     column("n_received_per_group_min", "count", "records", "received at least once by the group with fewest"),
     column("n_duplicates", "count", "records", "received once more, over all groups"),
-    column(
-        "late_p99_ms",
-        "number?",
-        "ms",
-        "99th percentile of what the generator itself was late, warm-up left out",
-    ),
+    column("late_p99_ms", "number?", "ms", "99th percentile of what the generator itself was late, warm-up left out"),
     column("late_max_ms", "number?", "ms", "maximum of that"),
-    column(
-        "blocked_s", "number", "s", "time in which records waited for room in a queue, over all processes"
-    ),
+    column("blocked_s", "number", "s", "time in which records waited for room in a queue, over all processes"),
     column("backlog_records", "count?", "records", "due and not yet acknowledged when the schedule ended"),
     column("fell_behind", "flag?", "", "the generator, not the system, was late; null: it never started"),
     column("clock_offset_ms", "number?", "ms", "consumer's less producer's clock, taken off", minimum=None),
@@ -73,22 +64,10 @@ declare(
     column("n_sent", "count", "records", "handed to the client in it, whenever they were due"),
     column("n_acknowledged", "count", "records", "acknowledged in it"),
     column("n_received", "number", "records", "received for the first time in it, mean over the groups"),
-    column(
-        "n_resent",
-        "count?",
-        "records",
-        "sent again in it, as a request failed or timed out; null: not counted",
-    ),
-    column(
-        "late_max_ms", "number", "ms", "maximum of what the generator itself was late with what was due in it"
-    ),
+    column("n_resent", "count?", "records", "sent again in it, as a request failed or timed out; null: not counted"),
+    column("late_max_ms", "number", "ms", "maximum of what the generator itself was late with what was due in it"),
     column("backlog_records", "count?", "records", "due and not yet acknowledged at its end"),
-    column(
-        "blocked_ms",
-        "number",
-        "ms",
-        "time in it in which records waited for room in a queue, over all processes",
-    ),
+    column("blocked_ms", "number", "ms", "time in it in which records waited for room in a queue, over all processes"),
 )
 declare(
     "open_loop_histograms",
@@ -124,21 +103,13 @@ declare(
     column("what", "text", "", "the latency, as in open_loop_histograms", allowed=("publish", "end to end")),
     column("quantile", "number", "fraction", "0.99 for the 99th percentile", maximum=1),
     column("objective_ms", "number", "ms", "the quantile must not exceed this"),
-    column(
-        "value_ms", "number?", "ms", "the quantile after the warm-up; null: the record of this rank was lost"
-    ),
+    column("value_ms", "number?", "ms", "the quantile after the warm-up; null: the record of this rank was lost"),
     column("n", "count", "records", "latencies that count, lost ones included"),
     column("n_lost", "count", "records", "of these, never acknowledged, or never received by a group"),
     column("backlog_grew", "flag", "", "acknowledgements came at less than 99 % of the rate"),
     column("fell_behind", "flag", "", "the generator, not the system, was late: the step says nothing"),
-    column(
-        "met", "flag?", "", "within the objective, none lost, no growing backlog; null: the step says nothing"
-    ),
-    column(
-        "met_until_records_per_s", "number?", "records/s", "highest rate so far that met it; null: none did"
-    ),
-    column(
-        "failed_from_records_per_s", "number?", "records/s", "lowest rate so far that did not; null: all did"
-    ),
+    column("met", "flag?", "", "within the objective, none lost, no growing backlog; null: the step says nothing"),
+    column("met_until_records_per_s", "number?", "records/s", "highest rate so far that met it; null: none did"),
+    column("failed_from_records_per_s", "number?", "records/s", "lowest rate so far that did not; null: all did"),
     column("ended", "text", "", "why the search ended after its last step"),
 )

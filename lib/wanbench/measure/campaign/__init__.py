@@ -10,9 +10,4 @@ from .execute import measure
 from .in_blocks import in_blocks
 from .start import recording, run
 
-__all__ = [
-    "in_blocks",
-    "measure",
-    "recording",
-    "run",
-]
+__all__ = ["in_blocks", "measure", "recording", "run"]

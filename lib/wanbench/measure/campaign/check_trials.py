@@ -6,13 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments import (
-    BrokerActions,
-    BrokerMetrics,
-    BrokerProcessors,
-    KafkaFault,
-    KafkaTrial,
-)
+from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.experiments.broker_sizes import NO_DISK_RATE
 from wanbench.measure.experiments.kafka_fault_faults import ON_BROKERS
@@ -125,9 +119,7 @@ def _check_regions(where, trial, lab):
     for name in trial.client_regions or ():
         region, number = region_and_number(name)
         if region not in lab.hosts or (number and number >= len(lab.hosts[region])):
-            raise ParameterError(
-                f"{where} has clients in {name}; allowed: regions of the lab: {', '.join(lab.hosts)}."
-            )
+            raise ParameterError(f"{where} has clients in {name}; allowed: regions of the lab: {', '.join(lab.hosts)}.")
 
 
 def _check_replicas(where, load, brokers, settings):
@@ -145,9 +137,7 @@ def _check_replicas(where, load, brokers, settings):
 
 
 def _check_actions(where, trial, lab, brokers):
-    actions = [
-        action for part in trial.alongside if isinstance(part, BrokerActions) for action in part.actions
-    ]
+    actions = [action for part in trial.alongside if isinstance(part, BrokerActions) for action in part.actions]
     for action in actions:
         if action.node_id is not None and action.node_id > brokers:
             raise ParameterError(f"{where}: “{action}”; allowed: brokers 1 to {brokers}.")
@@ -158,11 +148,7 @@ def _check_actions(where, trial, lab, brokers):
 def _check_buffers(where, load, settings, limits):
     if limits is None:
         return
-    of = {
-        "brokers": settings,
-        "producers": dict(load.producer_settings),
-        "consumers": dict(load.consumer_settings),
-    }
+    of = {"brokers": settings, "producers": dict(load.producer_settings), "consumers": dict(load.consumer_settings)}
     for whose, its in of.items():
         for name, value in its.items():
             sysctl = _sysctl(name)
@@ -171,9 +157,7 @@ def _check_buffers(where, load, settings, limits):
             try:
                 size = check_number(name, int(value), -1, whole=True)
             except ValueError:
-                raise ParameterError(
-                    f"{where}: {name} of {whose} is {value!r}; allowed: bytes, or -1."
-                ) from None
+                raise ParameterError(f"{where}: {name} of {whose} is {value!r}; allowed: bytes, or -1.") from None
             if size > limits[sysctl]:
                 raise ParameterError(
                     f"{where}: {name} of {whose} is {size:,}; allowed: at most {limits[sysctl]:,} bytes, this kernel's "

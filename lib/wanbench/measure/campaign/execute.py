@@ -226,9 +226,7 @@ class _Session:
         """Open the lab, run the waiting tests, and close it whatever happens."""
         signals = _Signals(self.news, self.interrupted)
         opened_at_utc = now_utc()
-        self.progress = Progress(
-            len(self.plan.tests), done=len(self.done), failed=self.given_up, shown=self.show
-        )
+        self.progress = Progress(len(self.plan.tests), done=len(self.done), failed=self.given_up, shown=self.show)
         try:
             with lab:
                 signals.wait_for_the_loop()
@@ -257,9 +255,7 @@ class _Session:
 
     def _all_rounds(self, lab, opened_at_utc):
         if lacking := [region for region in self.plan.regions if not lab.hosts.get(region)]:
-            raise ParameterError(
-                f"The lab has no host in {', '.join(lacking)}; it has {', '.join(sorted(lab.hosts))}."
-            )
+            raise ParameterError(f"The lab has no host in {', '.join(lacking)}; it has {', '.join(sorted(lab.hosts))}.")
         self.writer.start(lab.describe())
         for tests in self.plan.rounds:
             ready = [t for t in tests if t.id not in self.done and not self.failures[t.id]]
@@ -273,9 +269,7 @@ class _Session:
         self._keep_of_lab(lab, opened_at_utc)
 
     def _round(self, number, tests, lab):
-        lab.before_round(
-            self._slot_s(tests), dataclasses.replace(self.plan, rounds=(tuple(tests),)).sent_bytes()
-        )
+        lab.before_round(self._slot_s(tests), dataclasses.replace(self.plan, rounds=(tuple(tests),)).sent_bytes())
         for test in tests:
             self.attempts[test.id] += 1
         self.writer.record(
@@ -293,9 +287,7 @@ class _Session:
             ),
         )
         self.threads = [
-            threading.Thread(
-                target=self._test, args=(test, self.attempts[test.id], lab), name=test.id, daemon=True
-            )
+            threading.Thread(target=self._test, args=(test, self.attempts[test.id], lab), name=test.id, daemon=True)
             for test in tests
         ]
         started = time.monotonic()
@@ -321,15 +313,10 @@ class _Session:
                 if self.stopping.is_set():
                     return
                 files += experiment.run(
-                    lab.host(test.from_region),
-                    lab.host(test.to_region),
-                    self.writer.folder,
-                    f"{test.id}.{attempt}",
+                    lab.host(test.from_region), lab.host(test.to_region), self.writer.folder, f"{test.id}.{attempt}"
                 )
         except BaseException as error:
-            self.news.put(
-                _Outcome(test, attempt, files + list(getattr(error, "files", [])), experiment.name, error)
-            )
+            self.news.put(_Outcome(test, attempt, files + list(getattr(error, "files", [])), experiment.name, error))
         else:
             self.news.put(_Outcome(test, attempt, files))
 
@@ -383,9 +370,7 @@ class _Session:
                 files.append(self.writer.keep(folder, name, content, **ends))
         files += lab.keep(self.writer.folder, f"session-{session}")
         for number, each in enumerate(self.watched, 1):
-            files += each.keep(
-                self.writer.folder, f"session-{session}.{number}", opened_at_utc, self.interrupted
-            )
+            files += each.keep(self.writer.folder, f"session-{session}.{number}", opened_at_utc, self.interrupted)
         if files:
             self.writer.record({"event": "lab-closed", "files": [file.as_dict() for file in files]})
         self.kept = True

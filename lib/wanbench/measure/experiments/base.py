@@ -108,13 +108,7 @@ class Load(Experiment, Protocol):
     consumer_settings: Mapping[str, object]
 
     def run(
-        self,
-        source: Host,
-        target: Host,
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
     ) -> list[RawFile]:
         """Like `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
 

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import (
-    check_choice,
-    check_fields,
-    check_flag,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_choice, check_fields, check_flag, check_number, refusal
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
@@ -95,9 +89,7 @@ class BrokerAction:
                 f"BrokerAction {self.kind!r} has {', '.join(given)}; allowed: with the kind 'link' only."
             )
         if self.kind == "link" and not given:
-            raise ParameterError(
-                f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(links)}."
-            )
+            raise ParameterError(f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(links)}.")
         if self.kind == "rebalance" and self.node_id is not None:
             raise refusal("BrokerAction node_id", self.node_id, "None with the kind 'rebalance'")
 
@@ -185,22 +177,14 @@ class BrokerActions:
                     f"BrokerActions rolling has “{each}”; allowed: actions of one broker, without node_id."
                 )
             if not self.rolling and needs and each.node_id is None:
-                raise ParameterError(
-                    f"BrokerActions has “{each}” without node_id; allowed: with rolling only."
-                )
+                raise ParameterError(f"BrokerActions has “{each}” without node_id; allowed: with rolling only.")
 
     def __str__(self) -> str:
         return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
 
     @contextmanager
     def concurrently(
-        self,
-        source: Host,
-        target: Host,
-        folder: Path,
-        stem: str,
-        *,
-        sending: Callable[[], bool] | None = None,
+        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
     ) -> Iterator[list[RawFile]]:
         """
         Run the schedule while the block runs; the yielded list holds the raw files once the block is left:
@@ -259,9 +243,7 @@ class BrokerActions:
 
     def _lasts_s(self, action: BrokerAction) -> float:
         lasts_s = action.for_s if action.kind in LASTING else 0.0
-        return lasts_s + (
-            _RESTART_S if action.kind in RESTARTS else _LEADERS_S if action.kind in LEADERS else 0.0
-        )
+        return lasts_s + (_RESTART_S if action.kind in RESTARTS else _LEADERS_S if action.kind in LEADERS else 0.0)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Bytes that the source sends: negligible."""

@@ -67,9 +67,7 @@ class ActionsSession:
                 )
             if action.kind == "link":
                 links_of(self.host)
-        watch = cluster.watching(
-            self.host, LONGEST_S, interval_s=self.settings.watch_interval_s, internal=True
-        )
+        watch = cluster.watching(self.host, LONGEST_S, interval_s=self.settings.watch_interval_s, internal=True)
         process = self._stack.enter_context(watch)
         self.view = ClusterView(Program("watch", 0, self.host, process), self.nodes)
         self.acts = Acts(cluster, self.host, self.settings.patience_s)
@@ -230,13 +228,9 @@ class ActionsSession:
         self._faults += faults
         since_s = time.time()
         with suppress(LabError):
-            healthy = self._until(
-                lambda: self.view.healthy_since(since_s), self.settings.patience_s, to_the_end=True
-            )
+            healthy = self._until(lambda: self.view.healthy_since(since_s), self.settings.patience_s, to_the_end=True)
             if not healthy:
-                self._faults.append(
-                    f"the cluster is not healthy {self.settings.patience_s:g} s after the last action"
-                )
+                self._faults.append(f"the cluster is not healthy {self.settings.patience_s:g} s after the last action")
             self._faults += self.acts.elect()
 
     def _keep(self) -> None:

@@ -117,9 +117,7 @@ class Acts:
             if not self.cluster.runs(node_id):
                 self.cluster.check()
             if time.monotonic() > end_s:
-                raise ExperimentError(
-                    f"broker {node_id} does not answer {self.patience_s:g} s after its start"
-                )
+                raise ExperimentError(f"broker {node_id} does not answer {self.patience_s:g} s after its start")
             time.sleep(LOOK_S)
         self._down.discard(node_id)
 
@@ -168,8 +166,7 @@ class Acts:
     def _demote(self, action, view, row) -> None:
         order = leadership.without_leader(view, action.node_id)
         alone = sum(
-            each["leader"] == action.node_id and len(each["replicas"]) == 1
-            for _, each in leadership.partitions(view)
+            each["leader"] == action.node_id and len(each["replicas"]) == 1 for _, each in leadership.partitions(view)
         )
         self._reorder(action.node_id, order, view, row)
         row["how"]["unmovable"] = alone

@@ -18,12 +18,7 @@ from wanbench.measure.labs.base import Host, Process
 from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile
 
-from .base import (
-    ExperimentError,
-    cluster_of,
-    ended_with,
-    keep,
-)
+from .base import ExperimentError, cluster_of, ended_with, keep
 from .sampling import LONGEST_S, Sampling
 
 _START_S = 30.0
@@ -62,9 +57,7 @@ class BrokerMetrics(Sampling):
         check_fields(self, ("interval_s", 0.2, 3600), ("timeout_s", 0.1, 600), ("duration_s", 0.1, LONGEST_S))
         check_flag("BrokerMetrics compressed", self.compressed, optional=True)
         if self.timeout_s > self.interval_s:
-            raise refusal(
-                "BrokerMetrics timeout_s", self.timeout_s, f"at most interval_s, {self.interval_s!r}"
-            )
+            raise refusal("BrokerMetrics timeout_s", self.timeout_s, f"at most interval_s, {self.interval_s!r}")
 
     def __str__(self) -> str:
         return f"metrics of the brokers every {self.interval_s:g} s"
@@ -84,9 +77,7 @@ class BrokerMetrics(Sampling):
     def start(self, source: Host, target: Host, ending: ExitStack) -> dict[int, Process]:
         brokers = [broker for broker in cluster_of(source).brokers if broker.metrics_port is not None]
         if not brokers:
-            raise ExperimentError(
-                "no broker has an exporter; those of a `Cluster` with metrics=True have one."
-            )
+            raise ExperimentError("no broker has an exporter; those of a `Cluster` with metrics=True have one.")
         started = {}
         for broker in brokers:
             program = program_command(broker.host, Path(scrape.__file__))

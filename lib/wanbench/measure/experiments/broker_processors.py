@@ -14,12 +14,7 @@ from wanbench.measure.labs.base import Host, Process
 from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile
 
-from .base import (
-    ExperimentError,
-    cluster_of,
-    ended_with,
-    keep,
-)
+from .base import ExperimentError, cluster_of, ended_with, keep
 from .sampling import LONGEST_S, Sampling
 
 _START_S = 30.0

@@ -18,12 +18,7 @@ from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile
 
 from . import clock_echo
-from .base import (
-    ExperimentError,
-    keep,
-    last_line,
-    run_to_end,
-)
+from .base import ExperimentError, keep, last_line, run_to_end
 
 EXCHANGES = 30
 """Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues."""
@@ -82,7 +77,5 @@ def exchange(
     whole = done.stdout[: done.stdout.rfind(b"\n") + 1]  # the last line of a stopped program may lack its end
     stamps = [json.loads(line) for line in whole.splitlines()]
     if not stamps:
-        raise ExperimentError(
-            reason or f"the clock of {target.name} did not answer: {last_line(done)}", files
-        )
+        raise ExperimentError(reason or f"the clock of {target.name} did not answer: {last_line(done)}", files)
     return nearest(stamps), files

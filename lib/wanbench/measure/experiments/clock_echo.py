@@ -31,9 +31,7 @@ def answer(address: str, port: int, shift_ns: int) -> None:
             data, asker = here.recvfrom(64)
             received_ns = time.time_ns() + shift_ns
             if len(data) == QUESTION.size:
-                here.sendto(
-                    ANSWER.pack(*QUESTION.unpack(data), received_ns, time.time_ns() + shift_ns), asker
-                )
+                here.sendto(ANSWER.pack(*QUESTION.unpack(data), received_ns, time.time_ns() + shift_ns), asker)
 
 
 def ask(address: str, port: int, exchanges: int, interval_s: float) -> int:

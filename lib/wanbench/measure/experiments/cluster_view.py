@@ -67,8 +67,7 @@ class ClusterView:
         else:
             self.at_s, self.topics = sample["at_s"], sample["topics"]
             state = {
-                topic["name"]: [[row["leader"], row["isr"]] for row in topic["partitions"]]
-                for topic in self.topics
+                topic["name"]: [[row["leader"], row["isr"]] for row in topic["partitions"]] for topic in self.topics
             }
             now = sample["brokers"], state
             line = [*times, sample["node_id"]]

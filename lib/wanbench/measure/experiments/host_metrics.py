@@ -16,18 +16,8 @@ from wanbench.errors import CommandError, LabError
 from wanbench.measure.labs.base import Host, Process
 from wanbench.runs import RawFile, write_raw
 
-from .base import (
-    ExperimentError,
-    ended_with,
-    keep,
-    run_to_end,
-)
-from .sampling import (
-    LONGEST_S,
-    Sampling,
-    file_part,
-    hosts_at_work,
-)
+from .base import ExperimentError, ended_with, keep, run_to_end
+from .sampling import LONGEST_S, Sampling, file_part, hosts_at_work
 
 _C = ["env", "LC_ALL=C"]
 """Locale for sysstat, which formats numbers and dates by it."""
@@ -72,9 +62,7 @@ class HostMetrics(Sampling):
         recorders = _recorders(hosts_at_work(source, target))
         for recorder in recorders:
             # The name is unique, for sar appends to a file that is there already.
-            recorder.recorded = (
-                f"{recorder.host.scratch}/{file_part(recorder.host.name)}-{secrets.token_hex(6)}.sar"
-            )
+            recorder.recorded = f"{recorder.host.scratch}/{file_part(recorder.host.name)}-{secrets.token_hex(6)}.sar"
             recorder.sar = recorder.host.start([*_C, "sar", "-o", recorder.recorded, str(self.interval_s)])
             ending.callback(recorder.sar.stop)
         for recorder in recorders:
@@ -113,9 +101,7 @@ class HostMetrics(Sampling):
         with tempfile.TemporaryDirectory() as here:
             try:
                 recorder.host.get(recorder.recorded, Path(here, "sar"))
-                files.append(
-                    write_raw(folder, self.name, f"{part}.sar", Path(here, "sar").read_bytes(), **times)
-                )
+                files.append(write_raw(folder, self.name, f"{part}.sar", Path(here, "sar").read_bytes(), **times))
             except (LabError, OSError) as error:
                 fault += f"; and the recording of sar is lost: {error}"
         return [f"{fault}."]

@@ -15,13 +15,7 @@ from wanbench.errors import CommandError, ParameterError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.runs import RawFile
 
-from .base import (
-    PROCESS_S,
-    ExperimentError,
-    keep,
-    last_line,
-    run_to_end,
-)
+from .base import PROCESS_S, ExperimentError, keep, last_line, run_to_end
 
 HANDSHAKE_RTTS = 7.5
 """
@@ -139,20 +133,14 @@ class Iperf3:
         if 0 < self.interval_s < 0.1:
             raise refusal("Iperf3 interval_s", self.interval_s, "0, or at least 0.1")
         if self.udp and self.rate_bps is None:
-            raise ParameterError(
-                "Iperf3 with udp needs rate_bps: UDP has no congestion control to find the rate."
-            )
+            raise ParameterError("Iperf3 with udp needs rate_bps: UDP has no congestion control to find the rate.")
         if self.congestion_control is not None and (
             self.udp or not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", str(self.congestion_control))
         ):
-            raise refusal(
-                "Iperf3 congestion_control", self.congestion_control, "a name such as 'cubic', with TCP only"
-            )
+            raise refusal("Iperf3 congestion_control", self.congestion_control, "a name such as 'cubic', with TCP only")
 
     def __str__(self) -> str:
-        amount = (
-            f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.transfer_bytes / 1e6:g} MB"
-        )
+        amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.transfer_bytes / 1e6:g} MB"
         more = [f"{self.streams} streams"] if self.streams > 1 else []
         more += ["reverse"] if self.reverse else []
         more += [f"at {self.rate_bps / 1e6:g} Mbit/s"] if self.rate_bps else []
@@ -235,11 +223,7 @@ class Iperf3:
             + around
             - rtt_s  # the client does not wait for the last acknowledgement
             + _transfer_s(
-                self.transfer_bytes,
-                rtt_s,
-                self._rate(rate_bps),
-                self.streams,
-                self.window_bytes or WINDOW_BYTES,
+                self.transfer_bytes, rtt_s, self._rate(rate_bps), self.streams, self.window_bytes or WINDOW_BYTES
             )
         )
 

@@ -32,9 +32,7 @@ def check_placement(experiment: object, apart: bool = False) -> None:
         or not all(isinstance(nodes, list | tuple) and len(nodes) == replication for nodes in placement)
         or not all(type(node) is int for nodes in placement for node in nodes)
     ):
-        allowed = (
-            f"{replication} node ids for each of {partitions} partitions{f', or {APART!r}' if apart else ''}"
-        )
+        allowed = f"{replication} node ids for each of {partitions} partitions{f', or {APART!r}' if apart else ''}"
         raise refusal(f"{type(experiment).__name__} placement", placement, allowed)
     object.__setattr__(experiment, "placement", tuple(map(tuple, placement)))
 
@@ -43,9 +41,7 @@ def check_rack(experiment: object) -> None:
     """Check that client_rack is None or one line of text."""
     rack = experiment.client_rack
     if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
-        raise refusal(
-            f"{type(experiment).__name__} client_rack", rack, f"None, {REGION!r} or the name of a rack"
-        )
+        raise refusal(f"{type(experiment).__name__} client_rack", rack, f"None, {REGION!r} or the name of a rack")
 
 
 def rack_of(client_rack: str | None, region: str) -> str | None:
@@ -63,9 +59,7 @@ def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], 
             f"{type(experiment).__name__} {parameter} is a {type(settings).__name__}; allowed: a mapping of names to "
             "values."
         ) from None
-    texts = (
-        (str(name), str(value).lower() if isinstance(value, bool) else str(value)) for name, value in items
-    )
+    texts = ((str(name), str(value).lower() if isinstance(value, bool) else str(value)) for name, value in items)
     return tuple(sorted(texts))
 
 

@@ -14,12 +14,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
 from .kafka_checks import ACKS, check_settings, setting_pairs
-from .kafka_fault_faults import (
-    CONSUMERS,
-    CONTROLLER,
-    FAULTS,
-    NONE,
-)
+from .kafka_fault_faults import CONSUMERS, CONTROLLER, FAULTS, NONE
 from .kafka_fault_planted import KINDS
 from .kafka_fault_session import FaultSession
 

@@ -49,14 +49,10 @@ class Health:
             for role in ("producer", "consumer", "watch")
         }
         sentences = [
-            f"{program} has not begun to send"
-            for program in of_role["producer"]
-            if program.number not in self._sending
+            f"{program} has not begun to send" for program in of_role["producer"] if program.number not in self._sending
         ]
         if self.group_since() is None:
-            held = ", ".join(
-                f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"]
-            )
+            held = ", ".join(f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"])
             sentences.append(
                 f"the consumers do not hold each of {len(self.replicas)} partitions once: {held or 'there are none'}"
             )
@@ -108,9 +104,7 @@ class Health:
         held: dict[str, int] = {}
         for program in self.programs:
             if program.role == "consumer":
-                held[program.host.region] = held.get(program.host.region, 0) + len(
-                    self._assigned[program.number]
-                )
+                held[program.host.region] = held.get(program.host.region, 0) + len(self._assigned[program.number])
         return max(held, key=held.get)
 
     def _seen_by(self, watcher: int) -> str:
@@ -127,8 +121,7 @@ class Health:
             if at_s < after_s or partitions is None or len(partitions) != len(self.replicas):
                 return None
             if not all(
-                holds(p["isr"], p["leader"], replicas)
-                for p, replicas in zip(partitions, self.replicas, strict=True)
+                holds(p["isr"], p["leader"], replicas) for p, replicas in zip(partitions, self.replicas, strict=True)
             ):
                 return None
             seen.append(at_s)
@@ -189,8 +182,7 @@ def group_samples(printed: bytes) -> bytes:
             line += [sample["error"]["kind"], sample["error"]["message"][:200]]
         else:
             members = [
-                [int(member["client_id"].rpartition("-")[2]), len(member["partitions"])]
-                for member in sample["members"]
+                [int(member["client_id"].rpartition("-")[2]), len(member["partitions"])] for member in sample["members"]
             ]
             line += [sample["state"], sorted(members)]
         lines.append(line)

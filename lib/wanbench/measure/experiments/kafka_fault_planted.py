@@ -20,9 +20,7 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
     """
     lines = printed.splitlines(keepends=True)
     receipts = {
-        n: json.loads(line)
-        for n, line in enumerate(lines)
-        if line.startswith(_RECEIVED) and line.endswith(b"\n")
+        n: json.loads(line) for n, line in enumerate(lines) if line.startswith(_RECEIVED) and line.endswith(b"\n")
     }
     times = {}
     for receipt in receipts.values():

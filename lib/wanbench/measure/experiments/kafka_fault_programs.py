@@ -139,9 +139,7 @@ def kept(
     return files, {"name": Path(files[0].path).name, "sha256": hashlib.sha256(packed).hexdigest()}
 
 
-def kept_log(
-    folder: Path, experiment: str, stem: str, cluster, placement, since_utc: str
-) -> tuple[RawFile, dict]:
+def kept_log(folder: Path, experiment: str, stem: str, cluster, placement, since_utc: str) -> tuple[RawFile, dict]:
     """Keep the lines of a node's log since a time that report fencing, leaders and in-sync replicas; as `kept`."""
     lines = [
         line

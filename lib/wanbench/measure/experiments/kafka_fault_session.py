@@ -19,22 +19,10 @@ from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, cluster_of
-from .kafka_fault_faults import (
-    CONSUMERS,
-    CONTROLLER,
-    Fault,
-    check_possible,
-)
+from .kafka_fault_faults import CONSUMERS, CONTROLLER, Fault, check_possible
 from .kafka_fault_health import Health, compact_samples, group_samples
 from .kafka_fault_planted import damaged
-from .kafka_fault_programs import (
-    Program,
-    kept,
-    kept_log,
-    start_clients,
-    start_log_reader,
-    stop_all,
-)
+from .kafka_fault_programs import Program, kept, kept_log, start_clients, start_log_reader, stop_all
 from .processor_use import ProcessorUse
 
 LOOK_S = 0.1
@@ -245,9 +233,7 @@ class FaultSession:
             ends = next((line["ends"] for line in self._log.news() if "ends" in line), {})
         if not self._until(lambda: not self._health.unread(ends), COMPLETE_S):
             unread = ", ".join(map(str, self._health.unread(ends)))
-            self._incomplete.append(
-                f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s"
-            )
+            self._incomplete.append(f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s")
         self._check_nodes()
 
     def _await_replicated(self) -> None:
@@ -325,12 +311,7 @@ class FaultSession:
             for placement in self._cluster.placements:
                 with suppress(LabError):
                     file, described_log = kept_log(
-                        self.folder,
-                        self.settings.name,
-                        self.stem,
-                        self._cluster,
-                        placement,
-                        self._started_at_utc,
+                        self.folder, self.settings.name, self.stem, self._cluster, placement, self._started_at_utc
                     )
                     self.files.append(file)
                     logs.append(described_log)
@@ -350,9 +331,7 @@ class FaultSession:
         }
         content = json.dumps(about, indent=1).encode() + b"\n"
         ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
-        self.files.append(
-            write_raw(self.folder, self.settings.name, f"{self.stem}.fault.json", content, **ends)
-        )
+        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.fault.json", content, **ends))
 
     def _damage(self, printed: bytes) -> bytes:
         altered, self._done_damage = damaged(printed, self.settings.damage)

@@ -169,11 +169,7 @@ class KafkaLoad:
 
     def __str__(self) -> str:
         amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.records:,} records each"
-        rate = (
-            "flat out"
-            if self.target_records_per_s is None
-            else f"{self.target_records_per_s:g} records/s each"
-        )
+        rate = "flat out" if self.target_records_per_s is None else f"{self.target_records_per_s:g} records/s each"
         more = [f"{self.consumer_groups} x {self.consumers} consumers"] if self.n_consumers else []
         more += [self.compression] if self.compression != "none" else []
         return ", ".join(
@@ -218,13 +214,7 @@ class KafkaLoad:
         return self.records_to_send * len(range(topic, self.producers, self.topics))
 
     def run(
-        self,
-        source: Host,
-        target: Host,
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
     ) -> list[RawFile]:
         """
         Load the cluster of the lab from `source` (producers) and `target` (consumers).
@@ -257,9 +247,7 @@ class KafkaLoad:
         """The same as `run`, with producers and consumers distributed over several hosts."""
         hosts = [*consumers, *producers]
         if not producers or (self.n_consumers and not consumers):
-            raise ExperimentError(
-                "a load needs at least one host for its producers and one for its consumers"
-            )
+            raise ExperimentError("a load needs at least one host for its producers and one for its consumers")
         return Session(self, cluster_of(*hosts), producers, consumers, folder, stem, when_sending).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:

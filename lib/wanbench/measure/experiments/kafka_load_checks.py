@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from wanbench.checks import (
-    check_choice,
-    check_fields,
-    check_flag,
-    refusal,
-)
+from wanbench.checks import check_choice, check_fields, check_flag, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.java_commands import checked_flags
 
-from .kafka_checks import (
-    ACKS,
-    check_placement,
-    check_rack,
-    check_settings,
-)
+from .kafka_checks import ACKS, check_placement, check_rack, check_settings
 from .kafka_load_payload import MADE, SMALLEST_RECORD_BYTES
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -120,13 +110,9 @@ def _check_amount(load):
             f"KafkaLoad needs exactly one of duration_s ({load.duration_s!r}) and records ({load.records!r})."
         )
     if load.warmup_records and load.records is None:
-        raise ParameterError(
-            "KafkaLoad warmup_records is for loads by records; with duration_s give warmup_s."
-        )
+        raise ParameterError("KafkaLoad warmup_records is for loads by records; with duration_s give warmup_s.")
     if load.warmup_s and load.duration_s is None:
-        raise ParameterError(
-            "KafkaLoad warmup_s is for loads by duration_s; with records give warmup_records."
-        )
+        raise ParameterError("KafkaLoad warmup_s is for loads by duration_s; with records give warmup_records.")
     if load.producers < load.topics:
         raise ParameterError(
             f"KafkaLoad has {load.producers} producers for {load.topics} topics; each topic needs one."
@@ -142,9 +128,7 @@ def _check_amount(load):
             "consumer needs one, and each group a consumer (or give consumer_groups 0)."
         )
     if load.records_to_send < 1:
-        raise ParameterError(
-            f"KafkaLoad most_bytes {load.most_bytes:g} is less than a record of each producer."
-        )
+        raise ParameterError(f"KafkaLoad most_bytes {load.most_bytes:g} is less than a record of each producer.")
     sent_bytes = load.records_to_send * load.producers * load.record_bytes
     if sent_bytes > load.most_bytes:
         raise ParameterError(
@@ -173,9 +157,7 @@ def _check_together(load):
         ("batch_bytes", load.batch_bytes, 0),
         ("record_bytes", load.record_bytes, RECORD_MARGIN_BYTES),
     ):
-        if size + margin > REQUEST_BYTES and not (
-            "max.request.size" in producer and "max.message.bytes" in topic
-        ):
+        if size + margin > REQUEST_BYTES and not ("max.request.size" in producer and "max.message.bytes" in topic):
             raise ParameterError(
                 f"KafkaLoad {name} is {size}; above {REQUEST_BYTES - margin} it takes producer_settings "
                 "max.request.size and topic_settings max.message.bytes."

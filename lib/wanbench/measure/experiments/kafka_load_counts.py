@@ -56,8 +56,7 @@ def times_that_count(
             return times
         from_s = max(first for first, *_ in steady)
     until_s = min(
-        stopped_at_s if tool in stopped else times_s[-1]
-        for tool, times_s in zip(producers, windows, strict=True)
+        stopped_at_s if tool in stopped else times_s[-1] for tool, times_s in zip(producers, windows, strict=True)
     )
     if load.duration_s is not None and not load.is_stopped:
         until_s = min(until_s, from_s + load.duration_s)
@@ -106,9 +105,7 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
         its_own = (row for row in counted["rows"] if leaders.get((row[0], row[1])) == broker.node_id)
         rows += [[broker.node_id, *row] for row in its_own]
         cut_bytes += counted["cut_bytes"]
-    without_leader = sorted(
-        f"{topic}-{number}" for (topic, number), leader in leaders.items() if leader is None
-    )
+    without_leader = sorted(f"{topic}-{number}" for (topic, number), leader in leaders.items() if leader is None)
     return {
         "timestamps": timestamps,
         "rows": rows,

@@ -34,12 +34,7 @@ _WORDS = (
 
 
 _LEVELS = ("INFO", "INFO", "INFO", "INFO", "DEBUG", "WARN", "ERROR")
-_CLASSES = (
-    "c.shop.order.OrderService",
-    "c.shop.basket.BasketController",
-    "c.shop.search.SearchClient",
-    "o.h.e.SqlLog",
-)
+_CLASSES = ("c.shop.order.OrderService", "c.shop.basket.BasketController", "c.shop.search.SearchClient", "o.h.e.SqlLog")
 _MESSAGES = (
     "request {id} GET /api/v2/orders/{n} answered 200 in {ms} ms", "user {n} added item {m} to basket {id}",
     "query took {ms} ms and gave {m} rows", "cache miss for key {id}, loaded in {ms} ms",

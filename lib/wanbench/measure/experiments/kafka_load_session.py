@@ -18,13 +18,7 @@ from wanbench.runs.journal import now_utc
 from .base import ExperimentError, ended_with, last_line
 from .kafka_load_counts import WINDOW, count_batches, times_that_count
 from .kafka_load_payload import put_records
-from .perf_tool_arguments import (
-    CONSUMER,
-    PRODUCER,
-    consumer_arguments,
-    producer_arguments,
-    topic_name,
-)
+from .perf_tool_arguments import CONSUMER, PRODUCER, consumer_arguments, producer_arguments, topic_name
 from .perf_tools import Tool, recorders, stop_all
 
 UNANSWERED = ("Unreachable", "Timeout")
@@ -169,9 +163,7 @@ class Session:
                 self._await_windows(ends)
                 self.when_sending()
                 self._watch(ends, time.monotonic() + self.load.warmup_s + self.load.duration_s, early=True)
-                self.missing.append(
-                    "summary lines and metrics of the producers: they were stopped on schedule"
-                )
+                self.missing.append("summary lines and metrics of the producers: they were stopped on schedule")
                 self._stop_producers(self.producers)
             else:
                 self.when_sending()
@@ -195,9 +187,7 @@ class Session:
         limit_s, producers = self.load.time_limit_s(), sorted(producers, key=self.producers.index)
         for tool in producers:
             if WINDOW.encode() not in tool.so_far().stdout:
-                raise self._cause(
-                    f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}"
-                )
+                raise self._cause(f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}")
         self.unfinished = (
             f"{len(producers)} of {self.load.producers} producers had not sent all their "
             f"{self.load.records_to_send:,} records after {limit_s:g} s and were stopped: "
@@ -210,9 +200,7 @@ class Session:
         """Wait until every producer has printed a window."""
         limit_s = self.load.start_timeout_s
         with ThreadPoolExecutor(len(self.producers)) as others:
-            windows = {
-                others.submit(tool.process.wait_for_output, WINDOW, limit_s): tool for tool in self.producers
-            }
+            windows = {others.submit(tool.process.wait_for_output, WINDOW, limit_s): tool for tool in self.producers}
             try:
                 if self._watch(ends, time.monotonic() + limit_s + CHECK_S, early=True, until=windows):
                     raise self._cause(f"producers printed no figures within {limit_s:g} s")
@@ -221,12 +209,7 @@ class Session:
                 raise
 
     def _watch(
-        self,
-        ends: dict[Future, Tool],
-        deadline: float,
-        *,
-        early: bool,
-        until: dict[Future, Tool] | None = None,
+        self, ends: dict[Future, Tool], deadline: float, *, early: bool, until: dict[Future, Tool] | None = None
     ) -> set[Future]:
         """
         Wait for all of `until` (the producers' ends); returns those unfinished at the deadline.
@@ -256,8 +239,7 @@ class Session:
             done = tool.wait(1.0)
         except CommandError:
             raise self._cause(
-                f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: "
-                f"{last_line(tool.so_far())}"
+                f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: {last_line(tool.so_far())}"
             ) from None
         raise self._cause(ended_with(tool.name, done))
 
@@ -317,11 +299,7 @@ class Session:
         return why
 
     def _keep(self, counted) -> list[RawFile]:
-        files = [
-            file
-            for tool in (*self.producers, *self.consumers)
-            for file in tool.keep(self.folder, self.load.name)
-        ]
+        files = [file for tool in (*self.producers, *self.consumers) for file in tool.keep(self.folder, self.load.name)]
         documents = {"batches": counted} if counted else {}
         if self.producers:
             times = {"started_at_s": self.started_at_s, "asked_to_stop_at_s": self.stop_at_s}
@@ -339,8 +317,7 @@ class Session:
         """The contents of <stem>.times.json other than times."""
         return {
             "producers": [
-                {"host": host.name, "topic": self._topic(number)}
-                for number, host in enumerate(self.producer_hosts)
+                {"host": host.name, "topic": self._topic(number)} for number, host in enumerate(self.producer_hosts)
             ],
             "consumers": [
                 {"host": host.name, "topic": self._group(number)[1], "group": self._group(number)[0]}

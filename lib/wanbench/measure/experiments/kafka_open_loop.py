@@ -14,12 +14,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, cluster_of
-from .kafka_checks import (
-    ACKS,
-    check_rack,
-    check_settings,
-    setting_pairs,
-)
+from .kafka_checks import ACKS, check_rack, check_settings, setting_pairs
 from .kafka_load_checks import COMPRESSIONS
 from .kafka_load_payload import MADE, SMALLEST_RECORD_BYTES
 from .kafka_open_loop_session import OpenLoopSession
@@ -190,9 +185,7 @@ class KafkaOpenLoop:
 
     def _check_together(self):
         if self.idempotence and self.acks != "all":
-            raise ParameterError(
-                f"KafkaOpenLoop idempotence is True with acks {self.acks!r}; allowed: acks 'all'."
-            )
+            raise ParameterError(f"KafkaOpenLoop idempotence is True with acks {self.acks!r}; allowed: acks 'all'.")
         if self.consumers > self.partitions:
             raise ParameterError(
                 f"KafkaOpenLoop consumers is {self.consumers}; allowed: at most {self.partitions}, the "
@@ -210,9 +203,7 @@ class KafkaOpenLoop:
                 f"{SMALLEST_RECORD_BYTES}."
             )
         if self.n_records > MOST_RECORDS:
-            raise ParameterError(
-                f"KafkaOpenLoop would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}."
-            )
+            raise ParameterError(f"KafkaOpenLoop would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}.")
         if self.n_records * self.record_bytes > self.most_bytes:
             raise ParameterError(
                 f"KafkaOpenLoop would send {self.n_records * self.record_bytes:,} bytes; most_bytes allows "
@@ -237,13 +228,7 @@ class KafkaOpenLoop:
         return n_records(self.rate_records_per_s, self.length_s)
 
     def run(
-        self,
-        source: Host,
-        target: Host,
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
     ) -> list[RawFile]:
         """
         Load the cluster of the lab from `source` (producers) and `target` (consumers); `when_sending` is called once,

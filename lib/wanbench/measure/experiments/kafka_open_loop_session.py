@@ -178,8 +178,7 @@ class OpenLoopSession:
             "queue.buffering.max.kbytes": QUEUE_KBYTES,
             "queue.buffering.max.messages": QUEUE_RECORDS,
             "socket.nagle.disable": True,  # as Kafka's own clients
-            "max.in.flight.requests.per.connection": IN_FLIGHT
-            * (1 if load.idempotence else self._most_led()),
+            "max.in.flight.requests.per.connection": IN_FLIGHT * (1 if load.idempotence else self._most_led()),
             **dict(load.producer_settings),
             "acks": load.acks,
             "linger.ms": load.linger_ms,
@@ -249,9 +248,7 @@ class OpenLoopSession:
         """Sleep, check that every program runs, and now and then the cluster."""
         time.sleep(LOOK_S)
         for program in (*self.producers, *self.consumers):
-            self._lines.setdefault(str(program), []).extend(
-                line for line in program.news() if "second" not in line
-            )
+            self._lines.setdefault(str(program), []).extend(line for line in program.news() if "second" not in line)
         if time.monotonic() - self._checked_s > CHECK_S:
             self._checked_s = time.monotonic()
             self.cluster.check()

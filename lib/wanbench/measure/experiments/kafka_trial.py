@@ -9,12 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import (
-    check_choice,
-    check_fields,
-    check_name,
-    refusal,
-)
+from wanbench.checks import check_choice, check_fields, check_name, refusal
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.kafka.broker_size import BrokerSize, checked_sizes
 from wanbench.measure.kafka.security.kinds import KINDS
@@ -23,13 +18,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
-from .base import (
-    ExperimentError,
-    Load,
-    cluster_of,
-    links_of,
-    reaching,
-)
+from .base import ExperimentError, Load, cluster_of, links_of, reaching
 from .broker_sizes import sized
 from .iperf3 import Iperf3
 from .kafka_checks import setting_pairs
@@ -107,9 +96,7 @@ class KafkaTrial:
 
     def __post_init__(self):
         if not isinstance(self.load, Load):
-            raise refusal(
-                "KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad"
-            )
+            raise refusal("KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad")
         for experiment in self.alongside:
             if not hasattr(experiment, "concurrently"):
                 raise ParameterError(
@@ -205,9 +192,7 @@ class KafkaTrial:
             return None
         lab = cluster_of(source).lab
         places = [region_and_number(name) for name in self.client_regions]
-        if missing := [
-            f"{region}/{n}" if n else region for region, n in places if n >= len(lab.hosts.get(region, ()))
-        ]:
+        if missing := [f"{region}/{n}" if n else region for region, n in places if n >= len(lab.hosts.get(region, ()))]:
             raise ExperimentError(
                 f"client_regions has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
             )
@@ -219,15 +204,11 @@ class KafkaTrial:
                 links_of(source).set_link(*pair, **asdict(self.link))
         if self.path is not None:
             if source.paths is None:
-                raise ExperimentError(
-                    f"the lab of {source.name} has one path only, and {self.path!r} is asked for"
-                )
+                raise ExperimentError(f"the lab of {source.name} has one path only, and {self.path!r} is asked for")
             source.paths.use(self.path)
         if not hasattr(source.links, "set_gateway"):
             if self.gateway_bps is not None:
-                raise ExperimentError(
-                    f"the links of {source.name} cannot share a gateway, as gateway_bps asks"
-                )
+                raise ExperimentError(f"the links of {source.name} cannot share a gateway, as gateway_bps asks")
             return
         for region in source.links.regions:
             if source.links.gateways.get(region) != self.gateway_bps:

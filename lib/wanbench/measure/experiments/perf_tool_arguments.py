@@ -8,10 +8,7 @@ from .kafka_checks import rack_of
 
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
 CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"
-CONSUMER_OPTIONS = {
-    "receive.buffer.bytes": "--socket-buffer-size",
-    "max.partition.fetch.bytes": "--fetch-size",
-}
+CONSUMER_OPTIONS = {"receive.buffer.bytes": "--socket-buffer-size", "max.partition.fetch.bytes": "--fetch-size"}
 """Consumer settings that the tool accepts as options only, and overrides elsewhere."""
 
 

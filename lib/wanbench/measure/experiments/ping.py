@@ -11,13 +11,7 @@ from wanbench.checks import check_fields
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .base import (
-    PROCESS_S,
-    ExperimentError,
-    ended_with,
-    keep,
-    run_to_end,
-)
+from .base import PROCESS_S, ExperimentError, ended_with, keep, run_to_end
 
 _HEADERS_BYTES = 28
 """Bytes of headers: 8 of ICMP, 20 of IPv4."""

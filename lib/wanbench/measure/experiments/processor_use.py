@@ -18,12 +18,7 @@ from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
 
 from .base import keep
-from .sampling import (
-    LONGEST_S,
-    Sampling,
-    file_part,
-    hosts_at_work,
-)
+from .sampling import LONGEST_S, Sampling, file_part, hosts_at_work
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START_S = 30.0

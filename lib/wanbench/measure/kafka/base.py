@@ -11,12 +11,7 @@ from wanbench.measure.labs.base import Host, Lab, Process
 
 from . import leadership
 from .admin import ask as admin
-from .java_commands import (
-    Jars,
-    checked_flags,
-    checked_heap,
-    java_command,
-)
+from .java_commands import Jars, checked_flags, checked_heap, java_command
 from .security.access import ClientFiles
 
 

@@ -77,11 +77,7 @@ def checked_sizes(sizes):
     """One size, a tuple of sizes and None (lists become tuples), or None; ParameterError for anything else."""
     if sizes is None or isinstance(sizes, BrokerSize):
         return sizes
-    known = isinstance(sizes, list | tuple) and all(
-        size is None or isinstance(size, BrokerSize) for size in sizes
-    )
+    known = isinstance(sizes, list | tuple) and all(size is None or isinstance(size, BrokerSize) for size in sizes)
     if known and any(sizes):
         return tuple(sizes)
-    raise refusal(
-        "broker_sizes", sizes, "a BrokerSize, a tuple with a BrokerSize or None per broker, or None"
-    )
+    raise refusal("broker_sizes", sizes, "a BrokerSize, a tuple with a BrokerSize or None per broker, or None")

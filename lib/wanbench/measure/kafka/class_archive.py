@@ -23,12 +23,7 @@ from wanbench.folders import kafka_jars
 
 from .available import unavailable
 from .errors import ClusterError
-from .java_commands import (
-    ARCHIVE,
-    PROFILES,
-    java_command,
-    package_file,
-)
+from .java_commands import ARCHIVE, PROFILES, java_command, package_file
 from .last_message import last_message
 from .security.kinds import Tls
 from .settings import defaults, properties
@@ -97,10 +92,7 @@ def _certificates(folder):
 
 
 def _java(jars, folder, main_class, arguments, flags):
-    logging = [
-        f"-Dlog4j2.configurationFile={package_file('log4j2.properties')}",
-        f"-Dwanbench.log={folder}/log",
-    ]
+    logging = [f"-Dlog4j2.configurationFile={package_file('log4j2.properties')}", f"-Dwanbench.log={folder}/log"]
     flags = [*PROFILES["functional"], *flags, *logging]
     return java_command(str(jars), main_class, arguments, heap_mb=256, flags=flags, temporary=str(folder))
 
@@ -118,9 +110,7 @@ def _run(folder, command, broker=None):
                 raise ClusterError(f"the broker does not serve: {_last_message(folder)}")
             time.sleep(0.05)
         if process.returncode:
-            raise ClusterError(
-                f"{command[0]} ended with status {process.returncode}: {_last_message(folder)}"
-            )
+            raise ClusterError(f"{command[0]} ended with status {process.returncode}: {_last_message(folder)}")
     finally:
         process.kill()
         process.wait()

@@ -20,12 +20,7 @@ from .admin.ask import AnswerError
 from .base import BaseCluster
 from .effective_settings import effective_settings, unknown
 from .errors import ClusterError
-from .java_commands import (
-    PROFILES,
-    Jars,
-    checked_flags,
-    checked_heap,
-)
+from .java_commands import PROFILES, Jars, checked_flags, checked_heap
 from .node import Node
 from .node_logs import keep
 from .placement import METRICS_PORT, Broker, place_nodes
@@ -145,9 +140,7 @@ class Cluster(BaseCluster):
         """Return once every broker serves; ClusterError, with the latest state, on timeout."""
         host, began = self.brokers[0].host, time.monotonic()
         up = ",".join(str(broker.node_id) for broker in self.brokers if self._node(broker.node_id).is_up)
-        readiness = module_command(
-            host, "wanbench.measure.kafka.programs.readiness", self._clients.python(host), up
-        )
+        readiness = module_command(host, "wanbench.measure.kafka.programs.readiness", self._clients.python(host), up)
         process, report_at_s = host.start(readiness), _PATIENCE_S
         try:
             while True:
@@ -217,9 +210,7 @@ class Cluster(BaseCluster):
         """Resume a frozen node."""
         self._node(node_id).thaw()
 
-    def reconfigure(
-        self, settings: Mapping[str, object] | None = None, security: str | Security | None = None
-    ) -> bool:
+    def reconfigure(self, settings: Mapping[str, object] | None = None, security: str | Security | None = None) -> bool:
         """
         Restart all nodes with these broker settings, on top of the cluster's own, and this security.
 

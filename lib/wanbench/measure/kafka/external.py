@@ -20,12 +20,7 @@ from .java_commands import Jars
 from .placement import Broker
 from .remote_broker import RemoteBrokerHost
 from .security.access import Access, ClientFiles
-from .security.credentials import (
-    authority,
-    given_or_from,
-    identity,
-    servers,
-)
+from .security.credentials import authority, given_or_from, identity, servers
 from .security.secret import from_environment, refuse_secrets, without_secrets
 from .settings import CLIENT_OWNED, checked_settings
 
@@ -101,9 +96,7 @@ class ExternalCluster(BaseCluster):
         name: str | None = None,
     ):
         if (certificate_file is None) != (key_file is None) or (key_password_from and key_file is None):
-            raise ParameterError(
-                "certificate_file and key_file go together, and key_password_from with them."
-            )
+            raise ParameterError("certificate_file and key_file go together, and key_password_from with them.")
         self.lab, self.name = lab, name
         self.bootstrap = servers(given_or_from("bootstrap", bootstrap, bootstrap_from))
         key_password = key_password_from and from_environment("key_password_from", key_password_from)
@@ -130,9 +123,7 @@ class ExternalCluster(BaseCluster):
         try:
             self._description = self._ask_quickly()
             self.brokers = tuple(
-                Broker(
-                    row["node_id"], RemoteBrokerHost(row["node_id"], row["rack"], row["host"]), row["port"]
-                )
+                Broker(row["node_id"], RemoteBrokerHost(row["node_id"], row["rack"], row["host"]), row["port"])
                 for row in self._description["brokers"]
             )
         except BaseException:
@@ -195,16 +186,12 @@ class ExternalCluster(BaseCluster):
         for broker in description["brokers"]:
             try:
                 changed = self.ask(host, "settings", of="broker", name=broker["node_id"])
-                broker["settings"] = without_secrets(
-                    {name: setting["value"] for name, setting in changed.items()}
-                )
+                broker["settings"] = without_secrets({name: setting["value"] for name, setting in changed.items()})
             except AnswerError as error:
                 broker["settings_unknown"] = error.kind
         name = f"{stem}.external.json" if stem else "external.json"
         content = json.dumps(description, indent=1).encode()
-        return [
-            write_raw(folder, "kafka_cluster", name, content, started_at_utc=started, ended_at_utc=now_utc())
-        ]
+        return [write_raw(folder, "kafka_cluster", name, content, started_at_utc=started, ended_at_utc=now_utc())]
 
     def log_folder(self, node_id: int) -> str:
         """Raises ClusterError: an external cluster is not under our control."""

@@ -16,10 +16,7 @@ from wanbench.runs.raw import sha256
 from .errors import ClusterError
 from .security.secret import names_secret
 
-PROFILES = {
-    "load": ("-XX:+UseG1GC",),
-    "functional": ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-}
+PROFILES = {"load": ("-XX:+UseG1GC",), "functional": ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")}
 """
 JVM flags of nodes: "load" is Java's default, for measuring; "functional" starts sooner and takes less memory, but is
 slower under load.
@@ -85,9 +82,7 @@ class Jars:
     def _named(self, name):
         jars = sorted(self._here.glob(f"{name}-*.jar"))
         if not jars:
-            raise ClusterError(
-                f"{name} is not among the jars in {self._here}; `make setup` fetches it by Maven."
-            )
+            raise ClusterError(f"{name} is not among the jars in {self._here}; `make setup` fetches it by Maven.")
         return jars[0]
 
     def _brought(self, host):
@@ -105,9 +100,7 @@ class Jars:
 @functools.cache
 def _check(jars):
     """Check jars, with their sizes and times, once a process."""
-    pinned = {
-        name: digest for digest, name in map(str.split, package_file("jars.sha256").read_text().splitlines())
-    }
+    pinned = {name: digest for digest, name in map(str.split, package_file("jars.sha256").read_text().splitlines())}
     for jar, _, _ in jars:
         if jar.name in pinned and sha256(jar) != pinned[jar.name]:
             raise ClusterError(
@@ -117,13 +110,7 @@ def _check(jars):
 
 
 def java_command(
-    jars: str,
-    main_class: str,
-    arguments: Sequence[str],
-    *,
-    heap_mb: int,
-    flags: Sequence[str],
-    temporary: str,
+    jars: str, main_class: str, arguments: Sequence[str], *, heap_mb: int, flags: Sequence[str], temporary: str
 ) -> list[str]:
     """
     A Java command that leaves no file outside `temporary`, even if killed.
@@ -148,9 +135,7 @@ def checked_flags(flags: object) -> tuple[str, ...]:
     ):
         raise refusal("jvm", flags, "a list of flags such as '-XX:+UseZGC'")
     if any(names_secret(flag.partition("=")[0]) for flag in flags):
-        raise ParameterError(
-            "jvm has a flag that may hold a secret; command lines are visible to other users."
-        )
+        raise ParameterError("jvm has a flag that may hold a secret; command lines are visible to other users.")
     return tuple(flags)
 
 

@@ -51,9 +51,7 @@ def without_replica(view: Sequence[dict], node_id: int) -> Order:
     for topic, row in partitions(view):
         others = [each for each in row["replicas"] if each != node_id]
         if node_id in row["replicas"] and set(others) & set(row["isr"]):
-            order.setdefault(topic, {})[str(row["partition"])] = sorted(
-                others, key=lambda each: each not in row["isr"]
-            )
+            order.setdefault(topic, {})[str(row["partition"])] = sorted(others, key=lambda each: each not in row["isr"])
     return order
 
 
@@ -130,6 +128,4 @@ def leaders(view: Sequence[dict]) -> dict[tuple[str, int], int | None]:
 
 def under_replicated(view: Sequence[dict]) -> int:
     """Partitions with a replica that is not in sync, or without a leader."""
-    return sum(
-        row["leader"] is None or set(row["isr"]) != set(row["replicas"]) for _, row in partitions(view)
-    )
+    return sum(row["leader"] is None or set(row["isr"]) != set(row["replicas"]) for _, row in partitions(view))

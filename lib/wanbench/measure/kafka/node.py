@@ -11,12 +11,7 @@ from wanbench.measure.labs.base import Completed, Process
 
 from .available import java_fault
 from .errors import ClusterError
-from .java_commands import (
-    Jars,
-    java_command,
-    package_file,
-    pause_log,
-)
+from .java_commands import Jars, java_command, package_file, pause_log
 from .last_message import last_message
 from .placement import METRICS_PORT, NodePlacement
 from .ports import check_free
@@ -89,9 +84,7 @@ class Node:
         flags = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={self.folder}/hs_err.log", *self._flags]
         if self._metrics:
             agent = f"{self._jars.on(self.host)}/{self._jars.agent}"
-            flags.append(
-                f"-javaagent:{agent}={self.host.address}:{METRICS_PORT}:{self.folder}/jmx_exporter.yaml"
-            )
+            flags.append(f"-javaagent:{agent}={self.host.address}:{METRICS_PORT}:{self.folder}/jmx_exporter.yaml")
         start = max(1, self.starts)
         if self._pauses:
             flags += pause_log(f"{self.folder}/jvm-{start}.log")
@@ -111,9 +104,7 @@ class Node:
         arguments = ["format", "-t", cluster_id, "-c", self._properties]
         flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         done = self.host.run(
-            self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags),
-            timeout_s=FORMAT_S,
-            ok=None,
+            self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags), timeout_s=FORMAT_S, ok=None
         )
         if done.returncode:
             self._check_java()
@@ -195,10 +186,7 @@ class Node:
         return f"{self.folder}/server.properties"
 
     def _java(self, main_class, arguments, log, heap_mb, flags):
-        logging = [
-            f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties",
-            f"-Dwanbench.log={self.folder}/{log}",
-        ]
+        logging = [f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties", f"-Dwanbench.log={self.folder}/{log}"]
         return java_command(
             self._jars.on(self.host),
             main_class,

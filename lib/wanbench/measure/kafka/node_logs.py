@@ -30,9 +30,7 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     def write(name, content, node, returncode=None):
         about = {"command": node.command, "returncode": returncode}
         files.append(
-            write_raw(
-                folder, EXPERIMENT, name, content, **about, started_at_utc=started, ended_at_utc=now_utc()
-            )
+            write_raw(folder, EXPERIMENT, name, content, **about, started_at_utc=started, ended_at_utc=now_utc())
         )
 
     for node in nodes:

@@ -58,9 +58,7 @@ class NodePlacement:
         return ",".join(["broker"] * self.is_broker + ["controller"] * self.is_controller)
 
 
-def place_nodes(
-    lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str]
-) -> tuple[NodePlacement, ...]:
+def place_nodes(lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str]) -> tuple[NodePlacement, ...]:
     """
     Place each node on a host: the first of a region on `lab.host(region, 0)`, the second on `lab.host(region, 1)`.
 
@@ -86,12 +84,10 @@ def place_nodes(
             raise ParameterError(f"there are {len(controllers)} controllers; a quorum needs 1, 3 or 5.")
         combined, separate = set(), controllers
     placed = [
-        NodePlacement(number, host, True, number in combined)
-        for number, host in enumerate(_hosts(lab, brokers), 1)
+        NodePlacement(number, host, True, number in combined) for number, host in enumerate(_hosts(lab, brokers), 1)
     ]
     placed += [
-        NodePlacement(number, host, False, True)
-        for number, host in enumerate(_hosts(lab, separate), len(placed) + 1)
+        NodePlacement(number, host, False, True) for number, host in enumerate(_hosts(lab, separate), len(placed) + 1)
     ]
     return tuple(placed)
 

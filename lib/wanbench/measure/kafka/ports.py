@@ -7,13 +7,7 @@ import re
 from wanbench.measure.labs.base import Host
 
 from .errors import ClusterError
-from .placement import (
-    BROKER_PORT,
-    CLIENT_PORT,
-    CONTROLLER_PORT,
-    METRICS_PORT,
-    NodePlacement,
-)
+from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, METRICS_PORT, NodePlacement
 
 _EVERYWHERE = ("0.0.0.0", "*", "::", "")
 
@@ -37,9 +31,7 @@ def check_free(placement: NodePlacement, metrics: bool) -> None:
 
 def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
     """By port: the addresses that the host listens on, and the listening processes."""
-    return parsed(
-        host.run(["ss", "-Hltnp"], timeout_s=30, ok=None).stdout.decode(errors="replace").splitlines()
-    )
+    return parsed(host.run(["ss", "-Hltnp"], timeout_s=30, ok=None).stdout.decode(errors="replace").splitlines())
 
 
 def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
@@ -52,11 +44,7 @@ def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
     ports = {}
     for line in lines:
         fields = line.split()
-        local = (
-            re.fullmatch(r"\[?(?:::ffff:)?([^\]%]*)\]?(?:%\w+)?:(\d+)", fields[3])
-            if len(fields) > 3
-            else None
-        )
+        local = re.fullmatch(r"\[?(?:::ffff:)?([^\]%]*)\]?(?:%\w+)?:(\d+)", fields[3]) if len(fields) > 3 else None
         if local:
             process = re.search(r'\("(.*?)",pid=(\d+)', line)
             by = f"{process[1]} (process {process[2]})" if process else "another process"

@@ -8,12 +8,7 @@ from collections.abc import Mapping, Sequence
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 
-from .placement import (
-    BROKER_PORT,
-    CLIENT_PORT,
-    CONTROLLER_PORT,
-    NodePlacement,
-)
+from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, NodePlacement
 
 BROKER_OWNED = re.compile(
     r"node\.id|broker\.(id|rack)|process\.roles|(advertised\.)?listeners|log\.dirs?|metadata\.log\.dir"
@@ -83,11 +78,7 @@ def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_
 
 
 def node_settings(
-    placement: NodePlacement,
-    everyone: Sequence[NodePlacement],
-    data_folder: str,
-    security,
-    wanted: Mapping[str, str],
+    placement: NodePlacement, everyone: Sequence[NodePlacement], data_folder: str, security, wanted: Mapping[str, str]
 ) -> dict[str, str]:
     """
     The content of a node's server.properties.
@@ -105,9 +96,7 @@ def node_settings(
         listeners += [f"CLIENT://{address}:{CLIENT_PORT}", f"BROKER://{address}:{BROKER_PORT}"]
     if placement.is_controller:
         listeners.append(f"CONTROLLER://{address}:{CONTROLLER_PORT}")
-    voters = [
-        f"{other.node_id}@{other.host.address}:{CONTROLLER_PORT}" for other in everyone if other.is_controller
-    ]
+    voters = [f"{other.node_id}@{other.host.address}:{CONTROLLER_PORT}" for other in everyone if other.is_controller]
     own = {
         "node.id": str(placement.node_id),
         "process.roles": placement.roles,

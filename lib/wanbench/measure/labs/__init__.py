@@ -91,8 +91,7 @@ def geodesic_links(
     check_number("path_inflation", path_inflation, 1)
     check_number("extra_ms", extra_ms, 0)
     rtt_ms = {
-        pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation + extra_ms
-        for pair in combinations(regions, 2)
+        pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation + extra_ms for pair in combinations(regions, 2)
     }
     return matrix_links(rtt_ms, jitter_ms=jitter_ms, **settings)
 

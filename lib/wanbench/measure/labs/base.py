@@ -202,6 +202,4 @@ class Lab(ABC):
         try:
             return self.hosts[region][number]
         except (KeyError, IndexError):
-            raise KeyError(
-                f"no host {number} in {region!r}; the lab has {', '.join(sorted(self.hosts))}"
-            ) from None
+            raise KeyError(f"no host {number} in {region!r}; the lab has {', '.join(sorted(self.hosts))}") from None

@@ -296,9 +296,7 @@ class LocalLab(Lab):
         for first in range(0, len(pairs), _PAIRS_PER_REQUEST):
             some = pairs[first : first + _PAIRS_PER_REQUEST]
             counted = self._ask("counters", pairs=self._numbered(some))
-            rows += [
-                {"from_region": a, "to_region": b, **row} for (a, b), row in zip(some, counted, strict=True)
-            ]
+            rows += [{"from_region": a, "to_region": b, **row} for (a, b), row in zip(some, counted, strict=True)]
         return rows
 
     def devices(self) -> list[dict]:

@@ -47,12 +47,7 @@ def description(lab, lateness: dict, opened: dict) -> dict:
             for host in hosts
         ],
         "links": [
-            {
-                "from_region": a,
-                "to_region": b,
-                **dataclasses.asdict(settings),
-                "queue_bytes": _queue(lab, a, b),
-            }
+            {"from_region": a, "to_region": b, **dataclasses.asdict(settings), "queue_bytes": _queue(lab, a, b)}
             for (a, b), settings in lab.links.items()
         ],
         "clock_offset_ms": 0,
@@ -76,12 +71,9 @@ def html(lab) -> str:
         addresses = ", ".join(host.address for host in hosts)
         cells = (region, addresses, _summary(lab, region), by_hand)
         rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-    head = "".join(
-        f"<th>{word}</th>" for word in ("region", "addresses", "links from here", "a shell there, by hand")
-    )
+    head = "".join(f"<th>{word}</th>" for word in ("region", "addresses", "links from here", "a shell there, by hand"))
     return (
-        f"<p>{escape(line(lab)[1:-1])}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<p>{escape(line(lab)[1:-1])}</p><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
 
@@ -115,9 +107,7 @@ def socket_buffer_limits() -> dict[str, int] | None:
     what the kernel gives by itself, to sockets that ask for nothing.
     """
     values = _global_sysctls()
-    return (
-        {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
-    )
+    return {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
 
 
 def _queue(lab, a, b):

@@ -219,9 +219,7 @@ def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> C
 def command_error(completed: Completed, what: str) -> CommandError:
     """A CommandError about a completed command; its message ends with the command's last output."""
     output = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
-    error = CommandError(
-        f"{' '.join(completed.command)} {what}" + (f"; its last output: {output}" if output else ".")
-    )
+    error = CommandError(f"{' '.join(completed.command)} {what}" + (f"; its last output: {output}" if output else "."))
     error.completed = completed
     return error
 

@@ -33,9 +33,7 @@ _PACKAGE = Path(__file__).parents[2]
 # Asks the Python that the host is known to have, or else the first of two that is there: the Python that
 # runs this code, which a host on this machine shares, and the host's own python3. `_question` leaves folders
 # without a name out of sys.path: Python would look for them where the command starts.
-_FIND_PYTHON = (
-    'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
-)
+_FIND_PYTHON = 'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
 
 
 def _digest(package, patterns):

@@ -63,11 +63,7 @@ class Estimate:
         lines = [f"  {self.hosts} hosts for {self.hours:.2f} hours each"]
         for row in self.table.itertuples():
             amount = "amount not known" if row.amount != row.amount else f"{row.amount:.4g} {row.unit}"
-            usd = (
-                "not known"
-                if row.high_usd != row.high_usd
-                else f"{row.low_usd:.2f} to {row.high_usd:.2f} USD"
-            )
+            usd = "not known" if row.high_usd != row.high_usd else f"{row.low_usd:.2f} to {row.high_usd:.2f} USD"
             lines.append(f"  {row.cloud} {row.item:<24} {amount:>18}   {usd}")
         and_unknown = f", and what is not known: {', '.join(self.unknown)}" if self.unknown else ""
         lines.append(f"  total {self.low_usd:.2f} to {self.high_usd:.2f} USD{and_unknown}")

@@ -137,9 +137,7 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
     return max(MIN_QUEUE_BYTES, math.ceil(product))
 
 
-def gateway_queue_in_bytes(
-    links: Mapping[tuple[str, str], LinkSettings], region: str, rate_bps: float
-) -> int | None:
+def gateway_queue_in_bytes(links: Mapping[tuple[str, str], LinkSettings], region: str, rate_bps: float) -> int | None:
     """
     The queue of a region's gateway: one bandwidth-delay product at the longest RTT of the links that leave the region.
 

@@ -42,9 +42,7 @@ def why_not() -> str | None:
     if reason := missing_programs():
         return reason
     if not Path("/proc/self/task").is_dir() or not list(Path("/proc/self/task").glob("*/children")):
-        return (
-            "the kernel does not list a process's children (CONFIG_PROC_CHILDREN), or /proc is not mounted."
-        )
+        return "the kernel does not list a process's children (CONFIG_PROC_CHILDREN), or /proc is not mounted."
     if reason := _trial("true"):
         return f"namespaces cannot be made here: {reason}.{_hint()}"
     return tun_why_not()

@@ -40,9 +40,7 @@ class Client:
                     if answer.get("id") == number:
                         break
             except TimeoutError:
-                raise LabError(
-                    f"the lab's supervisor did not answer {verb!r} within {timeout_s:g} s."
-                ) from None
+                raise LabError(f"the lab's supervisor did not answer {verb!r} within {timeout_s:g} s.") from None
             except (OSError, EOFError) as error:
                 raise LabError(f"the lab's supervisor is gone (while asked to {verb!r}): {error}") from None
         if "error" in answer:

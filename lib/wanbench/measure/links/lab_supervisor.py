@@ -212,11 +212,7 @@ def main() -> None:
     supervisor = Supervisor()
     verbs = ("hello", "scratch", "open", "set", "gateway", "cut", "counters", "devices", "lateness")
     server = Server(
-        lab,
-        {
-            **{verb: getattr(supervisor, verb) for verb in verbs},
-            "hurry": lambda: hurry(locked_later=not rootless),
-        },
+        lab, {**{verb: getattr(supervisor, verb) for verb in verbs}, "hurry": lambda: hurry(locked_later=not rootless)}
     )
     watched = {server.fileno(): server.ready, lab_process: _gone}
     try:

@@ -51,14 +51,7 @@ class SupervisorProcess:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115
         try:
             self._unshare = subprocess.Popen(
-                [
-                    *unshare_arguments(),
-                    sys.executable,
-                    "-P",
-                    *PROGRAM,
-                    str(theirs.fileno()),
-                    str(this_process),
-                ],
+                [*unshare_arguments(), sys.executable, "-P", *PROGRAM, str(theirs.fileno()), str(this_process)],
                 pass_fds=(theirs.fileno(), this_process),
                 stdin=subprocess.DEVNULL,
                 stdout=self._printed,

@@ -49,8 +49,7 @@ class Relay:
     def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
         """Make the links. Packets for any other pair are dropped; `seed` is that of all loss and jitter."""
         self.links = {
-            (source, target): Link(self._devices[target], f"{seed}/{source}/{target}")
-            for source, target in pairs
+            (source, target): Link(self._devices[target], f"{seed}/{source}/{target}") for source, target in pairs
         }
         self._rows = {
             device: [self.links.get((number, target)) for target in range(256)]
@@ -105,9 +104,7 @@ class Relay:
             "worst_late_ms": max(link.late_max_s for link in self.links.values()) * 1000 if writes else None,
             "longest_turn_ms": self.longest_turn_s * 1000,
             "packets_unroutable": self.packets_unroutable,
-            "packets_overrun": sum(
-                row["packets_dropped_sending"] for row in self.devices() if row["device"] == DEVICE
-            ),
+            "packets_overrun": sum(row["packets_dropped_sending"] for row in self.devices() if row["device"] == DEVICE),
         }
 
     def devices(self) -> list[dict]:
@@ -165,9 +162,7 @@ class Relay:
             except BlockingIOError:
                 return
             # Version 4 and a destination in 10.<region>.0.0/16, else there is no link for it.
-            link = (
-                row[packet[27]] if len(packet) >= 30 and packet[10] >> 4 == 4 and packet[26] == 10 else None
-            )
+            link = row[packet[27]] if len(packet) >= 30 and packet[10] >> 4 == 4 and packet[26] == 10 else None
             if link is None:
                 self.packets_unroutable += 1
                 continue

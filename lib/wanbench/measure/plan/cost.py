@@ -107,9 +107,7 @@ def cost(
     """
     clouds = sorted({region.partition(":")[0] for region in regions})
     if lacking := [cloud for cloud in clouds if cloud not in instance_types]:
-        raise ParameterError(
-            f"No instance type is given for {', '.join(lacking)}; given: {dict(instance_types)!r}."
-        )
+        raise ParameterError(f"No instance type is given for {', '.join(lacking)}; given: {dict(instance_types)!r}.")
     known = price_list.set_index(["cloud", "item"])
     rows = []
     for cloud in clouds:
@@ -130,7 +128,5 @@ def cost(
             price = known.loc[(cloud, item)] if (cloud, item) in known.index else None
             low, high = (math.nan, math.nan) if price is None else (price["low_usd"], price["high_usd"])
             free = amount == 0
-            rows.append(
-                (cloud, item, amount, unit, 0.0 if free else amount * low, 0.0 if free else amount * high)
-            )
+            rows.append((cloud, item, amount, unit, 0.0 if free else amount * low, 0.0 if free else amount * high))
     return pd.DataFrame(rows, columns=["cloud", "item", "amount", "unit", "low_usd", "high_usd"])

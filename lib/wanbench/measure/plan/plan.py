@@ -16,12 +16,7 @@ from wanbench.measure.links import PATH_INFLATION
 
 from . import cost as costing
 from .schedule import lower_bound, rounds
-from .selection import (
-    cloud,
-    expected_rtts,
-    select_pairs,
-    tests_done,
-)
+from .selection import cloud, expected_rtts, select_pairs, tests_done
 
 FIRST = ("least-tested", "cross-cloud")
 SETTINGS_SHOWN = 2
@@ -154,9 +149,7 @@ class Plan:
     def table(self) -> pd.DataFrame:
         """One row per test: test_id, round, from_region, to_region, rtt_ms (expected), expected_s."""
         rows = [(t.id, t.round, t.from_region, t.to_region, t.rtt_ms, self.test_s(t)) for t in self.tests]
-        return pd.DataFrame(
-            rows, columns=["test_id", "round", "from_region", "to_region", "rtt_ms", "expected_s"]
-        )
+        return pd.DataFrame(rows, columns=["test_id", "round", "from_region", "to_region", "rtt_ms", "expected_s"])
 
     def as_dict(self) -> dict:
         """The plan as kept in manifest and journal, in JSON types."""
@@ -174,9 +167,7 @@ class Plan:
         }
 
     def _set_up_s(self):
-        trials = [
-            each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")
-        ]
+        trials = [each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")]
         return sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -210,9 +201,7 @@ class Plan:
     def _each_kind(self):
         """The experiments; for trials those of the first settings."""
         first = {test.setting: test.experiments for test in reversed(self.tests) if test.experiments}
-        order = [
-            setting for setting in dict.fromkeys(test.setting for test in self.tests) if setting in first
-        ]
+        order = [setting for setting in dict.fromkeys(test.setting for test in self.tests) if setting in first]
         shown = [each for setting in order[:SETTINGS_SHOWN] for each in first[setting]]
         left = len(order) - SETTINGS_SHOWN
         return (*self.experiments, *shown, *([f"and {left} more settings"] if left > 0 else []))
@@ -318,19 +307,14 @@ def make_plan(
     done = tests_done(tests_done_before)
     if skip_done:
         selected = [p for p in selected if not done[p]]
-    rank = {
-        "least-tested": lambda p: done[p],
-        "cross-cloud": lambda p: cloud(p[0]) == cloud(p[1]),
-    }
+    rank = {"least-tested": lambda p: done[p], "cross-cloud": lambda p: cloud(p[0]) == cloud(p[1])}
     keys = {p: tuple(rank[name](p) for name in first) for p in selected}
     order = {key: position for position, key in enumerate(sorted(set(keys.values())))}
     grouped = rounds(selected, seed=seed, batch=batch, rank=(lambda p: order[keys[p]]) if first else None)
     if max_tests is not None:
         grouped = _cut(grouped, max_tests)
     kept = [p for group in grouped for p in group]
-    rtts = expected_rtts(
-        kept, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p))
-    )
+    rtts = expected_rtts(kept, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p)))
     return Plan(
         rounds=_numbered(grouped, rtts),
         experiments=tuple(experiments),
@@ -350,9 +334,7 @@ def _check(experiments, first, skip_done, done):
         shown = first if isinstance(first, str) else ", ".join(map(repr, unknown))
         raise ParameterError(f"first has {shown}; allowed: a list of any of {', '.join(FIRST)}.")
     if done is None and (skip_done or "least-tested" in first):
-        raise ParameterError(
-            "skip_done and 'least-tested' need tests_done_before, the table of tests already made."
-        )
+        raise ParameterError("skip_done and 'least-tested' need tests_done_before, the table of tests already made.")
 
 
 def _cut(grouped, max_tests):

@@ -52,11 +52,7 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
 
 
 def rounds(
-    pairs: Sequence[Pair],
-    *,
-    seed: int = 0,
-    batch: int | None = None,
-    rank: Callable[[Pair], float] | None = None,
+    pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None, rank: Callable[[Pair], float] | None = None
 ) -> list[list[Pair]]:
     """
     Put ordered pairs into rounds in which every region takes part in at most one test.

@@ -40,9 +40,7 @@ def check_region(name: str) -> str:
 
 def check_any_region(name: str) -> str:
     """Return the name of a region, in or out of the catalogue, if raw files can be named after it."""
-    return _checked(
-        name, _IN_FILE_NAMES, "letters, digits, '.', '_', ':' and '-', the first a letter or digit"
-    )
+    return _checked(name, _IN_FILE_NAMES, "letters, digits, '.', '_', ':' and '-', the first a letter or digit")
 
 
 def _checked(name, pattern, allowed):
@@ -62,9 +60,7 @@ def pair(given: str | Sequence[str]) -> Pair:
     """
     ends = [end.strip() for end in given.split("->")] if isinstance(given, str) else list(given)
     if len(ends) != 2:
-        raise ParameterError(
-            f"pair is {given!r}; allowed: two regions, such as 'aws:eu-west-1->gcp:us-east1'."
-        )
+        raise ParameterError(f"pair is {given!r}; allowed: two regions, such as 'aws:eu-west-1->gcp:us-east1'.")
     from_region, to_region = map(check_region, ends)
     if from_region == to_region:
         raise ParameterError(f"pair is {given!r}; allowed: two different regions.")
@@ -156,9 +152,7 @@ def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
     return Counter(zip(table["from_region"], table["to_region"], strict=True))
 
 
-def expected_rtts(
-    pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float] | None, light_rtt_ms
-) -> dict[Pair, float]:
+def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float] | None, light_rtt_ms) -> dict[Pair, float]:
     """The expected RTT of each pair: from `rtt_ms` (either direction), or else from `light_rtt_ms(pair)`."""
     if rtt_ms is None:
         return {p: float(light_rtt_ms(p)) for p in pairs}
@@ -192,8 +186,7 @@ def _check_clouds(wanted, pairs):
     known = {cloud(region) for p in pairs for region in p}
     if unknown := wanted - known:
         raise ParameterError(
-            f"No region of {', '.join(map(repr, sorted(unknown)))}; "
-            f"the clouds here are {', '.join(sorted(known))}."
+            f"No region of {', '.join(map(repr, sorted(unknown)))}; the clouds here are {', '.join(sorted(known))}."
         )
 
 

@@ -66,16 +66,7 @@ def make_trials(
     for ordinal, trial in enumerate(trials, start=1):
         name = f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
         rtt_ms = getattr(trial.experiments[0], "rtt_ms", None) or 0.0
-        test = Test(
-            name,
-            ordinal,
-            from_region,
-            to_region,
-            rtt_ms,
-            trial.setting,
-            trial.block,
-            tuple(trial.experiments),
-        )
+        test = Test(name, ordinal, from_region, to_region, rtt_ms, trial.setting, trial.block, tuple(trial.experiments))
         rounds.append((test,))
     return Plan(
         tuple(rounds),

@@ -6,8 +6,4 @@ The working of every verdict states its rule and the numbers used.
 
 from .ledger import Audit, Claim, read_claims
 
-__all__ = [
-    "Audit",
-    "Claim",
-    "read_claims",
-]
+__all__ = ["Audit", "Claim", "read_claims"]

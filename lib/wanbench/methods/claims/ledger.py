@@ -176,13 +176,7 @@ class Audit(Result):
         else:
             verdict = NOT_REPRODUCED if isfinite(value) else UNDECIDED
         working = f"{working} {estimate.sentence if estimate else ''}".strip()
-        self.rows[claim] |= {
-            "own": verdict,
-            "working": working,
-            "recomputed": value,
-            "low": low,
-            "high": high,
-        }
+        self.rows[claim] |= {"own": verdict, "working": working, "recomputed": value, "low": low, "high": high}
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
         """Set the verdict of the source's own numbers: whether the claim holds (None: open), and the working."""
@@ -211,9 +205,7 @@ class Audit(Result):
 
     def on_page(self, page: str) -> Audit:
         """Only the claims that a page tests; ParameterError if there are none."""
-        check_choice(
-            f"page of {self.source}", page, dict.fromkeys(claim.page for claim in self.claims.values())
-        )
+        check_choice(f"page of {self.source}", page, dict.fromkeys(claim.page for claim in self.claims.values()))
         return self.only(*(name for name, claim in self.claims.items() if claim.page == page))
 
     def only(self, *names: str) -> Audit:
@@ -250,9 +242,7 @@ class Audit(Result):
     def sentence(self) -> str:
         settings = sum(claim.tried_by == SETTING for claim in self.claims.values())
         cannot = sum(row["own"] == CANNOT for row in self.rows.values())
-        parts = (
-            [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
-        )
+        parts = [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
         parts += [f"{cannot} {CANNOT}"] if cannot else []
         counts = [
             f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in found.items())}"

@@ -15,13 +15,7 @@ from wanbench.checks import check_choice, refusal
 from wanbench.formatting import number, percent
 from wanbench.methods.result import Estimate, Result
 
-from .ledger import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    UNDECIDED,
-    Audit,
-    Claim,
-)
+from .ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, Claim
 
 FEWEST = 2
 """Episodes that a verdict needs: one says nothing of the scatter."""

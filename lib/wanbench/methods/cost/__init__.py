@@ -10,9 +10,4 @@ from .cluster_cost import cluster_cost
 from .deployment import Deployment
 from .price_list import price, price_list
 
-__all__ = [
-    "Deployment",
-    "cluster_cost",
-    "price",
-    "price_list",
-]
+__all__ = ["Deployment", "cluster_cost", "price", "price_list"]

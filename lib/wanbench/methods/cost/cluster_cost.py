@@ -10,15 +10,7 @@ from wanbench.checks import check_kind
 from wanbench.formatting import number, percent, quantity
 from wanbench.methods.result import Estimate, Result
 
-from .deployment import (
-    FIXED,
-    PARTS,
-    PER,
-    S_PER_H,
-    TOTAL,
-    VARIABLE,
-    Deployment,
-)
+from .deployment import FIXED, PARTS, PER, S_PER_H, TOTAL, VARIABLE, Deployment
 from .propagation import estimate
 
 
@@ -76,9 +68,7 @@ class ClusterCost(Result):
             {"USD per": per}
             | {part: self.by[part, per].formatted for part in PARTS}
             | {
-                f"{self.by[TOTAL, per].formatted_level} interval of the total": self.by[
-                    TOTAL, per
-                ].formatted_interval,
+                f"{self.by[TOTAL, per].formatted_level} interval of the total": self.by[TOTAL, per].formatted_interval,
                 f"with {self.by[TOTAL, per].others[0].method}": self.by[TOTAL, per].spell(
                     self.by[TOTAL, per].others[0]
                 ),

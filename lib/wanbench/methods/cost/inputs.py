@@ -74,29 +74,11 @@ def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     if isinstance(given, Estimate):
         low, high = max(given.low, 0.0), given.high
         found = Input(
-            name,
-            given.estimate,
-            unit,
-            low,
-            high,
-            MEASURED,
-            given.quantity,
-            given.n,
-            given.counted,
-            given.level,
+            name, given.estimate, unit, low, high, MEASURED, given.quantity, given.n, given.counted, given.level
         )
     elif isinstance(given, Input):
         found = Input(
-            name,
-            given.value,
-            unit,
-            given.low,
-            given.high,
-            given.kind,
-            given.source,
-            given.n,
-            given.basis,
-            given.level,
+            name, given.value, unit, given.low, given.high, given.kind, given.source, given.n, given.basis, given.level
         )
     elif isinstance(given, list | tuple):
         if len(given) != 3:

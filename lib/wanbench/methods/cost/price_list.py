@@ -60,12 +60,7 @@ def price_list(path: Path | str | None = None) -> pd.DataFrame:
 
 
 def price(
-    provider: str,
-    item: str,
-    *,
-    region: str | None = None,
-    term: str = ON_DEMAND,
-    prices: pd.DataFrame | None = None,
+    provider: str, item: str, *, region: str | None = None, term: str = ON_DEMAND, prices: pd.DataFrame | None = None
 ) -> Input:
     """
     The price of an item under a term, with the range over all rows of that term.

@@ -10,32 +10,16 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import (
-    check_choice,
-    check_columns,
-    check_level,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_choice, check_columns, check_level, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.directed_pairs import directed
-from wanbench.methods.regions.line import (
-    ASSUMPTION,
-    DYADIC,
-    REFERENCES,
-    Part,
-)
+from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
 from wanbench.methods.regions.places import PLACE, Units, units
 from wanbench.methods.regions.regression import least_squares
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
-from wanbench.methods.result import (
-    PAIRS_INDEPENDENT,
-    Estimate,
-    Interval,
-    Result,
-)
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
 from .find_ceiling import find_ceiling
 from .straight_lines import THOUSAND_KM, half_distance
@@ -111,10 +95,7 @@ class CeilingFit(Result):
 
     def throughput_bps(self, distance_km) -> np.ndarray:
         """The height of the line at these distances, without a ceiling."""
-        log = (
-            log10(self.intercept.estimate)
-            + self.slope.estimate * np.asarray(distance_km, float) / THOUSAND_KM
-        )
+        log = log10(self.intercept.estimate) + self.slope.estimate * np.asarray(distance_km, float) / THOUSAND_KM
         return 10**log
 
     @property
@@ -239,9 +220,7 @@ def fit_with_ceiling(
     )
 
 
-def _ceilings(
-    frame: pd.DataFrame, ceiling, within: float
-) -> tuple[pd.Series, list[tuple[str, str, float, str]]]:
+def _ceilings(frame: pd.DataFrame, ceiling, within: float) -> tuple[pd.Series, list[tuple[str, str, float, str]]]:
     """The ceiling of each row, infinite if none; and (column, source, ceiling, rule) of every source."""
     by_cloud = frame.groupby("from_cloud")
     if isinstance(ceiling, str):
@@ -253,8 +232,7 @@ def _ceilings(
         return tops, [("from_cloud", cloud, float(tops[part.index].min()), rule) for cloud, part in by_cloud]
     if ceiling is None:
         sources = [
-            ("from_cloud", cloud, *find_ceiling(part.value, part.from_region, within))
-            for cloud, part in by_cloud
+            ("from_cloud", cloud, *find_ceiling(part.value, part.from_region, within)) for cloud, part in by_cloud
         ]
     else:
         given = ceiling if isinstance(ceiling, Mapping) else dict.fromkeys(by_cloud.groups, ceiling)

@@ -10,12 +10,7 @@ from wanbench.figures.primitives import REFERENCE
 from wanbench.formatting import count
 
 from .ceiling import CeilingFit
-from .pair_points import (
-    DISTANCE_AXIS,
-    add_line,
-    distance_ends,
-    pair_labels,
-)
+from .pair_points import DISTANCE_AXIS, add_line, distance_ends, pair_labels
 from .straight_lines import THOUSAND_KM
 
 

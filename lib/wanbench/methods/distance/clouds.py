@@ -31,12 +31,7 @@ from wanbench.methods.regions.permutation import FEWEST, few_orders, p_estimate
 from wanbench.methods.regions.places import PLACE, Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
 from wanbench.methods.regions.unordered_pairs import Sample, require_regions, unordered
-from wanbench.methods.result import (
-    PAIRS_INDEPENDENT,
-    Estimate,
-    Interval,
-    Result,
-)
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
 from .straight_lines import THOUSAND_KM
 
@@ -92,10 +87,7 @@ class CloudComparison(Result):
 
     @property
     def sentence(self) -> str:
-        parts = [
-            (contrast.reported, contrast.p)
-            for contrast in (self.difference, *self.crossing, *self.directions)
-        ]
+        parts = [(contrast.reported, contrast.p) for contrast in (self.difference, *self.crossing, *self.directions)]
         parts.insert(1, (self.slope_difference, self.slope_p))
         apart = self.slope_difference.low > 0 or self.slope_difference.high < 0
         disagree = apart != (self.slope_p.estimate < 1 - self.slope_difference.level)
@@ -112,12 +104,7 @@ class CloudComparison(Result):
         for contrast in self.all_contrasts:
             slopes = ", separate slopes" if contrast is self.difference_at_mean else ""
             estimate = contrast.estimate
-            numbers = (
-                estimate.formatted,
-                estimate.formatted_interval,
-                estimate.formatted_naive,
-                contrast.p.formatted,
-            )
+            numbers = (estimate.formatted, estimate.formatted_interval, estimate.formatted_naive, contrast.p.formatted)
             rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
         level = percent(self.slope.level)
         heads = ["At equal distance", "Estimate", f"{level} interval", "Pairs as independent", "MRQAP p"]
@@ -191,13 +178,7 @@ def compare_clouds(
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",
         )
-    common = {
-        "n": sample.n_pairs,
-        "n_regions": n_regions,
-        "n_places": grouped.n,
-        "level": level,
-        "warnings": notes,
-    }
+    common = {"n": sample.n_pairs, "n_regions": n_regions, "n_places": grouped.n, "level": level, "warnings": notes}
     tests = _Tests(y, cells, orders, scale, common)
     model = [crosses, far, *levels]
     fit = fit_pairs(value, cells, grouped, model)
@@ -216,20 +197,12 @@ def compare_clouds(
 
     clouds_of_pairs = sorted(sample.frame.cloud_pair.unique())
     groups = fit_groups(
-        {name: membership(names, name) for name in clouds_of_pairs},
-        y,
-        far,
-        cells,
-        value,
-        names,
-        grouped,
-        grouped.both,
+        {name: membership(names, name) for name in clouds_of_pairs}, y, far, cells, value, names, grouped, grouped.both
     )
 
     def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
         return tuple(
-            groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes)
-            for one in wanted
+            groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
         )
 
     return CloudComparison(
@@ -261,9 +234,7 @@ class _Tests:
     def unit_of_y(self) -> str:
         return "log10(bit/s)" if self.scale.ratio else "RTT"
 
-    def difference(
-        self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str
-    ) -> GroupContrast:
+    def difference(self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str) -> GroupContrast:
         """Between clouds against within one: the first column of the model."""
         part = fit.combination(np.eye(len(fit.values))[1], self.common["level"])
         join, change = "over" if self.scale.ratio else "less", self.scale.estimate
@@ -328,9 +299,7 @@ def _design(cells, columns: list[np.ndarray]) -> np.ndarray:
 def fit_pairs(value, cells, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
     """Regression on crossing, distance and further columns; in the working model every unit shifts these two."""
     design = _design(cells, columns)
-    return least_squares(
-        design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=(2, 1)
-    )
+    return least_squares(design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=(2, 1))
 
 
 def cloud_levels(
@@ -398,6 +367,5 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
     if lone:
         notes += (f"{count(lone, 'pair')} with one direction only",)
     return tuple(
-        groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes)
-        for one in wanted
+        groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
     )

@@ -17,12 +17,7 @@ from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.check_pairs import check_pairs
 from wanbench.methods.regions.places import PLACE, unit_of_region, units
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
-from wanbench.methods.result import (
-    PAIRS_INDEPENDENT,
-    Estimate,
-    Interval,
-    Result,
-)
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
 MIN_PLACES_PER_CLOUD = 3
 """With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing."""

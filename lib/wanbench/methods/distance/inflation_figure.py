@@ -43,11 +43,7 @@ def path_inflation(inflation: Inflation, *, note: str = "") -> go.Figure:
         )
     reference_line(figure, x=1)
     figure.update_yaxes(
-        tickvals=list(range(len(names))),
-        ticktext=labels,
-        autorange="reversed",
-        showgrid=False,
-        zeroline=False,
+        tickvals=list(range(len(names))), ticktext=labels, autorange="reversed", showgrid=False, zeroline=False
     )
     figure.update_xaxes(title="round-trip time over that of light in fibre (times)")
     overall = inflation.medians[ALL]

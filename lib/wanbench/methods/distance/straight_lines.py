@@ -9,12 +9,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench.methods.regions import coverage
-from wanbench.methods.regions.line import (
-    ASSUMPTION,
-    Line,
-    Part,
-    straight_line,
-)
+from wanbench.methods.regions.line import ASSUMPTION, Line, Part, straight_line
 from wanbench.methods.regions.places import PLACE
 from wanbench.methods.regions.unordered_pairs import Sample, unordered
 from wanbench.methods.result import Estimate, Result
@@ -223,12 +218,7 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
 
 
-COVERAGE_OF = {
-    "slope": "slope",
-    "intercept": "RTT at no distance",
-    "pearson": "Pearson r",
-    "spearman": "Pearson r",
-}
+COVERAGE_OF = {"slope": "slope", "intercept": "RTT at no distance", "pearson": "Pearson r", "spearman": "Pearson r"}
 """The simulated quantity whose coverage applies to each number of the line."""
 
 

@@ -11,16 +11,7 @@ from wanbench.formatting import count, percent
 from wanbench.methods.regions.unordered_pairs import Sample
 from wanbench.regions import light_rtt_ms
 
-from .pair_points import (
-    BAND_POINTS,
-    DISTANCE_AXIS,
-    POINTS,
-    add_band,
-    add_light,
-    add_points,
-    basis,
-    distance_ends,
-)
+from .pair_points import BAND_POINTS, DISTANCE_AXIS, POINTS, add_band, add_light, add_points, basis, distance_ends
 from .straight_lines import RttFit, ThroughputFit
 
 

@@ -14,13 +14,7 @@ from scipy import stats
 
 from wanbench.formatting import quantity
 
-from .terms import (
-    UNITS,
-    Factor,
-    coded,
-    slopes,
-    word,
-)
+from .terms import UNITS, Factor, coded, slopes, word
 
 DOUBLING = 2.0
 GRID_STEPS = 7
@@ -71,9 +65,7 @@ class GainMap:
         """The points with elasticities, gain, its interval, and the verdict."""
         along_delay, along_rate, weights = self._weights(points)
         value = weights @ self.params
-        variance = np.max(
-            [np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0
-        )
+        variance = np.max([np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0)
         half = self.critical_value * np.sqrt(np.maximum(variance, 0.0))
         low, high = value - half, value + half
         return points.reset_index(drop=True).assign(

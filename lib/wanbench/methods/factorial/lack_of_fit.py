@@ -55,6 +55,4 @@ def _residual(columns: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np
 def _f_test(less: float, more: float, freedom: int, against: int, response: np.ndarray) -> float:
     if against < 1 or freedom <= against or more <= NOTHING * max(float(response @ response), 1e-300):
         return nan
-    return float(
-        stats.f.sf((less - more) / (freedom - against) / (more / against), freedom - against, against)
-    )
+    return float(stats.f.sf((less - more) / (freedom - against) / (more / against), freedom - against, against))

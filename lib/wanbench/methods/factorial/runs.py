@@ -32,9 +32,7 @@ def usable_runs(
         if len(there) < 2:
             n_before = observations[name].nunique()
             with_all = f"; {count(n_before, 'level')} with those left out ({why})" if n_before > 1 else ""
-            raise ParameterError(
-                f"factor {name} has one level only in the rows in use{with_all}; it must vary"
-            )
+            raise ParameterError(f"factor {name} has one level only in the rows in use{with_all}; it must vary")
         if name in contrasts or not is_numeric_dtype(rows[name].dtype):
             if len(there) != 2:
                 listed = ", ".join(map(str, there))
@@ -51,9 +49,7 @@ def usable_runs(
     return runs, left_out, levels
 
 
-def split_rows(
-    observations: pd.DataFrame, response: str, names: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def split_rows(observations: pd.DataFrame, response: str, names: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     The rows with a positive response and all of these columns, and the others with their `reason`.
 
@@ -70,9 +66,7 @@ def split_rows(
     rows = observations.assign(**{response: values})[reason.isna()].reset_index(drop=True)
     if rows.empty:
         why = reasons(left_out)
-        raise ParameterError(
-            f"no row is left of {count(len(observations), 'row')}{f': {why}' if why else ''}"
-        )
+        raise ParameterError(f"no row is left of {count(len(observations), 'row')}{f': {why}' if why else ''}")
     return rows, left_out
 
 

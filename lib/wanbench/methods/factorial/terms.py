@@ -135,9 +135,7 @@ def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
     if isinstance(interactions, str) or wrong or len({frozenset(term) for term in terms}) != len(terms):
         listed = ", ".join(names)
         raise refusal(
-            "interactions",
-            interactions,
-            f"'all', 'estimable', or different tuples of two or more of {listed}",
+            "interactions", interactions, f"'all', 'estimable', or different tuples of two or more of {listed}"
         )
     return terms
 
@@ -177,9 +175,7 @@ def block_half_width(rest, blocks, level: float) -> float:
     return float(stats.t.ppf((1 + level) / 2, len(own) - 1)) * error
 
 
-def slopes(
-    name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int
-) -> np.ndarray:
+def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:
     """The coefficients' weights in the slope along one factor's code: (rows, columns)."""
     names = list(codes)
     weights = np.zeros((len(codes[name]), n_columns))

@@ -3,7 +3,4 @@
 from .network import network
 from .verdicts import Verdicts
 
-__all__ = [
-    "Verdicts",
-    "network",
-]
+__all__ = ["Verdicts", "network"]

@@ -10,12 +10,7 @@ import pandas as pd
 from wanbench.checks import check_number
 from wanbench.errors import MissingDataError
 
-from .utilisation import (
-    COLUMNS,
-    KEY,
-    Capacity,
-    by_link,
-)
+from .utilisation import COLUMNS, KEY, Capacity, by_link
 
 INTO = {"in": True, "out": False}
 DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
@@ -77,9 +72,7 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
         utilisation=(rows.value / 100).where(percent, carried_bps / rate_bps),
         **dict.fromkeys(["packets_per_s", "packets_sent", "packets_queue_dropped", "bytes_backlog"], nan),
     )
-    return windows.sort_values([*KEY, "link_from", "link_to", "end_s"], kind="stable")[COLUMNS].reset_index(
-        drop=True
-    )
+    return windows.sort_values([*KEY, "link_from", "link_to", "end_s"], kind="stable")[COLUMNS].reset_index(drop=True)
 
 
 def circuit_capacity(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> Capacity:

@@ -47,13 +47,7 @@ FRAGMENT_BYTES = 1480
 """IP payload of a packet of 1,500 bytes."""
 
 
-def rtt(
-    echoes: pd.DataFrame,
-    links: pd.DataFrame,
-    *,
-    statistic: str = "median",
-    level: float = 0.99,
-) -> Verdicts:
+def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median", level: float = 0.99) -> Verdicts:
     """
     RTT of the echoes against the sum of the two one-way delays: within 1 ms + 1 % of the request.
 

@@ -41,6 +41,4 @@ def network(lab: Mapping) -> Finding:
             f"{count(regions, 'region')}. None of its properties was set, so RTT and throughput are both measured."
         )
     n = len(links) or len(hosts)
-    return Finding(
-        "network", sentence, None, None, None, "", n, None, "counted in the run's manifest", "none"
-    )
+    return Finding("network", sentence, None, None, None, "", n, None, "counted in the run's manifest", "none")

@@ -8,12 +8,7 @@ from math import nan
 import pandas as pd
 
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.formatting import (
-    count,
-    number,
-    percent,
-    quantity,
-)
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Result
 
 KEY = ["run_id", "test_id", "attempt"]
@@ -192,9 +187,7 @@ def by_link(known: pd.DataFrame) -> pd.DataFrame:
     counted = ["packets_sent", "packets_queue_dropped"]
     table = table.join(groups[counted].sum(min_count=1))
     spent_s = groups.window_s.sum()
-    weighted = (
-        (known.utilisation * known.window_s).groupby([known[name] for name in LINK], dropna=False).sum()
-    )
+    weighted = (known.utilisation * known.window_s).groupby([known[name] for name in LINK], dropna=False).sum()
     table.insert(3, "mean_utilisation", weighted / spent_s)
     return table
 
@@ -207,9 +200,7 @@ def _backlogs(samples):
     keys = [rows[name] for name in LINK]
     # A stretch is a run of samples that all found bytes waiting, or all none; `waiting` selects the former.
     stretch = (waiting != waiting.groupby(keys, dropna=False).shift()).cumsum()
-    stretches = rows[waiting].groupby(
-        [*(key[waiting] for key in keys), stretch[waiting].rename("n")], dropna=False
-    )
+    stretches = rows[waiting].groupby([*(key[waiting] for key in keys), stretch[waiting].rename("n")], dropna=False)
     longest_s = (stretches.at_s.max() - stretches.at_s.min()).groupby(level=LINK, dropna=False).max()
     largest = pd.DataFrame({"max_backlog_ms": waits_ms.groupby(keys, dropna=False).max()})
     return largest.join(longest_s.rename("longest_backlog_s")).fillna({"longest_backlog_s": 0.0})
@@ -271,7 +262,5 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame
     rows = rows.assign(start_s=rows.start_s + offset_s, end_s=rows.end_s + offset_s)
     rows = rows.assign(bin=rows.end_s.round(1), background_bps=8 * rows.bytes / (rows.end_s - rows.start_s))
     groups = rows[rows.end_s > rows.start_s].groupby([*KEY, "bin"], dropna=False)
-    sums = groups.agg(
-        start_s=("start_s", "min"), end_s=("end_s", "max"), background_bps=("background_bps", "sum")
-    )
+    sums = groups.agg(start_s=("start_s", "min"), end_s=("end_s", "max"), background_bps=("background_bps", "sum"))
     return sums.reset_index().drop(columns="bin")

@@ -10,12 +10,7 @@ import pandas as pd
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.findings import Finding
-from wanbench.formatting import (
-    count,
-    interval,
-    percent,
-    quantity,
-)
+from wanbench.formatting import count, interval, percent, quantity
 from wanbench.methods.result import RowsResult
 
 COLUMNS = [
@@ -128,9 +123,7 @@ def _finding(row, page: str) -> Finding:
     name = NAMES.get(row.quantity, row.quantity)
     sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(judged, 'link')} within the limit"
     if whole_run := row.quantity in OF_A_RUN:
-        state = (
-            "unknown" if not judged else "within the limit" if row.n_within == judged else "outside the limit"
-        )
+        state = "unknown" if not judged else "within the limit" if row.n_within == judged else "outside the limit"
         sentence = f"{name[0].upper()}{name[1:]}: {state}"
     sentence += f" ({row.limit})"
     if judged and whole_run:

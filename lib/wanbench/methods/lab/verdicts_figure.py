@@ -11,12 +11,7 @@ from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import percent
 
-from .verdicts import (
-    OUTSIDE,
-    UNKNOWN,
-    WITHIN,
-    Verdicts,
-)
+from .verdicts import OUTSIDE, UNKNOWN, WITHIN, Verdicts
 
 PANELS = {
     # quantity: (panel title, what the x axis is, factor of the error, factor of the request, relative error?)
@@ -29,11 +24,7 @@ PANELS = {
 COLUMNS = 3
 PANEL_TICKS = 6
 """More labels of a log axis overlap in a third of the page."""
-MARKS = {
-    WITHIN: (theme.WITHIN, "circle"),
-    OUTSIDE: (theme.OUTSIDE, "x"),
-    UNKNOWN: (theme.UNKNOWN, "circle-open"),
-}
+MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 
 def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Figure:
@@ -45,9 +36,7 @@ def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Fig
     columns = min(COLUMNS, len(names))
     n_rows = -(-len(names) // columns)
     titles = [PANELS[name][0] for name in names]
-    figure = make_subplots(
-        n_rows, columns, subplot_titles=titles, vertical_spacing=0.26, horizontal_spacing=0.08
-    )
+    figure = make_subplots(n_rows, columns, subplot_titles=titles, vertical_spacing=0.26, horizontal_spacing=0.08)
     shown = set()
     for place, name in enumerate(names):
         at = {"row": place // columns + 1, "col": place % columns + 1}
@@ -61,9 +50,7 @@ def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Fig
     level = rows.level[rows.level.notna()]
     bars = f" Bars: {percent(level.iloc[0])} intervals." if len(level) else ""
     limits = {name: "; ".join(rows.limit[rows.quantity == name].unique()) for name in names}
-    limits = ", ".join(
-        f"{PANELS[name][0].partition(':')[0]} {limits[name]}" for name in names if name != "loss"
-    )
+    limits = ", ".join(f"{PANELS[name][0].partition(':')[0]} {limits[name]}" for name in names if name != "loss")
     return theme.finish(
         figure,
         name="requested-against-delivered",

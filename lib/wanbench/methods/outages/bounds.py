@@ -44,9 +44,7 @@ class Median(Estimate):
         return f"{'at least ' if self.at_least else ''}{self.formatted}{ends}"
 
 
-def median_of(
-    values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about
-) -> Median:
+def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about) -> Median:
     """
     The median over episodes, with an interval for any distribution.
 
@@ -75,9 +73,7 @@ def median_of(
     lowest, highest = np.sort(values), np.sort(np.where(open_end, inf, values))
     notes = [f"{count(missing, 'episode')} without this number left out"] if missing else []
     if open_end.any():
-        notes.append(
-            f"{open_end.sum()} of {n} had not ended when their episode did, and may be longer than all others"
-        )
+        notes.append(f"{open_end.sum()} of {n} had not ended when their episode did, and may be longer than all others")
     low, high, estimate, at_least = nan, nan, nan, False
     if n:
         middle = [(n - 1) // 2, n // 2]

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .line import (
-    DYADIC,
-    REFERENCES,
-    SCALED,
-    SCALED_REFERENCES,
-)
+from .line import DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
 
 METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
 OF_DIRECTIONS = f"least squares over ordered pairs; interval from the {DYADIC} ({REFERENCES})"

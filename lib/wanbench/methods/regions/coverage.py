@@ -37,9 +37,7 @@ ALIKE_COVERAGE = {
     "window W": {8: (87.2, 93.0), 16: (69.0, 89.7), 46: (47.7, 75.7)},
 }
 """The same for effects that places share with neighbours, over 1,500 or 5,000 km."""
-FEW_BEYOND_COVERAGE = {
-    "window W": {8: (87.0, 95.0), 16: (85.3, 96.0), 46: (63.7, 86.7)},
-}
+FEW_BEYOND_COVERAGE = {"window W": {8: (87.0, 95.0), 16: (85.3, 96.0), 46: (63.7, 86.7)}}
 """The same for 5 to 10 % of pairs beyond the knee, or none."""
 FEW_REGIONS = 16
 """With this many regions or more, an interval that is too wide needs no caution."""
@@ -59,9 +57,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     if skew is not None and skew.significant and quantity in SKEWED_COVERAGE:
         size, (low, high) = _simulated(SKEWED_COVERAGE[quantity], n_units)
         if low < BAND[0]:
-            cautions += (
-                f"{skew}: the 95 % interval of {quantity} {_covers(size, low, high)} with such effects",
-            )
+            cautions += (f"{skew}: the 95 % interval of {quantity} {_covers(size, low, high)} with such effects",)
     return cautions
 
 

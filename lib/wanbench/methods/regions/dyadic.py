@@ -108,9 +108,7 @@ def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray
     weights = np.zeros((resamples, n_regions))
     for label in np.unique(strata):
         members = np.flatnonzero(strata == label)
-        weights[:, members] = rng.multinomial(
-            len(members), np.full(len(members), 1 / len(members)), resamples
-        )
+        weights[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), resamples)
     return weights
 
 
@@ -159,9 +157,7 @@ def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return median
 
 
-def ratio(
-    over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float
-) -> tuple[float, float]:
+def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
     """
     The sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.
 

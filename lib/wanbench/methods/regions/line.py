@@ -15,12 +15,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import number, quantity
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval
 
-from . import (
-    correlation,
-    dyadic,
-    places,
-    skew,
-)
+from . import correlation, dyadic, places, skew
 from .leave_one_out import LOST, LeaveOut, leave_out
 from .unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from .variance_components import Sums, reml
@@ -33,8 +28,7 @@ DYADIC = "dyadic-robust variance, leave-one-region-out form"
 SANDWICH = "dyadic-robust sandwich"
 BOOTSTRAP = "region bootstrap"
 REFERENCES = (
-    "Fafchamps & Gubert 2007; Cameron & Miller 2014; Aronow, Samii & Assenova 2015; "
-    "MacKinnon, Nielsen & Webb 2023"
+    "Fafchamps & Gubert 2007; Cameron & Miller 2014; Aronow, Samii & Assenova 2015; MacKinnon, Nielsen & Webb 2023"
 )
 SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
 ASSUMPTION = (
@@ -177,10 +171,7 @@ def straight_line(
     moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
     values = (*scale.back(solve(moments.sum(axis=0))), correlation.spearman(x, y))
     naive = _naive(x, y, values, level)
-    parts = {
-        name: Part(value, Interval(SCALED), ends)
-        for name, value, ends in zip(NAMES, values, naive, strict=True)
-    }
+    parts = {name: Part(value, Interval(SCALED), ends) for name, value, ends in zip(NAMES, values, naive, strict=True)}
     notes, left = [*grouped.warnings()], None
     if grouped.n >= FEWEST_FOR_INTERVAL:
         sums = Sums.of(np.column_stack([np.ones_like(zx), zx]), zy, grouped.first, grouped.second, grouped.n)
@@ -259,10 +250,7 @@ def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, 
     total, joined = moments.sum(axis=0), grouped.both
     without_unit, without_pair = (
         scale.back(solve(total - taken))
-        for taken in (
-            dyadic.region_sums(moments, first, second, n),
-            dyadic.sums(moments, joined, joined.max() + 1),
-        )
+        for taken in (dyadic.region_sums(moments, first, second, n), dyadic.sums(moments, joined, joined.max() + 1))
     )
     # The jackknife of r is taken on Fisher's z, where it is nearly symmetric.
     for fits in (centre, without_unit, without_pair):
@@ -283,14 +271,8 @@ def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, 
 
     others = {"spearman": ()}
     for k, name in enumerate(NAMES[:3]):
-        sandwich = (
-            [Interval(SANDWICH, values[k] - robust[k], values[k] + robust[k])] if k < len(robust) else []
-        )
-        others[name] = (
-            Interval(DYADIC, *jackknifed[:, k]),
-            *sandwich,
-            Interval(BOOTSTRAP, *drawn[:, k]),
-        )
+        sandwich = [Interval(SANDWICH, values[k] - robust[k], values[k] + robust[k])] if k < len(robust) else []
+        others[name] = (Interval(DYADIC, *jackknifed[:, k]), *sandwich, Interval(BOOTSTRAP, *drawn[:, k]))
     return others
 
 

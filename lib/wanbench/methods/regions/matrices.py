@@ -29,9 +29,7 @@ def of_column(pairs: pd.DataFrame, column: str, names: list[str], *, symmetric: 
     check_columns("pairs", pairs, [column])
     value = pd.to_numeric(pairs[column], errors="coerce").astype("float64").to_numpy()
     index = pd.Index(names)
-    first, second = (
-        index.get_indexer(pairs[end].to_numpy(dtype=object)) for end in ("from_region", "to_region")
-    )
+    first, second = (index.get_indexer(pairs[end].to_numpy(dtype=object)) for end in ("from_region", "to_region"))
     used = np.isfinite(value) & (first >= 0) & (second >= 0) & (first != second)
     rows = pd.DataFrame({"a": first[used], "b": second[used], "value": value[used]})
     if symmetric:

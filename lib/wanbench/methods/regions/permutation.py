@@ -29,11 +29,7 @@ NULL = (
 )
 RESAMPLES = 1_000
 """Resamples of the bootstrap shown for comparison; no p-value depends on it."""
-AS_EXTREME = {
-    "two-sided": "at least as strong",
-    "greater": "at least as large",
-    "less": "at least as low",
-}
+AS_EXTREME = {"two-sided": "at least as strong", "greater": "at least as large", "less": "at least as low"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,9 +142,7 @@ def mantel(
     return Mantel(**estimates, drawn=pd.DataFrame(drawn), alternative=alternative, sample=sample)
 
 
-def permutable_sample(
-    pairs: pd.DataFrame, column: str, logarithm: bool | None
-) -> tuple[Sample, np.ndarray, str]:
+def permutable_sample(pairs: pd.DataFrame, column: str, logarithm: bool | None) -> tuple[Sample, np.ndarray, str]:
     """The unordered pairs with enough regions to permute, their values (or log10 of them) and a label for these."""
     logarithm = column == "throughput_bps" if logarithm is None else logarithm
     sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
@@ -190,9 +184,7 @@ def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
     orders = factorial(n_regions)
     if orders > permutations:
         return ()
-    return (
-        f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",
-    )
+    return (f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",)
 
 
 def _correlation(line: Line, name: str, symbol: str, label: str) -> Estimate:

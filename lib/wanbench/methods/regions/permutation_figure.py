@@ -18,10 +18,7 @@ BINS = 60
 def relabelled_correlations(result: Mantel, *, note: str = "") -> go.Figure:
     """Histograms of Pearson's r and Spearman's rho under relabelling, and the observed ones as lines."""
     pairs = f"{count(result.sample.n_pairs, 'pair')} of {count(result.sample.n_regions, 'region')}"
-    titles = [
-        f"Pearson r (p = {result.pearson_p.formatted})",
-        f"Spearman rho (p = {result.spearman_p.formatted})",
-    ]
+    titles = [f"Pearson r (p = {result.pearson_p.formatted})", f"Spearman rho (p = {result.spearman_p.formatted})"]
     observed = {"pearson": result.pearson.estimate, "spearman": result.spearman.estimate}
     drawn, rows = result.drawn, []
     figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles, horizontal_spacing=0.08)

@@ -104,9 +104,7 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
     elif isinstance(cluster, (int, float)) and not isinstance(cluster, bool) and 0 <= cluster < np.inf:
         label = _nearby(_distances(sample, regions), float(cluster))
     else:
-        raise refusal(
-            "cluster", cluster, f"{PLACE!r}, {REGION!r}, a number of km, a mapping of regions to names"
-        )
+        raise refusal("cluster", cluster, f"{PLACE!r}, {REGION!r}, a number of km, a mapping of regions to names")
     of_region, labels = pd.factorize(label)
     names = tuple(regions[int(np.argmax(of_region == unit))] for unit in range(len(labels)))
     return Units(names, of_region, of_region[sample.first], of_region[sample.second])

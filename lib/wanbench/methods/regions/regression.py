@@ -13,13 +13,7 @@ from wanbench.errors import ParameterError
 from wanbench.methods.result import PAIRS_INDEPENDENT, Interval
 
 from . import dyadic
-from .leave_one_out import (
-    LOST,
-    SINGULAR,
-    LeaveOut,
-    leave_out,
-    pseudo_inverses,
-)
+from .leave_one_out import LOST, SINGULAR, LeaveOut, leave_out, pseudo_inverses
 from .line import DYADIC, SCALED, Part
 from .unordered_pairs import FEWEST_FOR_INTERVAL
 from .variance_components import Sums, reml
@@ -79,10 +73,7 @@ class Coefficients:
     def _less_pairs(self, weights: np.ndarray) -> float:
         by_region, by_pair = (
             np.where(np.abs(lost @ weights).max(axis=1) > LOST, nan, left @ weights)
-            for lost, left in (
-                (self.lost_region, self.without_region),
-                (self.lost_pair, self.without_pair),
-            )
+            for lost, left in ((self.lost_region, self.without_region), (self.lost_pair, self.without_pair))
         )
         return float(np.sqrt(dyadic.variance(by_region, by_pair)))
 

@@ -120,11 +120,7 @@ class Sensitivity(Result):
 
 
 def with_and_without(
-    analysis: Callable[[pd.DataFrame], object],
-    pairs: pd.DataFrame,
-    flags: pd.DataFrame,
-    *,
-    about: str | None = None,
+    analysis: Callable[[pd.DataFrame], object], pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = None
 ) -> Sensitivity:
     """
     Run an analysis on all pairs, and on those without a flag.

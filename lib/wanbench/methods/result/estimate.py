@@ -12,15 +12,7 @@ from scipy import stats
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
 from wanbench.findings import Finding
-from wanbench.formatting import (
-    count,
-    first_finite,
-    interval,
-    percent,
-    places_of,
-    scale,
-    span,
-)
+from wanbench.formatting import count, first_finite, interval, percent, places_of, scale, span
 
 PAIRS_INDEPENDENT = "taking pairs as independent"
 VALUES_INDEPENDENT = "values taken as independent"
@@ -184,11 +176,7 @@ class Estimate:
         factor = self._scale()[0]
         value, low, high = (end / factor for end in (self.estimate, other.low, other.high))
         places = places_of(value, low, high)
-        if (
-            places is not None
-            and low <= value <= high
-            and not round(low, places) <= value <= round(high, places)
-        ):
+        if places is not None and low <= value <= high and not round(low, places) <= value <= round(high, places):
             places = None  # each end has its own, as rounding alike would leave the estimate outside
         return span(low, high, places)
 
@@ -212,9 +200,7 @@ class Estimate:
             ("Assumption", self.assumption),
             *(("Caution", warning) for warning in self.warnings),
         ]
-        cells = "".join(
-            f"<tr><th scope='row'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows
-        )
+        cells = "".join(f"<tr><th scope='row'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         return f'<p>{escape(self.sentence)}</p><table class="estimate"><tbody>{cells}</tbody></table>'
 
     def row(self) -> dict:

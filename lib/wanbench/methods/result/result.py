@@ -127,8 +127,7 @@ def formatted_estimates(estimates) -> pd.DataFrame:
     """One row of text per estimate: quantity, estimate, interval, interval that ignores dependence if any, basis."""
     levels = dict.fromkeys(one.formatted_level for one in estimates)
     rows = [
-        (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted)
-        for one in estimates
+        (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted) for one in estimates
     ]
     heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Taken as independent", "From")
     frame = pd.DataFrame(rows, columns=heads)

@@ -50,8 +50,7 @@ NEARLY_ALL = 0.99
 """An effective number of at least this share of n is not mentioned."""
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
-    METHOD
-    + " with the effective number of values (Korn & Graubard 1998; Woodruff 1952), from how much the share "
+    METHOD + " with the effective number of values (Korn & Graubard 1998; Woodruff 1952), from how much the share "
     "below varies between {}"
 )
 NAIVE = "order statistics of independent values"

@@ -89,9 +89,7 @@ class Parts:
         elif len(sizes) >= MIN_SPELLS and _as_by_chance(deviation / np.sqrt(sizes * share * (1 - share))):
             return 1.0
         else:
-            units = series.effective_n(
-                len(deviation), autoregression.fit(deviation, np.random.default_rng(0))
-            )
+            units = series.effective_n(len(deviation), autoregression.fit(deviation, np.random.default_rng(0)))
         variance = (deviation / sizes.mean()).var(ddof=1) / units
         wider = stats.t.ppf((1 + level) / 2, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
         return max(float(sizes.sum() * variance / (share * (1 - share)) * wider**2), 1.0)
@@ -137,11 +135,7 @@ def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:
         run.append(np.full(stretches, k))
         at += len(values)
     values, first = np.concatenate(runs), np.concatenate(starts)
-    return Parts(
-        np.concatenate(run),
-        np.diff([*first, at]).astype(float),
-        partial(_below, values, first),
-    )
+    return Parts(np.concatenate(run), np.diff([*first, at]).astype(float), partial(_below, values, first))
 
 
 def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:

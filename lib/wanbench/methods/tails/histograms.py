@@ -27,9 +27,7 @@ def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
         raise refusal("histogram", text, f"an HdrHistogram in V2 encoding ({error})") from None
     counts = np.frombuffer(histogram.counts, dtype=f"u{histogram.word_size}")
     filled = np.flatnonzero(counts)
-    values = [
-        histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(index))) for index in filled
-    ]
+    values = [histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(index))) for index in filled]
     return np.array(values, dtype=np.int64), counts[filled].astype(float)
 
 
@@ -43,6 +41,4 @@ def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, 
     """
     units = list(units)
     values, place = np.unique(np.concatenate([values for values, _ in units]), return_inverse=True)
-    return values, np.bincount(
-        place, weights=np.concatenate([counts for _, counts in units]), minlength=len(values)
-    )
+    return values, np.bincount(place, weights=np.concatenate([counts for _, counts in units]), minlength=len(values))

@@ -63,9 +63,7 @@ def cross_validate(
             part = np.flatnonzero(groups == label)
             values, scale = robust_fit.fit(model, paths[part], y[part], simpler[label])
             symbols = [symbol for symbol, _ in model.parameters]
-            simpler[label] |= {
-                (model.name, symbol): value for symbol, value in zip(symbols, values, strict=True)
-            }
+            simpler[label] |= {(model.name, symbol): value for symbol, value in zip(symbols, values, strict=True)}
             weights = kept[:, part].astype(float)
             without, _ = robust_fit.refit(model, paths[part], y[part], weights, values, scale)
             curves, column = model.curve(without, paths[part]), np.arange(len(part))

@@ -14,12 +14,7 @@ from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
 from wanbench.methods.regions.places import PLACE, units
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions, unordered_numbers
-from wanbench.methods.result import (
-    PAIRS_INDEPENDENT,
-    Estimate,
-    Interval,
-    Result,
-)
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
 from . import robust_fit
 from .cross_validation import touches

@@ -21,9 +21,7 @@ def model_curve(fit: ModelFit, *, note: str = "") -> go.Figure:
     rtt_and_throughput(figure, frame, frame.model_bps)
     curve = frame.sort_values("rtt_ms")
     add_curve(figure, curve.rtt_ms, curve.model_bps, fit.model)
-    parameters = "; ".join(
-        f"{each.quantity} {each.formatted} ({each.formatted_interval})" for each in fit.estimates
-    )
+    parameters = "; ".join(f"{each.quantity} {each.formatted} ({each.formatted_interval})" for each in fit.estimates)
     return theme.finish(
         figure,
         name=f"model-{re.sub('[^a-z0-9]+', '-', fit.model.lower())}",

@@ -97,12 +97,7 @@ def throughput_models(
             "pW",
             lambda v, rtt_ms: pftk_bps(v["p"], rtt_ms, v["W"]),
         ),
-        _tcp(
-            "CUBIC",
-            "one loss rate, average window of RFC 9438",
-            "p",
-            lambda v, rtt_ms: cubic_bps(v["p"], rtt_ms),
-        ),
+        _tcp("CUBIC", "one loss rate, average window of RFC 9438", "p", lambda v, rtt_ms: cubic_bps(v["p"], rtt_ms)),
     ]
     if transfer_bytes is not None or transfer_s is not None:
         formula = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
@@ -115,10 +110,7 @@ def throughput_models(
         lambda paths, y: (np.array([y.min()]), np.array([y.max()])),
     )
     by_distance = _line(
-        "log-distance",
-        "log throughput falls evenly with distance",
-        "1,000 km",
-        lambda p: p.distance_km / 1000,
+        "log-distance", "log throughput falls evenly with distance", "1,000 km", lambda p: p.distance_km / 1000
     )
     by_rtt = _line("log-log RTT", "a power of the RTT", "log RTT", lambda p: np.log(p.rtt_ms))
     return (*found, by_distance, by_rtt, constant)

@@ -37,10 +37,7 @@ MAD_TO_SD = 1.4826
 
 
 def fit(
-    model: ThroughputModel,
-    paths: Paths,
-    y: np.ndarray,
-    simpler: Mapping[tuple[str, str], float] | None = None,
+    model: ThroughputModel, paths: Paths, y: np.ndarray, simpler: Mapping[tuple[str, str], float] | None = None
 ) -> tuple[np.ndarray, float]:
     """
     The parameters of a model that fit `y`, log throughput, and the scale of the residuals.
@@ -105,11 +102,7 @@ def refit(
         better = trial_cost < cost[rows]
         accepted = rows[better]
         gain = (cost[rows] - trial_cost) / np.maximum(cost[rows], 1e-300)
-        values[accepted], curve[accepted], cost[accepted] = (
-            trial[better],
-            trial_curve[better],
-            trial_cost[better],
-        )
+        values[accepted], curve[accepted], cost[accepted] = (trial[better], trial_curve[better], trial_cost[better])
         damping[rows] = np.clip(np.where(better, damping[rows] / 5, damping[rows] * 6), 1e-6, 1e8)
         # A row is done when a step hardly helps, or when none does though damping has made it tiny.
         done = np.where(better, gain < 1e-8, damping[rows] > 1e5)

@@ -16,27 +16,11 @@ import pandas as pd
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
-from wanbench.methods.regions import (
-    coverage,
-    dyadic,
-    mean_freedom,
-    skew,
-)
-from wanbench.methods.regions.line import (
-    ASSUMPTION,
-    BOOTSTRAP,
-    DYADIC,
-    REFERENCES,
-    SCALED_REFERENCES,
-)
+from wanbench.methods.regions import coverage, dyadic, mean_freedom, skew
+from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
 from wanbench.methods.regions.places import PLACE, moran, units
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
-from wanbench.methods.result import (
-    PAIRS_INDEPENDENT,
-    Estimate,
-    Interval,
-    Result,
-)
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
 from . import knee
 from .cross_validation import touches
@@ -116,9 +100,7 @@ class WindowFit(Result):
 
     def throughput_bps(self, rtt_ms) -> np.ndarray:
         """The model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
-        window, capacity = (
-            each.estimate if isfinite(each.estimate) else inf for each in (self.window, self.capacity)
-        )
+        window, capacity = (each.estimate if isfinite(each.estimate) else inf for each in (self.window, self.capacity))
         return window_limited_bps(window, rtt_ms, capacity)
 
     def over_buffer(self, buffer_bytes: float) -> Estimate:
@@ -168,9 +150,7 @@ def window_of(
     level = check_level(level)
     require_regions(sample, 3, "the window model")
     if sample.n_pairs < MIN_PER_SIDE:
-        raise ParameterError(
-            f"the window model needs at least {MIN_PER_SIDE} pairs; there are {sample.n_pairs}"
-        )
+        raise ParameterError(f"the window model needs at least {MIN_PER_SIDE} pairs; there are {sample.n_pairs}")
     frame = sample.frame
     x, y = np.log(frame.rtt_ms.to_numpy()), np.log(frame.throughput_bps.to_numpy())
     order = np.argsort(x, kind="stable")
@@ -184,9 +164,7 @@ def window_of(
         bounds = _bounds(name, sides, fit, next(each for each in of_name if each.method == BOOTSTRAP))
         if bounds:  # not identified: the interval says how small or large it is at least
             of_name = (Interval(BOOTSTRAP, *bounds), Interval(NAIVE))
-        ends[name] = [
-            Interval(each.method, _in_unit(name, each.low), _in_unit(name, each.high)) for each in of_name
-        ]
+        ends[name] = [Interval(each.method, _in_unit(name, each.low), _in_unit(name, each.high)) for each in of_name]
         values[name] = nan if bounds else _in_unit(name, _logarithm(name, fit.level, fit.falling))
     window, capacity = (values[name] if isfinite(values[name]) else inf for name in ("window", "capacity"))
     model = window_limited_bps(window, frame.rtt_ms, capacity)
@@ -207,8 +185,7 @@ def window_of(
         assumption = coverage.harder("window W", places.n)
     more = {"window": of_window, "capacity": uneven, "knee": ()}
     estimates = [
-        _estimate(name, values[name], ends[name], sample, places.n, level, warnings + more[name])
-        for name in NAMES
+        _estimate(name, values[name], ends[name], sample, places.n, level, warnings + more[name]) for name in NAMES
     ]
     estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
     return WindowFit(*estimates, frame, sample.left_out)
@@ -254,9 +231,7 @@ def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
     if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
         return ()
     ends = [f"{ratios.index[k]} at {quantity(ratios.iloc[k])} times the model" for k in (0, -1)]
-    return (
-        f"one W and one C do not fit all: the median pair of {' and of '.join(ends)}; fit them separately",
-    )
+    return (f"one W and one C do not fit all: the median pair of {' and of '.join(ends)}; fit them separately",)
 
 
 def _sides(fit: knee.Knee, places) -> dict[str, tuple[int, int]]:
@@ -273,9 +248,7 @@ def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
         if n_pairs < MIN_PER_SIDE:
             warnings.append(f"{symbol} is not identified: {count(n_pairs, 'pair')} on its side of the knee")
         elif n_places < FEWEST_FOR_INTERVAL:
-            warnings.append(
-                f"{symbol} depends on {count(n_pairs, 'pair')} of {count(n_places, 'place')} only"
-            )
+            warnings.append(f"{symbol} depends on {count(n_pairs, 'pair')} of {count(n_places, 'place')} only")
     return tuple(warnings)
 
 
@@ -332,9 +305,7 @@ def _intervals(
     for name in NAMES:
         value = _logarithm(name, fit.level, fit.falling)
         with np.errstate(invalid="ignore"):
-            left, alone, resampled = (
-                _logarithm(name, *lines) for lines in (without_place, without_pair, drawn)
-            )
+            left, alone, resampled = (_logarithm(name, *lines) for lines in (without_place, without_pair, drawn))
             half = half_width(level, max(n_places[name] - 1, 1), dyadic.variance(left, alone))
             if name == "window":
                 half = _window_half(fit, places, left, alone, level, half)

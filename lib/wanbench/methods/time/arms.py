@@ -39,8 +39,7 @@ SERIES_MEDIANS = (
 )
 RUN_MEANS = "t on run means, with the run as the unit (Welch 1947)"
 UNIT_MEDIANS = (
-    "bootstrap of {} and of stretches of time within (Davison & Hinkley 1997), expanded percentiles "
-    "(Hesterberg 2015)"
+    "bootstrap of {} and of stretches of time within (Davison & Hinkley 1997), expanded percentiles (Hesterberg 2015)"
 )
 BLOCK_MEANS = "paired: t on the differences between the arms within each block"
 PLAIN = "plain stationary bootstrap, percentiles"
@@ -179,10 +178,7 @@ def by_block(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Genera
     centre = _four_numbers(*((arm.mean, arm.median) for arm in (a, b)))
     contrasts, notes = _without_intervals(centre), ()
     # the logarithm of the ratio varies between blocks as the relative deviations do, to first order
-    differences = {
-        "means": means[1] / means[1].mean() - means[0] / means[0].mean(),
-        "difference": means[1] - means[0],
-    }
+    differences = {"means": means[1] / means[1].mean() - means[0] / means[0].mean(), "difference": means[1] - means[0]}
     for name, within in differences.items():
         contrasts[name] = _t_interval(centre[name], float(within.std(ddof=1)) / sqrt(n), n - 1, level)
     if n < MIN_UNITS_FOR_MEDIAN:
@@ -246,9 +242,7 @@ def _without_intervals(centre: dict) -> dict[str, Contrast]:
 def _drawn_medians(arms, picks, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """The four numbers of medians of resamples; `picks` are the groups drawn per resample, one array per arm."""
     if max(len(group) for groups in arms for group in groups) == 1:  # nothing to resample within a group
-        medians = [
-            np.median(np.concatenate(groups)[pick], axis=1) for groups, pick in zip(arms, picks, strict=True)
-        ]
+        medians = [np.median(np.concatenate(groups)[pick], axis=1) for groups, pick in zip(arms, picks, strict=True)]
     else:
         medians = [_medians(groups, pick, rng) for groups, pick in zip(arms, picks, strict=True)]
     return _four_numbers(*((np.ones(len(median)), median) for median in medians))
@@ -265,8 +259,6 @@ def _medians(groups, picks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         drawn = np.empty((*part.shape, length))
         for k, group in enumerate(groups):
             chosen = part == k
-            drawn[chosen] = group[
-                series.bootstrap_indices(len(group), length, blocks[k], int(chosen.sum()), rng)
-            ]
+            drawn[chosen] = group[series.bootstrap_indices(len(group), length, blocks[k], int(chosen.sum()), rng)]
         medians[start : start + step] = np.median(drawn.reshape(len(part), -1), axis=1)
     return medians

@@ -16,12 +16,7 @@ from math import isfinite, isnan, nan
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import (
-    check_columns,
-    check_level,
-    check_resamples,
-    refusal,
-)
+from wanbench.checks import check_columns, check_level, check_resamples, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, Interval, Result
@@ -34,9 +29,7 @@ from .series import fit_series
 GAP = 3.0
 """A step of time this many times the median step is a gap; jitter of a sampling tool stays below it."""
 NAIVE = "Welch's interval over single values"
-ONE_RUN = (
-    "an arm has a single run: runs may differ by more than this interval, and only further runs can show it"
-)
+ONE_RUN = "an arm has a single run: runs may differ by more than this interval, and only further runs can show it"
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,9 +103,7 @@ def more_or_less(ratio: float) -> str:
     return f"{number(change, 0 if change >= 10 else 1)} % {'more' if ratio > 1 else 'less'}"
 
 
-def compare_series(
-    a, b, *, names: tuple[str, str] = ("a", "b"), value: str = "value", **settings
-) -> Comparison:
+def compare_series(a, b, *, names: tuple[str, str] = ("a", "b"), value: str = "value", **settings) -> Comparison:
     """
     Compare two arrays, one series per arm in order of time; settings as in `compare_arms`.
 
@@ -178,8 +169,7 @@ def compare_arms(
     sides = [_ordered(rows[rows[arm] == name], run, time) for name in names]
     kind, units, cautions = _units(sides, value, run, block)
     a, b = (
-        _arm(str(name), side[value].to_numpy(), groups)
-        for name, side, groups in zip(names, sides, units, strict=True)
+        _arm(str(name), side[value].to_numpy(), groups) for name, side, groups in zip(names, sides, units, strict=True)
     )
     for one in (a, b):
         if not (one.mean > 0 and one.median > 0):

@@ -102,9 +102,7 @@ class Limits(Result):
     def ratio(self, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
         """The ratio of two links that the limits predict from their pings, and the measured one (`compare_links`)."""
         trials, names = link_trials(self.source, settings, "batches_per_s")
-        trials = trials.merge(
-            self.trials[["run_id", "test_id", "predicted", "limit"]], on=["run_id", "test_id"]
-        )
+        trials = trials.merge(self.trials[["run_id", "test_id", "predicted", "limit"]], on=["run_id", "test_id"])
         trials = trials.assign(reached=trials.batches_per_s / trials.predicted)
         ratios = [_ratio(trials, column, label, names, self.level) for column, label in RATIOS.items()]
         counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
@@ -158,11 +156,7 @@ class PredictedRatio(Result):
 
 
 def limits(
-    rates: TrialRates,
-    *,
-    brokers: int,
-    connection_window_bytes: float = CONNECTION_WINDOW_BYTES,
-    level: float = 0.95,
+    rates: TrialRates, *, brokers: int, connection_window_bytes: float = CONNECTION_WINDOW_BYTES, level: float = 0.95
 ) -> Limits:
     """
     Compare each trial's rate with its upper bound.
@@ -206,19 +200,13 @@ def limits(
     frame["losses"] = (loss * segments / (producers * leaders)).astype("float64")
     known = frame[COLUMNS].notna().all(axis=1) & (frame.measured > 0)
     if not known.any():
-        raise ParameterError(
-            "no trial states the inputs of its limits: partitions, producers, batch_bytes, RTT"
-        )
+        raise ParameterError("no trial states the inputs of its limits: partitions, producers, batch_bytes, RTT")
     frame = frame[known].reset_index(drop=True)
     allowed = frame[COLUMNS].to_numpy(dtype=float)
     frame["predicted"] = allowed.min(axis=1)
     frame["limit"] = np.array(NAMES)[allowed.argmin(axis=1)]
     frame["reached"] = frame.measured / frame.predicted
-    reached = {
-        name: _reached(frame[frame.limit == name], name, level)
-        for name in NAMES
-        if (frame.limit == name).any()
-    }
+    reached = {name: _reached(frame[frame.limit == name], name, level) for name in NAMES if (frame.limit == name).any()}
     return Limits(frame, reached, rates, level, _basis(brokers, int((~known).sum())))
 
 
@@ -232,9 +220,7 @@ def _basis(brokers: int, n_out: int) -> str:
     return text + (out if n_out else "")
 
 
-def window_batches_per_s(
-    rtt_ms, batch_bytes, producers, leaders, partitions, connection_window_bytes: float = inf
-):
+def window_batches_per_s(rtt_ms, batch_bytes, producers, leaders, partitions, connection_window_bytes: float = inf):
     """
     Batches per second that the producers' in-flight requests allow: producers x leaders x window / RTT.
 

@@ -74,9 +74,7 @@ def geometric_mean(
     values = np.asarray(values, dtype=float)
     if not ((values > 0) & np.isfinite(values)).all():
         bad = values[~((values > 0) & np.isfinite(values))][0]
-        raise refusal(
-            f"a value of {about['quantity']}", float(bad), "finite numbers above 0, which have a logarithm"
-        )
+        raise refusal(f"a value of {about['quantity']}", float(bad), "finite numbers above 0, which have a logarithm")
     logs = pd.Series(np.log(values))
     means = logs if units is None else logs.groupby(np.asarray(units)).mean()
     basis = count(len(logs), "trial")

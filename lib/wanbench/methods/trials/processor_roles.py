@@ -20,9 +20,7 @@ CLIENTS = (
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",
     "io.openmessaging.benchmark.Benchmark", "io.openmessaging.benchmark.worker.BenchmarkWorker",
 )  # fmt: skip
-ROLE_OF = {"kafka.Kafka": "brokers", "lab_supervisor": "links", "keeper": "links"} | dict.fromkeys(
-    CLIENTS, "clients"
-)
+ROLE_OF = {"kafka.Kafka": "brokers", "lab_supervisor": "links", "keeper": "links"} | dict.fromkeys(CLIENTS, "clients")
 """
 Programs by name ("keeper" held the links when the first samples were recorded); every other program of the
 measurement is the harness: samplers, watchers, the driver.
@@ -105,9 +103,7 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     metrics = check_kind("tables", tables, Mapping).get("metrics")
     rows = metrics if metrics is None else metrics[metrics.source == "processors"]
     if rows is None or rows.empty:
-        raise MissingDataError(
-            "no samples of who used the processors: the run was measured by an older version."
-        )
+        raise MissingDataError("no samples of who used the processors: the run was measured by an older version.")
     windows = _windows(tables)
     at_s = (rows.at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
     found = []

@@ -166,9 +166,7 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     trials = limits.trials.drop(columns="busy_percent", errors="ignore").merge(busy, on=KEY)
     trials = trials[trials.busy_percent.notna()].reset_index(drop=True)
     if trials.empty:
-        raise ParameterError(
-            f"no trial of {len(limits.trials)} has samples of processors in its counted seconds"
-        )
+        raise ParameterError(f"no trial of {len(limits.trials)} has samples of processors in its counted seconds")
     frame = pd.DataFrame({"busy": trials.busy_percent / STEP_PERCENT, "log": np.log(trials.reached)})
     groups = frame.groupby([trials.setting, trials.rate_bps], dropna=False)
     # Deviations from the mean of the setting: settings differ in both without the one causing the other.
@@ -182,9 +180,7 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
         half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
     else:
-        notes = (
-            "processors were equally busy in all trials of a setting, so the effect of busier ones is unknown",
-        )
+        notes = ("processors were equally busy in all trials of a setting, so the effect of busier ones is unknown",)
     estimate = ratio_estimate(
         slope,
         half,
@@ -198,6 +194,4 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         level=limits.level,
         warnings=notes,
     )
-    return ProcessorEffect(
-        estimate, trials[[*KEY, "setting", "rate_bps", "limit", "reached", "busy_percent"]]
-    )
+    return ProcessorEffect(estimate, trials[[*KEY, "setting", "rate_bps", "limit", "reached", "busy_percent"]])

@@ -65,10 +65,7 @@ COLUMNS = [
     *("mean_latency_ms", "max_latency_ms", "latency_by", "n_producers", "n_producer_errors"),
     "behind_s",
 ]
-REQUIRED = {
-    "tests": (*KEY, "outcome", "started_at_utc"),
-    "trials": ("run_id", "test_id", "setting", "producers"),
-}
+REQUIRED = {"tests": (*KEY, "outcome", "started_at_utc"), "trials": ("run_id", "test_id", "setting", "producers")}
 PARTS = ("rates", "seconds", "shares", "left_out")
 
 
@@ -260,15 +257,12 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
     attempts, left_out = attempts_of(given["tests"], given["trials"])
     levels = [*KEY, *(name for name in given["trials"].columns if name not in KEY)]
     rows, seconds, shares = [], [], []
-    parts = {
-        name: dict(list(given[name].groupby(KEY))) for name in ("producers", "producer_windows", "loads")
-    }
+    parts = {name: dict(list(given[name].groupby(KEY))) for name in ("producers", "producer_windows", "loads")}
     parts["batches"] = dict(list(counted_seconds.one_replica(given["batches"]).groupby(KEY)))
     for trial in attempts.to_dict("records"):
         key = tuple(trial[name] for name in KEY)
         lines, log, load, totals = (
-            parts[name].get(key, given[name].iloc[:0])
-            for name in ("producer_windows", "batches", "loads", "producers")
+            parts[name].get(key, given[name].iloc[:0]) for name in ("producer_windows", "batches", "loads", "producers")
         )
         planned = None if pd.isna(trial["producers"]) else int(trial["producers"])
         warm = _float(trial.get("warmup_s"))

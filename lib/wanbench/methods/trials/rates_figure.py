@@ -70,9 +70,7 @@ def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str,
         return
     mean, x = float(values.mean()), [float(order.min()), float(order.max())]
     line = {"color": shade, "width": 2}
-    figure.add_scatter(
-        x=x, y=[mean] * 2, mode="lines", line=line, showlegend=False, hoverinfo="skip", **where
-    )
+    figure.add_scatter(x=x, y=[mean] * 2, mode="lines", line=line, showlegend=False, hoverinfo="skip", **where)
     half = half_width(values, LEVEL)
     primitives.band(figure, x, [mean - half] * 2, [mean + half] * 2, color=shade, opacity=0.15, **where)
 

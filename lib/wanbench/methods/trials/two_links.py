@@ -17,21 +17,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import (
-    FEWEST_RESAMPLES,
-    check_choice,
-    check_kind,
-    check_level,
-    refusal,
-)
+from wanbench.checks import FEWEST_RESAMPLES, check_choice, check_kind, check_level, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.result import (
-    Estimate,
-    Interval,
-    Result,
-    RowsResult,
-)
+from wanbench.methods.result import Estimate, Interval, Result, RowsResult
 from wanbench.methods.time.compare import Comparison, compare_arms
 
 from .means import ratio_estimate
@@ -220,9 +209,7 @@ def compare_links(
     return TwoLinks(ratio, paired, by_trial, drift_free, drift, others, pairs, trials, seconds, names, value)
 
 
-def link_trials(
-    rates: TrialRates, settings: Sequence[str], value: str
-) -> tuple[pd.DataFrame, tuple[str, str]]:
+def link_trials(rates: TrialRates, settings: Sequence[str], value: str) -> tuple[pd.DataFrame, tuple[str, str]]:
     """
     The trials of two settings, with `link`, `trial` and `nth`, and the names of the links; trials without a positive
     value are left out.
@@ -239,9 +226,7 @@ def link_trials(
     for name, setting in zip(names, settings, strict=True):
         if not (rows.link == name).any():
             given = ", ".join(dict.fromkeys(map(str, rates.rates.setting))) or "none"
-            raise ParameterError(
-                f"no measured trial of setting {setting} has a positive {value}; measured are {given}"
-            )
+            raise ParameterError(f"no measured trial of setting {setting} has a positive {value}; measured are {given}")
     return rows.assign(trial=rows.run_id + " " + rows.test_id), names
 
 
@@ -249,9 +234,7 @@ def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
     """The rows of either link, with `link`."""
     if rows.empty:
         return rows.assign(link=None)
-    fits = [
-        np.array([fnmatchcase(str(setting), pattern) for setting in rows.setting]) for pattern in settings
-    ]
+    fits = [np.array([fnmatchcase(str(setting), pattern) for setting in rows.setting]) for pattern in settings]
     both = rows[fits[0] & fits[1]]
     if len(both):
         raise ParameterError(f"setting {both.setting.iloc[0]!r} matches both {' and '.join(settings)}")
@@ -261,9 +244,7 @@ def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
 def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
     block = ["run_id", "block", "link"]
     columns = [*block, "test_id"]
-    planned = pd.concat(
-        [frame[columns] for frame in (measured, missing) if len(frame)] or [measured[columns]]
-    )
+    planned = pd.concat([frame[columns] for frame in (measured, missing) if len(frame)] or [measured[columns]])
     return planned.groupby(block, dropna=False).test_id.rank(method="dense").iloc[: len(measured)]
 
 
@@ -334,9 +315,7 @@ def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison
 
 def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
     label, unit = MEASURED[value]
-    sides = [
-        pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)
-    ]
+    sides = [pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)]
     result = compare_arms(
         pd.concat(sides), label, arm="link", arms=names, block="pair", unit=unit,
         level=level, seed=seed, resamples=resamples,

@@ -18,12 +18,7 @@ from scipy import stats
 
 from wanbench.checks import check_choice, check_columns, check_level
 from wanbench.errors import ParameterError
-from wanbench.formatting import (
-    count,
-    number,
-    p_value,
-    percent,
-)
+from wanbench.formatting import count, number, p_value, percent
 from wanbench.methods.factorial.gain_map import critical
 from wanbench.methods.factorial.runs import reasons, split_rows
 from wanbench.methods.factorial.terms import with_blocks
@@ -221,8 +216,7 @@ def against_baseline(
             assumption=ASSUMPTION,
             level=level,
             others=tuple(
-                Interval(method, *np.exp([middle - half, middle + half]).tolist())
-                for method, half, middle in others
+                Interval(method, *np.exp([middle - half, middle + half]).tolist()) for method, half, middle in others
             ),
             warnings=(
                 *(() if freedom > 0 else ("no interval: no setting was measured twice",)),
@@ -319,9 +313,7 @@ def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, ex
         )
     once = rows.setting[rows.n == 1]
     if len(once) and (rows.n > 1).any():
-        notes.append(
-            f"{', '.join(map(str, once))} measured once: its interval uses the scatter of the other settings"
-        )
+        notes.append(f"{', '.join(map(str, once))} measured once: its interval uses the scatter of the other settings")
     if len(left_out):
         notes.append(f"{len(left_out)} of {count(len(frame), 'trial')} not in use: {reasons(left_out)}")
     return tuple(notes)

@@ -32,21 +32,16 @@ def against_baseline(result: AgainstBaseline, *, note: str = "") -> go.Figure:
         style = {"marker": {"size": 10, "color": SHADES[verdict], "symbol": SYMBOLS[verdict]}}
         places = [at[name] for name in part.setting]
         alone = {"bar": {"thickness": 5, "width": 0}, "showlegend": False, "hoverinfo": "skip"}
-        primitives.interval_points(
-            figure, places, part.ratio, part.single_low, part.single_high, **style, **alone
-        )
+        primitives.interval_points(figure, places, part.ratio, part.single_low, part.single_high, **style, **alone)
         text = [quantity(row.ratio, "times", row.low, row.high) for row in part.itertuples()]
         named = {"not shown": "no difference shown"}.get(verdict, verdict)
-        primitives.interval_points(
-            figure, places, part.ratio, part.low, part.high, text=text, name=named, **style
-        )
+        primitives.interval_points(figure, places, part.ratio, part.low, part.high, text=text, name=named, **style)
     primitives.label_rows(figure, [theme.plain(name) for name in rows.setting])
     primitives.reference_line(figure, x=1)
     ends = rows[["ratio", "low", "high"]].to_numpy(dtype=float).ravel()
     ends = [*ends[np.isfinite(ends)], *(trials[result.response] / middle)]
     figure.update_xaxes(
-        title=theme.plain(f"{result.response}, times that of {result.baseline} (log axis)"),
-        **theme.log_axis(ends, ""),
+        title=theme.plain(f"{result.response}, times that of {result.baseline} (log axis)"), **theme.log_axis(ends, "")
     )
     level = percent(result.level)
     return theme.finish(

@@ -16,12 +16,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench.errors import MissingDataError
-from wanbench.formatting import (
-    count,
-    number,
-    percent,
-    quantity,
-)
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result, text_table
 from wanbench.methods.trials.mean_use import mean_use
@@ -109,9 +104,7 @@ class Bounds(Result):
 
     def table(self) -> pd.DataFrame:
         """One row per setting: means over its trials."""
-        frame = self.trials.assign(
-            **{name: self.trials[name] / 1e6 for name in ("measured", *NAMES, "allowed")}
-        )
+        frame = self.trials.assign(**{name: self.trials[name] / 1e6 for name in ("measured", *NAMES, "allowed")})
         groups = frame.groupby("setting", sort=False)
         columns = ["measured", *NAMES, "reached", "busy_percent", "iowait_percent", "fullest_link"]
         means = groups[columns].mean()
@@ -163,9 +156,7 @@ class Share(Result):
             lowest = f"the {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
             unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
         allowed = ", ".join(
-            f"{name} {quantity(part[name].mean(), 'bit/s')}"
-            for name in NAMES
-            if np.isfinite(part[name]).all()
+            f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in NAMES if np.isfinite(part[name]).all()
         )
         return (
             f"{self.link.sentence} The lowest bound is {lowest} Bounds on payload: "
@@ -174,9 +165,7 @@ class Share(Result):
         )
 
 
-def bounds(
-    curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
-) -> Bounds:
+def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
     """
     The bounds of every trial of the curves, and the share it reached.
 
@@ -198,9 +187,7 @@ def bounds(
     for trial in curves.frame.to_dict("records"):
         own = placed.get(tuple(trial[name] for name in KEY))
         if own is not None:
-            brokers = {
-                name.removeprefix(BROKER): trial[name] for name in curves.columns if name.startswith(BROKER)
-            }
+            brokers = {name.removeprefix(BROKER): trial[name] for name in curves.columns if name.startswith(BROKER)}
             about = {name: trial[name] for name in (*KEY, "setting", "cell")} | {"measured": trial[VALUE]}
             rows.append(about | region_limits(trial, own, tables["links"], broker_settings=brokers))
     if not rows:

@@ -33,9 +33,7 @@ def bounds(result: Bounds, *, note: str = "") -> go.Figure:
     figure.update_xaxes(
         title="payload that the lowest bound allows (log axis)", **theme.log_axis(trials.allowed, "bit/s")
     )
-    figure.update_yaxes(
-        title="payload measured (log axis)", **theme.log_axis([*trials.measured, *ends], "bit/s")
-    )
+    figure.update_yaxes(title="payload measured (log axis)", **theme.log_axis([*trials.measured, *ends], "bit/s"))
     return theme.finish(
         figure,
         name="bounds",

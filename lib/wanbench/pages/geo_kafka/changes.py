@@ -9,12 +9,7 @@ from math import nan
 import pandas as pd
 
 from wanbench.checks import check_choice, check_kind, check_number
-from wanbench.methods.cost.deployment import (
-    PER,
-    TOTAL,
-    UNITS,
-    Deployment,
-)
+from wanbench.methods.cost.deployment import PER, TOTAL, UNITS, Deployment
 from wanbench.methods.cost.inputs import Input, as_input
 from wanbench.methods.cost.propagation import estimate
 from wanbench.methods.cost.region_copies import region_copies
@@ -116,9 +111,7 @@ def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million
         inputs, apply = _changed(base, change)
         costs[change.name] = _cost(inputs, apply, per, change.name)
         ratio = estimate(
-            lambda values, apply=apply: (
-                Deployment.usd(apply(values), TOTAL, per) / Deployment.usd(values, TOTAL, per)
-            ),
+            lambda values, apply=apply: Deployment.usd(apply(values), TOTAL, per) / Deployment.usd(values, TOTAL, per),
             inputs,
             quantity=f"price with {change.name} over that without",
             claim=f"With {change.name} the price per {per} is {{}} the present one",
@@ -166,9 +159,7 @@ def modelled_changes(
         inputs = {"region_bytes_per_message": Times(after / before)}
         if disks != 1:
             inputs["disk_gb"] = Times(disks)
-        return Change(
-            name, inputs, is_modelled=True, why=f"a message crosses {after:.3g} times, not {before:.3g}"
-        )
+        return Change(name, inputs, is_modelled=True, why=f"a message crosses {after:.3g} times, not {before:.3g}")
 
     word = "no follower fetching" if follower_fetching else "follower fetching"
     changes = [crossing(word, follower_fetching=not follower_fetching)]

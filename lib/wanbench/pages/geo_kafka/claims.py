@@ -8,23 +8,9 @@ from __future__ import annotations
 
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
-from wanbench.methods.claims.rules import (
-    ALWAYS,
-    DIFFERS,
-    NEVER,
-    SOME,
-    Rule,
-    over,
-    try_rules,
-    under,
-)
+from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, over, try_rules, under
 from wanbench.methods.cost.cluster_cost import ClusterCost, cluster_cost
-from wanbench.methods.cost.deployment import (
-    FIXED,
-    TOTAL,
-    VARIABLE,
-    Deployment,
-)
+from wanbench.methods.cost.deployment import FIXED, TOTAL, VARIABLE, Deployment
 from wanbench.methods.cost.region_copies import region_copies
 from wanbench.methods.result import Estimate, Result
 
@@ -145,19 +131,13 @@ def _placement(audit: Audit) -> None:
     audit.compare("per-region", brokers / regions, "Own numbers: brokers over regions.")
     audit.compare("n-replicas", regions, "Own numbers: one replica per region.")
     audit.compare("multiple", brokers, "Own numbers: one partition to lead per broker.")
-    audit.compare(
-        "balanced", multiple / brokers, f"Own numbers: {number(multiple)} partitions over the brokers."
-    )
+    audit.compare("balanced", multiple / brokers, f"Own numbers: {number(multiple)} partitions over the brokers.")
     if tested % multiple:
         audit.judge("test-partitions", False, f"{number(tested)} is no multiple of {number(multiple)}.")
     left = replicas * (regions - 1) / regions
-    follows = (
-        f"Own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain"
-    )
+    follows = f"Own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain"
     for claim in ("survives", "lights-on"):
-        working = (
-            f"{follows}; min.insync.replicas is {number(needed)}. That it goes on is not shown by numbers."
-        )
+        working = f"{follows}; min.insync.replicas is {number(needed)}. That it goes on is not shown by numbers."
         audit.judge(claim, None if left >= needed else False, working)
     audit.compare("in-sync", replicas, "Own numbers: as many as there are replicas.")
     audit.compare("in-sync-during", left, f"{follows}.")
@@ -184,9 +164,7 @@ def _rates(audit: Audit) -> None:
     rate, bytes_per_s = audit.number("message-rate"), 1e9 * audit.number("throughput")
     size, producers = 1e3 * audit.number("message-size"), audit.number("n-producers")
     made = f"{audit.claims['throughput'].formatted} GB/s over {audit.claims['message-rate'].formatted} messages/s"
-    audit.note(
-        "message-size", f"Own numbers: {made} would make {number(bytes_per_s / rate / 1e3)} KB a message."
-    )
+    audit.note("message-size", f"Own numbers: {made} would make {number(bytes_per_s / rate / 1e3)} KB a message.")
     audit.compare(
         "message-rate",
         bytes_per_s / size,
@@ -196,9 +174,7 @@ def _rates(audit: Audit) -> None:
         "gives it of consumers.",
     )
     ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
-    audit.compare(
-        "n-producers", ratio, "Own numbers: total bytes over the size and the claimed messages per second."
-    )
+    audit.compare("n-producers", ratio, "Own numbers: total bytes over the size and the claimed messages per second.")
     audit.compare(
         "throughput",
         rate * size * producers / 1e9,
@@ -281,9 +257,7 @@ def _cost(audit: Audit) -> None:
         own.by[FIXED, "hour"].estimate,
         "Own numbers: instances and disks; without gateways, ZooKeeper's nodes, control planes, traffic between zones.",
     )
-    copies = region_copies(
-        regions=int(audit.number("n-regions")), replication=int(audit.number("n-replicas"))
-    )
+    copies = region_copies(regions=int(audit.number("n-regions")), replication=int(audit.number("n-replicas")))
     audit.compare(
         "crossings",
         copies.total,
@@ -328,10 +302,7 @@ def _per_message(audit: Audit) -> None:
     size, throughput = 1e3 * audit.number("message-size"), 1e9 * audit.number("throughput")
     whole = hour / (throughput / size * 3600)
     as_claimed = hour / (rate * 3600)
-    as_total = (
-        cluster_cost(source_deployment(audit, messages_per_s=rate)).by[TOTAL, "million messages"].estimate
-        / 1e6
-    )
+    as_total = cluster_cost(source_deployment(audit, messages_per_s=rate)).by[TOTAL, "million messages"].estimate / 1e6
     audit.compare(
         "per-message",
         whole,

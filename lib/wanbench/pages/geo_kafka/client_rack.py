@@ -73,12 +73,7 @@ class ClientRack(Result):
         means = groups[["crossings", "consumed"]].mean()
         means.insert(0, "n_trials", groups.size())
         rows = text_table(means.loc[[NONE, LEADERS, RACK]].reset_index())
-        heads = [
-            "consumers read",
-            "trials",
-            "bytes across regions per byte of payload",
-            "bytes consumed per byte",
-        ]
+        heads = ["consumers read", "trials", "bytes across regions per byte of payload", "bytes consumed per byte"]
         return rows.set_axis(heads, axis=1)
 
 
@@ -113,9 +108,7 @@ def client_rack(
     totals["consumed"] = totals.consumed_bytes / totals.payload_bytes
     missing = [name for name in (NONE, LEADERS, RACK) if name not in set(totals.reading)]
     if missing:
-        raise MissingDataError(
-            f"no trial has the counters of all links with consumers reading {', '.join(missing)}."
-        )
+        raise MissingDataError(f"no trial has the counters of all links with consumers reading {', '.join(missing)}.")
     columns = ["reading", "setting", *KEY, "link_bytes", "payload_bytes", "crossings", "consumed"]
     return ClientRack(_ratio(totals, level), totals[columns].reset_index(drop=True))
 

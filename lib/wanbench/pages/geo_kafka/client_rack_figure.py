@@ -6,21 +6,14 @@ import plotly.graph_objects as go
 
 from wanbench.figures import theme
 
-from .client_rack import (
-    LEADERS,
-    NONE,
-    RACK,
-    ClientRack,
-)
+from .client_rack import LEADERS, NONE, RACK, ClientRack
 
 
 def client_rack(result: ClientRack, *, note: str = "") -> go.Figure:
     """A point per trial; bars are means."""
     figure, order = go.Figure(), (NONE, LEADERS, RACK)
     means = [result.trials.crossings[result.trials.reading == name].mean() for name in order]
-    figure.add_bar(
-        x=[0, 1, 2], y=means, width=0.5, marker={"color": theme.WITHIN, "opacity": 0.35}, name="mean"
-    )
+    figure.add_bar(x=[0, 1, 2], y=means, width=0.5, marker={"color": theme.WITHIN, "opacity": 0.35}, name="mean")
     for k, name in enumerate(order):
         part = result.trials[result.trials.reading == name]
         figure.add_scatter(

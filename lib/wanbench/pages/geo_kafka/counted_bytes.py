@@ -18,9 +18,7 @@ from wanbench.methods.trials.rates import TrialRates
 from .region_bytes import region_bytes
 
 METHOD = "geometric mean over trials, Student's t on logarithms with the trial as the unit"
-ASSUMPTION = (
-    "The links counted are all links between regions, and carried nothing but this cluster and its clients"
-)
+ASSUMPTION = "The links counted are all links between regions, and carried nothing but this cluster and its clients"
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,9 +51,7 @@ class CountedBytes(RowsResult):
         return f"{self.per_message.sentence} {self.messages_per_s.sentence}"
 
 
-def count_region_bytes(
-    rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
-) -> CountedBytes:
+def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> CountedBytes:
     """
     Bytes on all links in each whole trial, per message in the log.
 
@@ -84,9 +80,7 @@ def count_region_bytes(
     rows = own.merge(region_bytes(rates, tables), on=KEY)
     rows = rows[(rows.messages_per_s > 0) & (rows.records > 0)].reset_index(drop=True)
     if rows.empty:
-        raise MissingDataError(
-            'no trial has the counters of all links; sample them with LinkSamples(which="all").'
-        )
+        raise MissingDataError('no trial has the counters of all links; sample them with LinkSamples(which="all").')
     rows["region_bytes_per_message"] = rows.link_bytes / rows.records
     dropped = len(trials) - len(rows)
     notes = (f"{count(dropped, 'trial')} left out: without the counters of all links",) if dropped else ()
@@ -101,12 +95,7 @@ def count_region_bytes(
         notes,
     )
     rate = mean_of_trials(
-        rows.messages_per_s,
-        "messages per second",
-        "In these trials producers sent {}",
-        "messages/s",
-        level,
-        (),
+        rows.messages_per_s, "messages per second", "In these trials producers sent {}", "messages/s", level, ()
     )
     return CountedBytes(rows, per_message, rate)
 
@@ -116,12 +105,5 @@ def mean_of_trials(
 ) -> Estimate:
     """The geometric mean of one value per trial."""
     return geometric_mean(
-        values,
-        level,
-        quantity=quantity,
-        claim=claim,
-        unit=unit,
-        method=METHOD,
-        assumption=ASSUMPTION,
-        warnings=notes,
+        values, level, quantity=quantity, claim=claim, unit=unit, method=METHOD, assumption=ASSUMPTION, warnings=notes
     )

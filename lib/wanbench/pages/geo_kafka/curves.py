@@ -16,25 +16,12 @@ import pandas as pd
 
 from wanbench.checks import check_level, refusal
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.formatting import (
-    count,
-    number,
-    percent,
-    quantity,
-)
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result
 from wanbench.methods.trials.rates import TrialRates
 
 from . import factor_columns
-from .against_baseline import (
-    PAIRS,
-    RESTARTED,
-    SINGLE,
-    UNEQUAL_BELOW,
-    WELCH,
-    AgainstBaseline,
-    against_baseline,
-)
+from .against_baseline import PAIRS, RESTARTED, SINGLE, UNEQUAL_BELOW, WELCH, AgainstBaseline, against_baseline
 from .scalability import Scalability, fit_scalability
 
 VALUE = "throughput_bps"
@@ -207,9 +194,7 @@ class Curves(Result):
         if len(self.curves) > 1:
             text += f" The narrowest: {least.sentence}"
         spread = f"{number(100 * self.compared.log_spread, 1)} %"
-        return (
-            f"{text} Trials of one setting scatter by {spread} ({self.compared.freedom} degrees of freedom)."
-        )
+        return f"{text} Trials of one setting scatter by {spread} ({self.compared.freedom} degrees of freedom)."
 
     def ratio(
         self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str, pooled: bool = True
@@ -244,9 +229,7 @@ class Curves(Result):
         MissingDataError
             With fewer than three numbers of producers, which the law needs.
         """
-        own = self.frame[self.frame.cell.isin(self.of("producers").levels.cell)].astype(
-            {"producers": "float64"}
-        )
+        own = self.frame[self.frame.cell.isin(self.of("producers").levels.cell)].astype({"producers": "float64"})
         if own.producers.nunique() < 3 or len(own) < 4:
             raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
         own = own.assign(throughput=own[VALUE] / 1e6)
@@ -264,14 +247,10 @@ class Curves(Result):
             same = [row == goal for row in self.frame[self.columns].to_dict("records")]
             cells = self.frame.cell[same].unique()
         if len(cells) != 1:
-            raise MissingDataError(
-                f"{wanted} names {count(len(cells), 'setting')} that were measured, not one."
-            )
+            raise MissingDataError(f"{wanted} names {count(len(cells), 'setting')} that were measured, not one.")
         return str(cells[0])
 
-    def _between(
-        self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True
-    ) -> Estimate:
+    def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
         """The ratio of cell a to cell b, with the interval of this comparison alone."""
         one = self.against(b).ratios[a]
         about = {"quantity": quantity, "claim": claim, "others": ()}
@@ -366,9 +345,7 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
     numeric = levels[varied[0]] if len(varied) == 1 else [None] * len(own)
     trials = found.frame[found.frame.cell.isin(own)]
     packed = trials.record_bytes.astype(float) * trials.records_per_s / trials.log_bytes_per_s.astype(float)
-    measured = found.compared.rows.set_index("setting").loc[
-        own, ["n", "mean", "ratio", "low", "high", "verdict"]
-    ]
+    measured = found.compared.rows.set_index("setting").loc[own, ["n", "mean", "ratio", "low", "high", "verdict"]]
     about = {
         "label": list(labels.values()),
         "cell": own,

@@ -41,9 +41,7 @@ def curve(result: Curve, *, note: str = "") -> go.Figure:
     ticks = [_two_lines(label) for label in levels.label]
     figure.update_xaxes(tickvals=list(range(len(ticks))), ticktext=ticks, range=[-0.6, len(ticks) - 0.4])
     axis = _axis([*levels.ratio, *result.trials.ratio], [*levels.low, *levels.high])
-    figure.update_yaxes(
-        title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis
-    )
+    figure.update_yaxes(title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis)
     figure.update_layout(legend=theme.LEGEND_ON_TOP)
     return theme.finish(
         figure,
@@ -103,9 +101,7 @@ def overview(result: Curves, *, note: str = "") -> go.Figure:
     primitives.label_rows(figure, [theme.plain(label) for label in labels])
     primitives.reference_line(figure, x=1)
     axis = _axis(table.ratio, [*table.low, *table.high])
-    figure.update_xaxes(
-        title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis
-    )
+    figure.update_xaxes(title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis)
     figure.update_layout(height=AROUND_PX + ROW_PX * len(labels))
     return theme.finish(
         figure,

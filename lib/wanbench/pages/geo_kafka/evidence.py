@@ -35,11 +35,7 @@ def evidence(
         "linger": ({"linger_ms": 50}, {"linger_ms": 0}, "linger.ms 50 over 0"),
         "producers_gain": ({"producers": most}, {"producers": fewest}, f"{most:g} producers over {fewest:g}"),
         "partitions": ({"partitions": 144}, {"partitions": 72}, "144 partitions over 72"),
-        "partitions_gain": (
-            {"partitions": 72},
-            {"partitions": partitions},
-            f"72 partitions over {partitions:g}",
-        ),
+        "partitions_gain": ({"partitions": 72}, {"partitions": partitions}, f"72 partitions over {partitions:g}"),
         "consumers_cost": ({"consumer_groups": 1}, {"consumer_groups": 0}, "with consumers over without"),
         "gateway": ({}, {"gateway_bps": _total_bps(links)}, "full mesh over one gateway of its total rate"),
     }
@@ -47,11 +43,7 @@ def evidence(
     for name, (of, over, quantity) in tries.items():
         try:
             found[name] = curves.ratio(
-                of,
-                over,
-                quantity=quantity,
-                claim=f"Throughput, {quantity}, is {{}}",
-                pooled=not curves.is_unequal,
+                of, over, quantity=quantity, claim=f"Throughput, {quantity}, is {{}}", pooled=not curves.is_unequal
             )
         except MissingDataError:  # not measured, so the claim stays open
             continue

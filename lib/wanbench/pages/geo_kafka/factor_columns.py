@@ -21,11 +21,7 @@ FETCHING = (
     "replica.fetch.response.max.bytes",
 )  # fmt: skip
 FACTORS = {
-    "buffers": (
-        "client_send_buffer_bytes",
-        "client_receive_buffer_bytes",
-        *(BROKER + name for name in BUFFERS),
-    ),
+    "buffers": ("client_send_buffer_bytes", "client_receive_buffer_bytes", *(BROKER + name for name in BUFFERS)),
     "batch_bytes": ("batch_bytes", "linger_ms"),
     "max_in_flight": ("max_in_flight",),
     "compression": ("compression", "payload"),

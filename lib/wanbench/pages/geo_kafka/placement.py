@@ -71,19 +71,13 @@ class Placement(Result):
             lead = [name for name, leads in zip(names, part.leads, strict=True) if leads]
             in_sync = ", ".join(str(broker) for broker in part.broker[part.in_sync])
             rows.append(
-                {
-                    "partition": str(number),
-                    "leader": lead[0] if lead else "none",
-                    "replicas": ", ".join(names),
-                }
+                {"partition": str(number), "leader": lead[0] if lead else "none", "replicas": ", ".join(names)}
                 | {"in sync": in_sync}
             )
         return pd.DataFrame(rows)
 
 
-def placement(
-    rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting: str = "baseline", level: float = 0.95
-):
+def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting: str = "baseline", level: float = 0.95):
     """
     Check the placement of all trials' topics, with the first topic of a setting as example.
 
@@ -115,10 +109,7 @@ def placement(
     first = found.head(1) if first.empty else first
     return Placement(
         _share(
-            found.balanced,
-            "balanced topics",
-            "Leaders were balanced, within one partition, in {} of topics",
-            level,
+            found.balanced, "balanced topics", "Leaders were balanced, within one partition, in {} of topics", level
         ),
         _share(
             found.spread,

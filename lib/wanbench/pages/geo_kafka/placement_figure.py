@@ -16,9 +16,7 @@ ROW_PX = 34
 def placement(result: Placement, *, note: str = "") -> go.Figure:
     """A square per replica: partitions from left to right, brokers from top to bottom, the leader filled."""
     rows, figure = result.replicas, go.Figure()
-    brokers = (
-        rows[["broker", "region"]].drop_duplicates().sort_values(["region", "broker"], ignore_index=True)
-    )
+    brokers = rows[["broker", "region"]].drop_duplicates().sort_values(["region", "broker"], ignore_index=True)
     at = {broker: k for k, broker in enumerate(brokers.broker)}
     regions = list(dict.fromkeys(brokers.region))
     for name, leads, symbol in (("leader", True, "square"), ("follower", False, "square-open")):

@@ -21,12 +21,7 @@ import pandas as pd
 from wanbench.methods.tcp.mathis import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, IN_FLIGHT, PACKET_BYTES
 
-from .in_flight import (
-    connection_window_bytes,
-    fetched_bytes_per_s,
-    produced_bytes_per_s,
-    request_bytes,
-)
+from .in_flight import connection_window_bytes, fetched_bytes_per_s, produced_bytes_per_s, request_bytes
 
 WIRE = PACKET_BYTES / MSS_BYTES
 NEAR_MS = 0.2
@@ -61,19 +56,13 @@ def region_limits(
         Settings by Kafka's names that replace its defaults (`DEFAULTS`).
     """
     settings = DEFAULTS | {
-        name: float(value)
-        for name, value in (broker_settings or {}).items()
-        if name in DEFAULTS and value is not None
+        name: float(value) for name, value in (broker_settings or {}).items() if name in DEFAULTS and value is not None
     }
-    pairs = {
-        (row.from_region, row.to_region): row for row in links[links.run_id == trial["run_id"]].itertuples()
-    }
+    pairs = {(row.from_region, row.to_region): row for row in links[links.run_id == trial["run_id"]].itertuples()}
     regions = list(dict.fromkeys(region for pair in pairs for region in pair))
     clients = regions[: int(trial["client_regions"])] if trial["client_regions"] else None
     senders = _spread(int(trial["producers"]), clients or [trial["from_region"]])
-    readers = _spread(
-        int((trial["consumers"] or 0) * (trial["consumer_groups"] or 0)), clients or [trial["to_region"]]
-    )
+    readers = _spread(int((trial["consumers"] or 0) * (trial["consumer_groups"] or 0)), clients or [trial["to_region"]])
     packed = trial["record_bytes"] * trial["records_per_s"] / trial["log_bytes_per_s"]
     packed = packed if np.isfinite(packed) and packed > 0 else 1.0
 
@@ -89,8 +78,7 @@ def region_limits(
         allowed = [_rate(trial, pairs[pair], pair) / share for pair, share in copies.items() if pair in pairs]
     else:
         leaving = [
-            sum(share for pair, share in copies.items() if pair[0] == region and pair in pairs)
-            for region in regions
+            sum(share for pair, share in copies.items() if pair[0] == region and pair in pairs) for region in regions
         ]
         allowed = [trial["gateway_bps"] / share for share in leaving if share]
     link = min(allowed, default=inf)

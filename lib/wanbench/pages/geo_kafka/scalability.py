@@ -23,12 +23,7 @@ import pandas as pd
 
 from wanbench.checks import check_columns, check_level
 from wanbench.errors import ParameterError
-from wanbench.formatting import (
-    count,
-    number,
-    p_value,
-    percent,
-)
+from wanbench.formatting import count, number, p_value, percent
 from wanbench.methods.factorial.runs import reasons, usable_runs
 from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK
 from wanbench.methods.result import Estimate, Result

@@ -16,15 +16,9 @@ def scalability(result: Scalability, *, note: str = "") -> go.Figure:
     figure = go.Figure()
     primitives.band(figure, curve.producers, curve.low, curve.high)
     figure.add_scatter(
-        x=curve.producers,
-        y=curve.fitted,
-        mode="lines",
-        name="fitted law",
-        line={"color": theme.FIT, "width": 2},
+        x=curve.producers, y=curve.fitted, mode="lines", name="fitted law", line={"color": theme.FIT, "width": 2}
     )
-    figure.add_scatter(
-        x=curve.producers, y=curve.linear, mode="lines", name="linear growth", line=primitives.REFERENCE
-    )
+    figure.add_scatter(x=curve.producers, y=curve.linear, mode="lines", name="linear growth", line=primitives.REFERENCE)
     figure.add_scatter(
         x=trials[result.producers],
         y=trials._response,

@@ -77,16 +77,9 @@ class Fit:
         def residual(theta):
             return self.maker @ self._without_law(*theta)
 
-        bounds = {
-            "bounds": ([0, 0], [1, np.inf]),
-            "x_scale": "jac",
-            "xtol": 1e-12,
-            "ftol": 1e-12,
-            "gtol": 1e-12,
-        }
+        bounds = {"bounds": ([0, 0], [1, np.inf]), "x_scale": "jac", "xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-12}
         inside = [
-            optimize.least_squares(residual, start, **bounds).x
-            for start in ((0.01, 1e-5), (0.1, 1e-3), (0.5, 0.02))
+            optimize.least_squares(residual, start, **bounds).x for start in ((0.01, 1e-5), (0.1, 1e-3), (0.5, 0.02))
         ]
         best = min(inside, key=lambda theta: self.squares(*theta))
         exact = {"bounds": (0, 1), "method": "bounded", "options": {"xatol": 1e-10}}

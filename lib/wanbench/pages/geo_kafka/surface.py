@@ -17,29 +17,14 @@ import numpy as np
 import pandas as pd
 from scipy.stats import qmc
 
-from wanbench.checks import (
-    check_choice,
-    check_columns,
-    check_kind,
-    check_level,
-)
+from wanbench.checks import check_choice, check_columns, check_kind, check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, p_value, percent
 from wanbench.methods.factorial.lack_of_fit import REPLICATES, lack_of_fit
 from wanbench.methods.factorial.robust_variance import NAME
 from wanbench.methods.factorial.runs import reasons, split_rows
-from wanbench.methods.factorial.terms import (
-    IN_OTHER_BLOCKS,
-    ONE_BLOCK,
-    with_blocks,
-    word,
-)
-from wanbench.methods.result import (
-    Estimate,
-    Interval,
-    Result,
-    text_table,
-)
+from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, with_blocks, word
+from wanbench.methods.result import Estimate, Interval, Result, text_table
 from wanbench.methods.trials.means import ratio_estimate
 
 from .surface_fit import SurfaceFit
@@ -132,8 +117,7 @@ class Surface(Result):
         at = ", ".join(f"{word(axis.name)} {axis.label(self.best_setting[axis.name])}" for axis in self.axes)
         shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
         effects = (
-            "; ".join(f"{one.quantity} {one.formatted} ({one.formatted_interval})" for one in shown)
-            or "none shown"
+            "; ".join(f"{one.quantity} {one.formatted} ({one.formatted_interval})" for one in shown) or "none shown"
         )
         return (
             f"The fitted {word(self.response)} is highest at {at}: {self.best.formatted} "
@@ -238,9 +222,9 @@ def fit_surface(
         fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half), is_among_best=among
     )
     indicators = np.eye(cells.max() + 1)[cells]
-    squares = np.column_stack(
-        [np.zeros(len(runs)), *(own[:, names.index(f"{a.name}²")] for a in axes if a.bends)]
-    )[:, 1:]
+    squares = np.column_stack([np.zeros(len(runs)), *(own[:, names.index(f"{a.name}²")] for a in axes if a.bends)])[
+        :, 1:
+    ]
     p, against = lack_of_fit(design, log, np.column_stack([indicators, design[:, own.shape[1] :]]), squares)
     about = {"n": len(runs), "basis": count(len(runs), "run"), "assumption": ASSUMPTION, "level": level}
     reached = ratio_estimate(
@@ -299,9 +283,7 @@ def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -
 
 def _middle(axes: Sequence[Axis], axis: Axis, values) -> np.ndarray:
     """Columns at values of one factor, with all other ranges at mid-range and all choices averaged."""
-    settings = {
-        a.name: list(values) if a is axis else [a.decode(0.0 * np.ones(1))[0]] * len(values) for a in axes
-    }
+    settings = {a.name: list(values) if a is axis else [a.decode(0.0 * np.ones(1))[0]] * len(values) for a in axes}
     total, n = 0.0, 0
     for level_of in _choices([a for a in axes if a.levels and a is not axis]):
         filled = settings | {name: [level] * len(values) for name, level in level_of.items()}
@@ -323,9 +305,7 @@ def _effect(axes, axis: Axis, fit: SurfaceFit, response: str, about: dict) -> Es
     low, high = (int(value.argmin()), int(value.argmax())) if axis.levels else (0, 1)
     log, half, _ = fit.single(columns[high] - columns[low])
     notes = (
-        ("the highest of three or more choices over the lowest: partly selected by chance",)
-        if len(ends) > 2
-        else ()
+        ("the highest of three or more choices over the lowest: partly selected by chance",) if len(ends) > 2 else ()
     )
     named = f"{axis.label(ends[high])} over {axis.label(ends[low])}"
     return ratio_estimate(
@@ -378,9 +358,7 @@ def _notes(
         if not axis.levels and abs(axis.code(best[axis.name])[0, 0]) > 1 - 1e-3
     ]
     if edges:
-        notes.append(
-            f"the best setting is at the edge of the region ({', '.join(edges)}): better may lie beyond"
-        )
+        notes.append(f"the best setting is at the edge of the region ({', '.join(edges)}): better may lie beyond")
     if at @ fit.robust.inverse @ at > fit.robust.leverage.max():
         notes.append(
             "the best setting is further from the middle than any run: the surface is extrapolated; measure there"

@@ -27,9 +27,7 @@ def surface(result: Surface, *, note: str = "") -> go.Figure:
     n_rows = -(-len(result.axes) // COLUMNS)
     n_columns = min(len(result.axes), COLUMNS)
     titles = [theme.plain(word(axis.name)) for axis in result.axes]
-    figure = make_subplots(
-        n_rows, n_columns, subplot_titles=titles, shared_yaxes=True, vertical_spacing=0.35 / n_rows
-    )
+    figure = make_subplots(n_rows, n_columns, subplot_titles=titles, shared_yaxes=True, vertical_spacing=0.35 / n_rows)
     tables = []
     for k, axis in enumerate(result.axes):
         cell = {"row": k // COLUMNS + 1, "col": k % COLUMNS + 1}
@@ -73,11 +71,7 @@ def _add_slice(figure: go.Figure, axis: Axis, slice_: pd.DataFrame, result: Surf
     primitives.band(figure, slice_[axis.name], slice_.low, slice_.high, **cell)
     line = {"color": theme.FIT, "width": 2}
     hover = "%{x:.4g}: %{y:.4g}<extra></extra>"
-    figure.add_scatter(
-        x=slice_[axis.name], y=slice_.fitted, mode="lines", line=line, hovertemplate=hover, **cell
-    )
+    figure.add_scatter(x=slice_[axis.name], y=slice_.fitted, mode="lines", line=line, hovertemplate=hover, **cell)
     figure.add_scatter(**here, **diamond, **cell)
     if axis.log:
-        figure.update_xaxes(
-            **theme.log_axis(slice_[axis.name], UNITS.get(axis.name, ""), max_ticks=5), **cell
-        )
+        figure.update_xaxes(**theme.log_axis(slice_[axis.name], UNITS.get(axis.name, ""), max_ticks=5), **cell)

@@ -95,9 +95,7 @@ def surface_columns(axes: Sequence[Axis], rows: pd.DataFrame | Mapping) -> tuple
     """
     codes = {axis.name: axis.code(rows[axis.name]) for axis in axes}
     names, columns = ["1"], [np.ones(len(next(iter(codes.values()))))]
-    labels = {
-        axis.name: [f"{axis.name} {level}" for level in axis.levels[:-1]] or [axis.name] for axis in axes
-    }
+    labels = {axis.name: [f"{axis.name} {level}" for level in axis.levels[:-1]] or [axis.name] for axis in axes}
     for axis in axes:
         names += labels[axis.name]
         columns += list(codes[axis.name].T)

@@ -26,9 +26,7 @@ def together(rates: TrialRates, *, setting: str = "together", level: float = 0.9
     """
     own = rates.rates[rates.rates.setting == setting]
     if own.empty:
-        raise MissingDataError(
-            f"no trial of {setting!r} was measured, which varies several settings jointly."
-        )
+        raise MissingDataError(f"no trial of {setting!r} was measured, which varies several settings jointly.")
     frame, columns = factor_columns.with_settings(own)
     varied = [name for name in columns if frame[name].nunique(dropna=False) > 1]
     frame = frame.infer_objects()

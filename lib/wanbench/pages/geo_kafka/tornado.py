@@ -9,27 +9,11 @@ import pandas as pd
 from wanbench.checks import check_choice, check_kind
 from wanbench.errors import ParameterError
 from wanbench.formatting import number, quantity
-from wanbench.methods.cost.deployment import (
-    PARTS,
-    PER,
-    TOTAL,
-    Deployment,
-)
+from wanbench.methods.cost.deployment import PARTS, PER, TOTAL, Deployment
 from wanbench.methods.cost.propagation import moved
 from wanbench.methods.result import RowsResult
 
-COLUMNS = (
-    "input",
-    "kind",
-    "unit",
-    "low",
-    "value",
-    "high",
-    "usd_at_low",
-    "usd_at_high",
-    "swing_usd",
-    "source",
-)
+COLUMNS = ("input", "kind", "unit", "low", "value", "high", "usd_at_low", "usd_at_high", "swing_usd", "source")
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,9 +88,7 @@ def tornado(deployment: Deployment, *, part: str = TOTAL, per: str = "million me
         ends = (one.low, one.value, one.high, at_low, at_high, abs(at_high - at_low))
         rows.append((name, one.kind, one.unit, *ends, one.source))
     if not rows:
-        raise ParameterError(
-            "no input of the deployment has a range; allowed: at least one (low, value, high)."
-        )
+        raise ParameterError("no input of the deployment has a range; allowed: at least one (low, value, high).")
     frame = pd.DataFrame(rows, columns=COLUMNS).sort_values("swing_usd", ascending=False, kind="stable")
     usd = float(Deployment.usd(deployment.values(), part, per))
     fixed = tuple(name for name in inputs if name not in set(frame.input))

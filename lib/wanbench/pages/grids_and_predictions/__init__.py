@@ -5,10 +5,4 @@ from .prediction import fit_predictor, what_if
 from .prediction_coverage import prediction_coverage
 from .senders import half_distances
 
-__all__ = [
-    "check_predictions",
-    "fit_predictor",
-    "half_distances",
-    "prediction_coverage",
-    "what_if",
-]
+__all__ = ["check_predictions", "fit_predictor", "half_distances", "prediction_coverage", "what_if"]

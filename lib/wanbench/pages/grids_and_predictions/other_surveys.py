@@ -71,15 +71,12 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     predictor = fit_predictor(pairs, level=level)
     own = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}
     sample = unordered(others, "rtt_ms")
-    wanted = [
-        tuple(ends) not in own and set(ends) <= set(predictor.names) for ends in sample.frame[ENDS].to_numpy()
-    ]
+    wanted = [tuple(ends) not in own and set(ends) <= set(predictor.names) for ends in sample.frame[ENDS].to_numpy()]
     checked = sample.frame[wanted].reset_index(drop=True)
     if checked.empty:
         raise ParameterError("others has no pair that pairs lacks, between regions of pairs")
     rtts = [
-        predictor.predict(row.region_a, row.region_b, distance_km=row.distance_km).rtt
-        for row in checked.itertuples()
+        predictor.predict(row.region_a, row.region_b, distance_km=row.distance_km).rtt for row in checked.itertuples()
     ]
     checked = checked[[*ENDS, "distance_km"]].assign(
         predicted_ms=[rtt.estimate for rtt in rtts],

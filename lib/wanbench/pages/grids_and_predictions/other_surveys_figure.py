@@ -15,10 +15,7 @@ def predicted_against_measured(result: CheckedPredictions, *, note: str = "") ->
     """Predicted RTT with its interval against RTTs of the same pairs that others measured."""
     rows = result.pairs
     figure = go.Figure()
-    for covered, name, colour in (
-        (True, "inside the interval", theme.WITHIN),
-        (False, "outside", theme.OUTSIDE),
-    ):
+    for covered, name, colour in ((True, "inside the interval", theme.WITHIN), (False, "outside", theme.OUTSIDE)):
         part = rows[rows.covered == covered]
         interval_points(
             figure,

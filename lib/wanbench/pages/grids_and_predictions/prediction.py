@@ -17,12 +17,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench import regions as catalogue
-from wanbench.checks import (
-    check_columns,
-    check_level,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_columns, check_level, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.regions.check_pairs import check_pairs
@@ -98,9 +93,7 @@ class Prediction(Result):
     def table(self) -> pd.DataFrame:
         """One row per quantity, with the pair, its situation, and the measured value if any."""
         names = list(UNITS)[: len(self.estimates)]
-        pair = {
-            name: getattr(self, name) for name in ("from_region", "to_region", "situation", "distance_km")
-        }
+        pair = {name: getattr(self, name) for name in ("from_region", "to_region", "situation", "distance_km")}
         front = pd.DataFrame([pair | {"measured": self.measured.get(name, nan)} for name in names])
         return pd.concat([front, super().table()], axis=1)
 
@@ -162,9 +155,7 @@ class Predictor:
             distance,
             light,
             rtt=self._estimate("rtt_ms", ends, situation, new, notes, light),
-            throughput=self._estimate("throughput_bps", ends, situation, new, notes)
-            if self.fits.base
-            else None,
+            throughput=self._estimate("throughput_bps", ends, situation, new, notes) if self.fits.base else None,
             measured=self._measured(ends),
             pairs=self.pairs,
             in_use=self._in_use(indices),
@@ -184,9 +175,7 @@ class Predictor:
         if not all(map(isfinite, values)):
             needed = ceil(self.level / (1 - self.level) - 1e-9)
             units = "pairs" if situation == "both" else "regions"
-            notes += (
-                f"open interval: {percent(self.level)} needs {needed} {units}, there are {predicted.n_units}",
-            )
+            notes += (f"open interval: {percent(self.level)} needs {needed} {units}, there are {predicted.n_units}",)
         if name == "rtt_ms":
             what, model, fit = "RTT", self.fits.rtt, "robust line over distance"
         else:
@@ -289,9 +278,7 @@ def what_if(
     return replace(predictor, pairs=pairs).predict(*ends, distance_km=distance_km)
 
 
-def fit_predictor(
-    pairs: pd.DataFrame, *, level: float = 0.9, regions: pd.DataFrame | None = None
-) -> Predictor:
+def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9, regions: pd.DataFrame | None = None) -> Predictor:
     """
     Fit once, predict many pairs; parameters as in `what_if`.
 

@@ -122,18 +122,14 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
         for kept, tested, region in _splits(observed, situation, np.random.default_rng(seed)):
             frames += _predicted(observed.take(kept), observed.take(tested), region, situation, base, level)
     if not frames:
-        raise ParameterError(
-            f"too few pairs to leave any out: {sample.n_pairs} of {sample.n_regions} regions"
-        )
+        raise ParameterError(f"too few pairs to leave any out: {sample.n_pairs} of {sample.n_regions} regions")
     rows = pd.concat(frames, ignore_index=True)
     names = np.array([*sample.regions, ""], dtype=object)
     for column in ("region", "from_region", "to_region"):
         rows[column] = pd.Series(names[rows[column].to_numpy()], dtype="str")
     groups = rows.groupby(["quantity", "situation"])
     coverage = {
-        (name, situation): _coverage(
-            groups.get_group((name, situation)), name, situation, level, sample.warnings()[:1]
-        )
+        (name, situation): _coverage(groups.get_group((name, situation)), name, situation, level, sample.warnings()[:1])
         for name in UNITS
         for situation in SITUATIONS
         if (name, situation) in groups.groups
@@ -213,9 +209,7 @@ def _predicted(
     return frames
 
 
-def _coverage(
-    part: pd.DataFrame, name: str, situation: str, level: float, notes: tuple[str, ...]
-) -> Estimate:
+def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes: tuple[str, ...]) -> Estimate:
     """The share covered, with an interval from leaving out each region, and each pair, of the comparison."""
     ends = np.sort(part[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     pairs = part.covered.groupby([ends[:, 0], ends[:, 1]]).agg(["sum", "size"])

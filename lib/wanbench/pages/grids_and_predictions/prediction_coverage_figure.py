@@ -21,19 +21,14 @@ SITUATIONS = {"both": "pair left out", "one": "one region left out", "none": "bo
 def coverage(result: PredictionCoverage, *, note: str = "") -> go.Figure:
     """Coverage per quantity and situation against the stated level, and region by region."""
     figure = make_subplots(
-        rows=1,
-        cols=2,
-        horizontal_spacing=0.1,
-        subplot_titles=["all left-out pairs", "each region left out in turn"],
+        rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=["all left-out pairs", "each region left out in turn"]
     )
     labels = []
     for row, ((name, situation), share) in enumerate(result.coverage.items()):
         labels.append(f"{NAMES[name]}, {SITUATIONS[situation]}<br>n = {count(share.n, 'pair')}")
         style = {"marker": {"size": 11, "color": COLOURS[name]}, "bar": {"thickness": 2.5}}
         estimate_points(figure, [row], [share], **style, showlegend=False, row=1, col=1)
-    figure.update_yaxes(
-        tickvals=list(range(len(labels))), ticktext=labels, autorange="reversed", row=1, col=1
-    )
+    figure.update_yaxes(tickvals=list(range(len(labels))), ticktext=labels, autorange="reversed", row=1, col=1)
     by_region = _add_regions(figure, result)
     figure.update_xaxes(tickformat=".0%", title="share of measured values inside")
     lowest = min(0.6, *(share.estimate for share in result.estimates)) - 0.02

@@ -260,17 +260,13 @@ def _knee(observed: ObservedPairs) -> knee.Knee:
     return knee.fit(np.log(np.maximum(observed.rtt_ms[order], MIN_RTT_MS)), observed.log_bps[order])
 
 
-def observed_pairs(
-    rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]
-) -> ObservedPairs:
+def observed_pairs(rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]) -> ObservedPairs:
     """Arrays of the pairs that have an RTT; `directed` maps (from, to) to a throughput in bit/s."""
     frame = rtt.frame
     log_bps = np.full(len(frame), np.nan)
     if throughput is not None:
         ends = ["region_a", "region_b"]
-        log_bps = np.log(
-            frame[ends].merge(throughput.frame[[*ends, "value"]], on=ends, how="left").value
-        ).to_numpy()
+        log_bps = np.log(frame[ends].merge(throughput.frame[[*ends, "value"]], on=ends, how="left").value).to_numpy()
     ratios = [
         directed.get((a, b), np.nan) / directed.get((b, a), np.nan)
         for a, b in zip(frame.region_a, frame.region_b, strict=True)

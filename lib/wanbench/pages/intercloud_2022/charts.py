@@ -10,12 +10,7 @@ import pandas as pd
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import percent
-from wanbench.methods.distance.straight_lines import (
-    RttFit,
-    ThroughputFit,
-    fit_rtt,
-    fit_throughput,
-)
+from wanbench.methods.distance.straight_lines import RttFit, ThroughputFit, fit_rtt, fit_throughput
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.tcp import ModelFit, fit_model
 
@@ -114,12 +109,7 @@ class Charts(Result):
 
 
 def charts(
-    pairs: pd.DataFrame,
-    *,
-    level: float = 0.95,
-    resamples: int = 4_000,
-    seed: int = 0,
-    transfer_s: float | None = None,
+    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0, transfer_s: float | None = None
 ) -> Charts:
     """
     Fit both lines to all pairs, and to the pairs of each ordered pair of clouds, with TCP's window for the latter.

@@ -26,9 +26,7 @@ def distance_chart(chart: Chart, *, note: str = "") -> go.Figure:
         figure.update_xaxes(panel.layout.xaxis.to_plotly_json(), row=1, col=column)
         figure.update_yaxes(panel.layout.yaxis.to_plotly_json() | {"title": None}, row=1, col=column)
     r, log_r = chart.rtt.pearson, chart.throughput.pearson
-    text = (
-        f"RTT r = {_r_text(r)}; log throughput r = {_r_text(log_r)} ({percent(r.level)} intervals by place)."
-    )
+    text = f"RTT r = {_r_text(r)}; log throughput r = {_r_text(log_r)} ({percent(r.level)} intervals by place)."
     name = "all pairs" if chart.name == ALL else " to ".join(map(theme.cloud_name, chart.name.split("->")))
     rtt = chart.rtt.sample
     pairs = f"{count(rtt.n_pairs, 'pair')} of {count(rtt.n_regions, 'region')}"

@@ -8,12 +8,7 @@ from math import pi
 import numpy as np
 import pandas as pd
 
-from wanbench.formatting import (
-    count,
-    number,
-    percent,
-    quantity,
-)
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.claims.ledger import Audit, above, read_claims
 from wanbench.methods.distance.clouds import CloudComparison
 from wanbench.methods.distance.inflation import ALL, Inflation
@@ -109,9 +104,7 @@ def throughput_across_clouds(
     median = inflation.medians[ALL]
     straight = f"Holds if the median is below {STRAIGHT:g} times. {median.sentence}"
     audit.judge("straightforward", median.high < STRAIGHT, straight)
-    most = (
-        f"Holds if the interval lies below 2 times: light takes more than half of the time. {median.sentence}"
-    )
+    most = f"Holds if the interval lies below 2 times: light takes more than half of the time. {median.sentence}"
     audit.judge("light-most", None if median.low <= 2 <= median.high else median.high < 2, most)
     _spiky(audit, scatters)
     _buffers(audit, models, charts)
@@ -147,9 +140,7 @@ def _coordinates(audit: Audit, latency_r: Correlations) -> None:
 def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
     ratios = {name: scatter.ratio for name, scatter in scatters.items() if name != "all"}
     spikier = [above(ratio, 1) for ratio in ratios.values()]
-    whole = (
-        f" All pairs: {scatters['all'].ratio.formatted}, as they mix receivers." if "all" in scatters else ""
-    )
+    whole = f" All pairs: {scatters['all'].ratio.formatted}, as they mix receivers." if "all" in scatters else ""
     audit.judge(
         "spiky",
         True if all(spikier) else False if False in spikier else None,
@@ -223,9 +214,7 @@ def _cost(audit: Audit, tests: pd.DataFrame) -> None:
     )
     prices = np.array(list(INTERNET_USD_PER_GB.values()))
     volumes_mb = {"as printed": audit.number("volume"), "as sent": float(tests["bytes"].mean() / 1e6)}
-    usd = {
-        name: n_pairs * mb / 1e3 * np.array([prices.min(), prices.max()]) for name, mb in volumes_mb.items()
-    }
+    usd = {name: n_pairs * mb / 1e3 * np.array([prices.min(), prices.max()]) for name, mb in volumes_mb.items()}
     claimed = audit.number("egress-cost")
     audit.judge(
         "egress-cost",

@@ -128,9 +128,7 @@ class ModelComparison(Result):
             for model, alike, bad, each in zip(rest.model, rest.same_curve_as, worse, others, strict=True):
                 if bad and model not in named:
                     named |= set(alike.split(", "))
-                    factors.append(
-                        f"{model} {each.formatted}" + (f" (the same curve: {alike})" if alike else "")
-                    )
+                    factors.append(f"{model} {each.formatted}" + (f" (the same curve: {alike})" if alike else ""))
             parts.append(f"worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
         n = len(self.unexplained)
         are = "is" if n == 1 else "are"

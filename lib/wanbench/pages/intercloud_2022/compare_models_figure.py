@@ -55,9 +55,7 @@ def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
         )
     figure.update_yaxes(categoryorder="array", categoryarray=list(scores.model)[::-1])
     figure.update_xaxes(
-        title="error of the predicted throughput (factor, log axis)",
-        type="log",
-        range=[-0.01, np.log10(worst * 1.05)],
+        title="error of the predicted throughput (factor, log axis)", type="log", range=[-0.01, np.log10(worst * 1.05)]
     )
     figure.update_layout(height=TOP_PX + ROW_PX * max(len(scores), MIN_ROWS))
     return theme.finish(

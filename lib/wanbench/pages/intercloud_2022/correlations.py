@@ -96,9 +96,7 @@ class Correlations(Result):
         )
 
 
-def correlations(
-    selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms"
-) -> Correlations:
+def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:
     """
     Correlate RTT, or the logarithm of throughput, with distance over each selection of rows.
 

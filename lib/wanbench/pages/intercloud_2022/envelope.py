@@ -8,30 +8,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import (
-    check_level,
-    check_number,
-    check_resamples,
-    refusal,
-)
+from wanbench.checks import check_level, check_number, check_resamples, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
 from wanbench.methods.regions.places import PLACE, units
-from wanbench.methods.regions.unordered_pairs import (
-    FEWEST_FOR_INTERVAL,
-    Sample,
-    require_regions,
-    unordered,
-)
-from wanbench.methods.result import (
-    PAIRS_INDEPENDENT,
-    Estimate,
-    Interval,
-    Result,
-)
+from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 from .quantile_line import quantile_lines

@@ -54,15 +54,7 @@ def geolocation(
         shown.append(stated)
         away = float(great_circle_km(*stated, area.latitude_deg, area.longitude_deg))
     if candidate is not None:
-        _points(
-            figure,
-            [candidate[1]],
-            [candidate[2]],
-            theme.plain(candidate[0]),
-            theme.COLOURS["gcp"],
-            12,
-            "diamond",
-        )
+        _points(figure, [candidate[1]], [candidate[2]], theme.plain(candidate[0]), theme.COLOURS["gcp"], 12, "diamond")
         shown.append(candidate[1:])
     if not area.empty:
         shown += list(area.points[["latitude_deg", "longitude_deg"]].itertuples(index=False, name=None))

@@ -14,21 +14,14 @@ from wanbench.errors import ParameterError
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import REFERENCES
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, unordered
-from wanbench.methods.result import (
-    PAIRS_INDEPENDENT,
-    Estimate,
-    Interval,
-    Result,
-)
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from wanbench.methods.tcp.intervals import half_width
 
 METHOD = (
     "mean over pairs of cities of (both pairs between the clouds) less (the pair within each cloud); interval from the "
     f"dyadic jackknife over cities ({REFERENCES})"
 )
-ASSUMPTION = (
-    "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
-)
+ASSUMPTION = "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
 CITY_COLUMNS = ["one", "other", "apart_km"]
 
 

@@ -36,9 +36,7 @@ def misplaced(
         raise refusal("region", region, "a region of table regions")
     flags = tables["flags"]
     others = set(flags.region[flags.scope == "region"]) - {region}
-    area = geolocate(
-        tables, region, regions=tables["regions"].assign(precision_km=TAKEN_AS_EXACT_KM), without=others
-    )
+    area = geolocate(tables, region, regions=tables["regions"].assign(precision_km=TAKEN_AS_EXACT_KM), without=others)
     candidate = _place(catalogue, region)
     named = ("the catalogue's place", *candidate) if candidate else None
     return geolocation(area, stated=stated, candidate=named, note=note)

@@ -28,8 +28,7 @@ Sources with fewer tested targets in a cloud are left out: among one or two, the
 COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
 METHOD = "percentile interval of a bootstrap over source regions"
 ASSUMPTION = (
-    "The target regions are taken as given: source regions share them, so the interval "
-    "says nothing about other targets"
+    "The target regions are taken as given: source regions share them, so the interval says nothing about other targets"
 )
 
 
@@ -61,9 +60,7 @@ class NearestRegion(Result):
         return f"{self.share.sentence} {self.relative.sentence}"
 
 
-def nearest_region(
-    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0
-) -> NearestRegion:
+def nearest_region(pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0) -> NearestRegion:
     """
     For each source region and each other cloud: throughput to that cloud's nearest region against throughput to its
     best one.

@@ -64,11 +64,7 @@ def _lines(x, y, weights, tau: float) -> np.ndarray:
         now = check_loss(u, v, weights[active], tau, new)
         better = now < loss[active] * (1 - ROUNDING)
         active = active[better]
-        ends[:, active], loss[active], pivot[active] = (
-            (at[better], entering[better]),
-            now[better],
-            entering[better],
-        )
+        ends[:, active], loss[active], pivot[active] = ((at[better], entering[better]), now[better], entering[better])
     one, other = ends
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.where(usable, (y[other] - y[one]) / (x[other] - x[one]), np.nan)

@@ -53,9 +53,7 @@ class Repeats(Result):
         return f"{self.factor.sentence} {self.share.sentence}"
 
 
-def repeats(
-    tests: pd.DataFrame, column: str, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0
-) -> Repeats:
+def repeats(tests: pd.DataFrame, column: str, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0) -> Repeats:
     """
     Compare tests of the same ordered pair.
 

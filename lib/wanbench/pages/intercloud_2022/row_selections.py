@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-CONTINENTS = {
-    "Europe": (35.0, 72.0, -12.0, 42.0),
-    "Asia": (-11.0, 55.0, 60.0, 150.0),
-}
+CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
 """Boxes of latitude (from, to) and longitude (from, to), in degrees."""
 OWN = "all rows, own coordinates"
 CATALOGUE = "all rows, catalogue coordinates"

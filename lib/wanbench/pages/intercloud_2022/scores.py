@@ -47,9 +47,7 @@ def scores(predictions: list[Predictions], sample: Sample, level: float) -> pd.D
             "worse_low": np.where(is_best, nan, np.exp(difference - half_of_difference)),
             "worse_high": np.where(is_best, nan, np.exp(difference + half_of_difference)),
             "verdict": np.where(is_best, BEST, np.where(is_worse, WORSE, TIED)),
-            "same_curve_as": [
-                ", ".join(names[row & (names != name)]) for row, name in zip(same, names, strict=True)
-            ],
+            "same_curve_as": [", ".join(names[row & (names != name)]) for row, name in zip(same, names, strict=True)],
         }
     )
     return table.iloc[np.lexsort((mean, ~is_best))].reset_index(drop=True)

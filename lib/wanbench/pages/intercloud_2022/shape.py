@@ -23,12 +23,7 @@ from wanbench.methods.regions.unordered_pairs import (
     require_regions,
     unordered,
 )
-from wanbench.methods.result import (
-    PAIRS_INDEPENDENT,
-    Estimate,
-    Interval,
-    Result,
-)
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
 N_PARAMETERS = 3
 """Parameters of a line: intercept, slope, and the variance about it."""
@@ -79,9 +74,7 @@ class Shapes(Result):
 
     @property
     def sentence(self) -> str:
-        return " ".join(
-            [self._verdict(), self._by_aic(), *(ratio.sentence for ratio in self.ratios.values())]
-        )
+        return " ".join([self._verdict(), self._by_aic(), *(ratio.sentence for ratio in self.ratios.values())])
 
     def formatted_table(self) -> pd.DataFrame:
         rows = [
@@ -181,10 +174,7 @@ def compare_shapes(
         rows.append({"line": name, **line})
         stem = name.replace(" ", "_").lower()
         frame = frame.assign(
-            **{
-                f"{stem}_bps": 10 ** (line["intercept"] + line["slope"] * x),
-                f"{stem}_error": np.sqrt(squares[name]),
-            }
+            **{f"{stem}_bps": 10 ** (line["intercept"] + line["slope"] * x), f"{stem}_error": np.sqrt(squares[name])}
         )
     lines = pd.DataFrame(rows)
     lines["aic_above_smallest"] = lines.aic - lines.aic.min()
@@ -224,9 +214,7 @@ def compare_shapes(
     return Shapes(best, decided, errors, ratios, lines, frame, left_out)
 
 
-def _sample(
-    pairs, column: str, rtt_column: str | None, min_distance_km: float
-) -> tuple[Sample, pd.DataFrame]:
+def _sample(pairs, column: str, rtt_column: str | None, min_distance_km: float) -> tuple[Sample, pd.DataFrame]:
     """Unordered pairs with throughput, and RTT if asked for; and the rows of pairs that are too near."""
     throughput = unordered(pairs, column, combine="geometric mean")
     frame, left_out = throughput.frame.rename(columns={"value": "throughput_bps"}), throughput.left_out

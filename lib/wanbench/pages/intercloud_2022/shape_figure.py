@@ -25,14 +25,10 @@ def throughput_lines(shapes: Shapes, *, note: str = "") -> go.Figure:
         panels.append(("rtt_ms", "round-trip time (ms, log axis)", ["log RTT"]))
     factors = {name: f"{name} (off by {number(each.estimate, 2)})" for name, each in shapes.errors.items()}
     titles = [" and ".join(factors[name] for name in names) for _, _, names in panels]
-    figure = make_subplots(
-        rows=1, cols=len(panels), subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.03
-    )
+    figure = make_subplots(rows=1, cols=len(panels), subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.03)
     for col, (column, title, names) in enumerate(panels, start=1):
         cell = {"row": 1, "col": col}
-        add_points(
-            figure, frame, frame[column], frame.throughput_bps, "%{y:.3s}bit/s", legend=col == 1, **cell
-        )
+        add_points(figure, frame, frame[column], frame.throughput_bps, "%{y:.3s}bit/s", legend=col == 1, **cell)
         logarithmic = column == "rtt_ms"
         space = np.geomspace if logarithmic else np.linspace
         x = space(frame[column].min(), frame[column].max(), CURVE_POINTS)

@@ -107,9 +107,7 @@ def unit_readings(
     used = pd.DataFrame({"value": values.astype("float64"), "sender": senders}).dropna()
     missing = sorted(set(used.sender) - set(limits_bps))
     if missing:
-        raise ParameterError(
-            f"limits_bps lacks {', '.join(missing)}; it has {', '.join(limits_bps) or 'none'}."
-        )
+        raise ParameterError(f"limits_bps lacks {', '.join(missing)}; it has {', '.join(limits_bps) or 'none'}.")
     rows = []
     for reading, factor in factors.items():
         for sender, part in used.groupby("sender"):

@@ -4,8 +4,4 @@ from .link_map import link_map
 from .loss import estimate_loss
 from .schedule import rounds
 
-__all__ = [
-    "estimate_loss",
-    "link_map",
-    "rounds",
-]
+__all__ = ["estimate_loss", "link_map", "rounds"]

@@ -10,13 +10,7 @@ from wanbench.checks import check_choice, check_columns
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.map import draw_regions, unit_vectors, world
-from wanbench.formatting import (
-    count,
-    decimals,
-    quantity,
-    scale,
-    span,
-)
+from wanbench.formatting import count, decimals, quantity, scale, span
 from wanbench.methods.regions.unordered_pairs import unordered
 
 VALUES = {
@@ -31,9 +25,7 @@ FEW_LINKS = 60
 """Up to this number of pairs lines are thick and nearly opaque; more would hide each other."""
 
 
-def link_map(
-    pairs: pd.DataFrame, regions: pd.DataFrame, *, value: str = "throughput_bps", note: str = ""
-) -> go.Figure:
+def link_map(pairs: pd.DataFrame, regions: pd.DataFrame, *, value: str = "throughput_bps", note: str = "") -> go.Figure:
     """
     The measured pairs as great circles on a world map, coloured by throughput or RTT.
 
@@ -101,10 +93,7 @@ def _links(figure: go.Figure, frame: pd.DataFrame, by_name: pd.DataFrame, value:
             lat=latitude,
             mode="lines",
             name=f"{span(*ends, max(decimals(ends[1]), 0))} {scaled}",
-            line={
-                "color": RAMP[round(rank * (len(RAMP) - 1) / max(classes - 1, 1))],
-                "width": 2.5 if few else 1,
-            },
+            line={"color": RAMP[round(rank * (len(RAMP) - 1) / max(classes - 1, 1))], "width": 2.5 if few else 1},
             opacity=0.85 if few else 0.35,
             hoverinfo="skip",
         )

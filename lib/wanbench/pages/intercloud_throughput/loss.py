@@ -17,12 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import (
-    check_choice,
-    check_columns,
-    check_level,
-    check_number,
-)
+from wanbench.checks import check_choice, check_columns, check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.result import Estimate, Interval, exact_binomial
@@ -115,9 +110,7 @@ def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     >>> float(loss_of_window(loss_limited_window(1e-3, 50), 50).round(9))
     0.001
     """
-    window, rtt = np.broadcast_arrays(
-        np.asarray(window_segments, dtype=float), np.asarray(rtt_ms, dtype=float)
-    )
+    window, rtt = np.broadcast_arrays(np.asarray(window_segments, dtype=float), np.asarray(rtt_ms, dtype=float))
     low, high = np.full(window.shape, log(SMALLEST_LOSS)), np.zeros(window.shape)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
@@ -181,9 +174,7 @@ def estimate_loss(
     rows = _usable(transfers, {name: value for name, value in given.items() if value is not None})
     names = sorted(rows.congestion_control.dropna().unique())
     if len(names) != 1:
-        raise ParameterError(
-            f"the transfers must have one congestion control; they have {', '.join(names) or 'none'}"
-        )
+        raise ParameterError(f"the transfers must have one congestion control; they have {', '.join(names) or 'none'}")
     [name] = names
     n_left_out = len(transfers) - len(rows)
     warnings = (f"{count(n_left_out, 'transfer')} left out",) if n_left_out else ()
@@ -218,13 +209,7 @@ def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
     directions = len(transfers[ends].drop_duplicates()) if ends and len(transfers) > 1 else 1
     if directions > 1:
         raise ParameterError(f"the transfers are of {directions} directions; allowed: one direction")
-    optional = {
-        "streams": 1,
-        "congestion_control": None,
-        "retransmits": np.nan,
-        "protocol": "TCP",
-        "error": None,
-    }
+    optional = {"streams": 1, "congestion_control": None, "retransmits": np.nan, "protocol": "TCP", "error": None}
     rows = transfers.assign(**{name: value for name, value in optional.items() if name not in transfers})
     if (rows.dtypes[NUMBERS] != "float64").any():
         rows[NUMBERS] = rows[NUMBERS].apply(pd.to_numeric, errors="coerce").astype("float64")

@@ -67,8 +67,6 @@ def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
 def overlapping(tests: pd.DataFrame) -> int:
     """The number of times that a test of a region starts before an earlier one has ended."""
     ended = tests.dropna(subset="ended_at_utc")
-    both = pd.concat([ended.assign(region=ended[end]) for end in ENDS]).sort_values(
-        ["region", "started_at_utc"]
-    )
+    both = pd.concat([ended.assign(region=ended[end]) for end in ENDS]).sort_values(["region", "started_at_utc"])
     before = both.groupby("region").ended_at_utc.cummax().groupby(both.region).shift()
     return int((both.started_at_utc < before).sum())

@@ -11,16 +11,7 @@ from wanbench.checks import check_level
 from wanbench.errors import MissingDataError
 from wanbench.formatting import percent
 from wanbench.methods.lab import link_verdicts
-from wanbench.methods.lab.verdicts import (
-    UNKNOWN,
-    Verdicts,
-    by_sender,
-    groups,
-    judged,
-    link_of,
-    or_unknown,
-    row_of,
-)
+from wanbench.methods.lab.verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_unknown, row_of
 from wanbench.methods.result import Estimate
 from wanbench.methods.tcp.window import advertised_window_bytes
 from wanbench.methods.tcp.window_fit import fit_window
@@ -36,12 +27,7 @@ PAYLOAD_SHARE = 1448 / 1500
 """Payload per byte that the link counts: TCP with timestamps over IPv4."""
 
 
-def of_run(
-    run: Mapping[str, pd.DataFrame],
-    pairs: pd.DataFrame,
-    *,
-    level: float = 0.95,
-) -> Verdicts:
+def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame, *, level: float = 0.95) -> Verdicts:
     """
     The settings of a run's links against the values that its throughput and RTTs imply.
 
@@ -132,9 +118,7 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame, level: float) -> 
         return row, "no transfer has a throughput and an RTT under load"
     # `estimate_loss` leaves reverse transfers out; `by_sender` has already turned these round.
     estimate = estimate_loss(usable.assign(direction="forward"), level=level)
-    note = "; ".join(
-        [estimate.method.rpartition("; ")[2], part.congestion_control.iloc[0], *estimate.warnings]
-    )
+    note = "; ".join([estimate.method.rpartition("; ")[2], part.congestion_control.iloc[0], *estimate.warnings])
     row |= judged(requested, estimate.estimate, estimate.low, estimate.high, note=note)
     if not requested > 0 or not estimate.low <= estimate.high:
         row |= {"verdict": UNKNOWN, "note": f"loss is not what limits this link; {note}"}

@@ -79,9 +79,7 @@ def _timeline(echoes: pd.DataFrame, event) -> pd.DataFrame:
     if known.sum() >= 2:
         at = np.where(known, at, np.interp(part.sequence, part.sequence[known], at[known]))
     since = at - event.cut_at_s
-    end = (
-        event.healed_at_s - event.cut_at_s if np.isfinite(event.healed_at_s) else np.nanmax(since, initial=0)
-    )
+    end = event.healed_at_s - event.cut_at_s if np.isfinite(event.healed_at_s) else np.nanmax(since, initial=0)
     timeline = pd.DataFrame(
         {
             "from_region": event.from_region,

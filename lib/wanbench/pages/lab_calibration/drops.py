@@ -62,8 +62,7 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
         | (joined.packets_device_dropped.fillna(0) > 0)
     )
     rows = joined[[*KEY, "rate_bps", "packets_sent", *DROPPED]].assign(
-        dropped_share=joined.packets_queue_dropped / joined.packets_sent,
-        verdict=np.where(wrong, OUTSIDE, WITHIN),
+        dropped_share=joined.packets_queue_dropped / joined.packets_sent, verdict=np.where(wrong, OUTSIDE, WITHIN)
     )
     return LinkDrops(rows.reset_index(drop=True))
 
@@ -142,9 +141,7 @@ def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
         packets = known.packets_delivered.astype(float)
         mean = np.average(known.mean_late_ms, weights=packets) if packets.sum() else np.nan
         rows.append((run_id, int(links.packets_delivered.sum()), mean, known.worst_late_ms.max()))
-    return Lateness(
-        pd.DataFrame(rows, columns=["run_id", "packets_delivered", "mean_late_ms", "worst_late_ms"])
-    )
+    return Lateness(pd.DataFrame(rows, columns=["run_id", "packets_delivered", "mean_late_ms", "worst_late_ms"]))
 
 
 def _together(table: str, sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -134,11 +134,7 @@ def _units(audit: Audit) -> None:
     for name in INSTANCES:
         for what in ("ebs", "network"):
             bits, size = f"{name}-{what}", f"{name}-{what}-bytes"
-            audit.compare(
-                size,
-                audit.number(bits) / BITS,
-                f"Own numbers: {number(audit.number(bits))} Mbit/s over 8.",
-            )
+            audit.compare(size, audit.number(bits) / BITS, f"Own numbers: {number(audit.number(bits))} Mbit/s over 8.")
 
 
 def _costs(audit: Audit) -> None:
@@ -156,10 +152,7 @@ def _costs(audit: Audit) -> None:
         )
         if name != LEADER:
             made = audit.from_printed(
-                lambda one, leader: PERCENT * (one / leader - 1),
-                f"{name}-billion",
-                f"{LEADER}-billion",
-                unit="%",
+                lambda one, leader: PERCENT * (one / leader - 1), f"{name}-billion", f"{LEADER}-billion", unit="%"
             )
             working = f"Own numbers: {costs[name]:g} / {costs[LEADER]:g} - 1."
             audit.compare(f"{name}-more", made, working)
@@ -320,18 +313,13 @@ def _stability(audit: Audit) -> None:
     """Who crashed, and who was least loaded: contradictory sentences."""
     crashed = "all Intel and AMD types crashed several times"
     for claim, other in (
-        (
-            "x86-crashed",
-            f"only the {number(audit.number('two-types'))} AMD types could not continuously take the load",
-        ),
+        ("x86-crashed", f"only the {number(audit.number('two-types'))} AMD types could not continuously take the load"),
         ("two-types", crashed),
     ):
         working = f"{GRAPHS} Another sentence contradicts it: {other}; and {RIVAL} is said to perform best under load."
         audit.judge(claim, None, working)
     audit.judge(
-        "arm-less",
-        None,
-        f"{GRAPHS} It is said of user time; of total time, {RIVAL} is said to be the least loaded.",
+        "arm-less", None, f"{GRAPHS} It is said of user time; of total time, {RIVAL} is said to be the least loaded."
     )
     audit.judge(
         "least-loaded",

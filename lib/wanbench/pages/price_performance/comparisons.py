@@ -19,11 +19,7 @@ from wanbench.methods.factorial.terms import with_blocks
 from wanbench.methods.result import Estimate
 from wanbench.methods.trials.means import half_width, ratio_estimate
 
-NAMES = {
-    "messages_per_s": "rate of messages",
-    "usd_per_billion": "cost per billion messages",
-    "p99_ms": "p99",
-}
+NAMES = {"messages_per_s": "rate of messages", "usd_per_billion": "cost per billion messages", "p99_ms": "p99"}
 """Readable names of columns; others keep their own."""
 ASSUMPTION = (
     "The relative scatter of a setting is log-normal; trials are independent, apart from what those of a block have in "
@@ -68,9 +64,7 @@ class Comparisons:
         return tuple(
             other
             for other in self.settings
-            if other != setting
-            and not self.shown_lower(setting, other)
-            and not self.shown_lower(other, setting)
+            if other != setting and not self.shown_lower(setting, other) and not self.shown_lower(other, setting)
         )
 
     def rank(self, setting: str) -> tuple[int, int]:
@@ -157,16 +151,13 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str, level: f
         if min(sizes[names[a]], sizes[names[b]]) < 2:
             notes = (f"no interval: a single {unit_name}",)
         elif not apart or freedom < 1:
-            notes = (
-                "no interval: some settings share no block with the others, so blocks may differ instead",
-            )
+            notes = ("no interval: some settings share no block with the others, so blocks may differ instead",)
         else:
             contrast = np.zeros(design.shape[1])
             contrast[[a, b]] = 1.0, -1.0
             own, pooled = robust.cover, rest @ rest / freedom * robust.inverse
             half = max(
-                _critical(level, len(names), floor(10 * degrees) / 10)
-                * sqrt(max(contrast @ cover @ contrast, 0.0))
+                _critical(level, len(names), floor(10 * degrees) / 10) * sqrt(max(contrast @ cover @ contrast, 0.0))
                 for degrees, cover in ((robust.freedom(contrast), own), (freedom, pooled))
             )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):

@@ -99,9 +99,7 @@ class SizeCosts(Result):
         """
         each = self.costs if of == COST else self.rates
         if (setting, other) not in each.ratios:
-            raise MissingDataError(
-                f"no trials of {setting} and {other}; there are {', '.join(each.settings)}."
-            )
+            raise MissingDataError(f"no trials of {setting} and {other}; there are {', '.join(each.settings)}.")
         return each.ratios[setting, other]
 
     def table(self) -> pd.DataFrame:
@@ -156,10 +154,6 @@ def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     Two settings tie unless the interval of their cost ratio excludes 1; intervals are simultaneous over all pairs. A
     tie does not prove equality: the interval shows how much the settings may differ.
     """
-    rates = compare_all(
-        trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}"
-    )
-    costs = compare_all(
-        trials.trials, COST, "USD", level=level, claim="With {name} a billion messages cost {{}}"
-    )
+    rates = compare_all(trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}")
+    costs = compare_all(trials.trials, COST, "USD", level=level, claim="With {name} a billion messages cost {{}}")
     return SizeCosts(trials, rates, costs)

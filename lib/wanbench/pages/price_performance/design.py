@@ -69,10 +69,7 @@ def sizes_of_brokers(
     def trial(each: tuple, placement=None, rate_bps: float | None = None):
         rate_bps = rate_bps or sum(size.link_bps for size in each if size)
         records_per_s = rate_bps / 8 / load.record_bytes / load.producers
-        records = {
-            "records": int(records_per_s * duration_s),
-            "warmup_records": int(records_per_s * warmup_s),
-        }
+        records = {"records": int(records_per_s * duration_s), "warmup_records": int(records_per_s * warmup_s)}
         return KafkaTrial(
             replace(load, placement=placement, **records),
             client_regions=tuple(clients_in),

@@ -17,12 +17,7 @@ from .over_time import OverTime
 
 
 def evidence(
-    costs: SizeCosts,
-    frontier: Frontier | None,
-    times: OverTime,
-    *,
-    plain: str,
-    more_network: str | None = None,
+    costs: SizeCosts, frontier: Frontier | None, times: OverTime, *, plain: str, more_network: str | None = None
 ) -> dict[str, Estimate]:
     """
     Every measured estimate that a claim refers to.

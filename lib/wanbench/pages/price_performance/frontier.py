@@ -44,10 +44,7 @@ class Frontier(RowsResult):
     @property
     def sentence(self) -> str:
         """The settings by verdict."""
-        parts = [
-            f"{verdict}: {', '.join(part.setting)}"
-            for verdict, part in self.rows.groupby("verdict", sort=True)
-        ]
+        parts = [f"{verdict}: {', '.join(part.setting)}" for verdict, part in self.rows.groupby("verdict", sort=True)]
         return (
             f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both "
             f"cheaper and faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."

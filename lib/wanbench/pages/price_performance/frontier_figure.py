@@ -7,19 +7,9 @@ import plotly.graph_objects as go
 from wanbench.figures import primitives, theme
 
 from .costs import COST
-from .frontier import (
-    DOMINATED,
-    FIRST,
-    NOT_SHOWN,
-    P99,
-    Frontier,
-)
+from .frontier import DOMINATED, FIRST, NOT_SHOWN, P99, Frontier
 
-STYLES = {
-    FIRST: (theme.WITHIN, "diamond"),
-    NOT_SHOWN: (theme.UNKNOWN, "circle"),
-    DOMINATED: (theme.OUTSIDE, "x"),
-}
+STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle"), DOMINATED: (theme.OUTSIDE, "x")}
 
 
 def frontier(result: Frontier, *, note: str = "") -> go.Figure:
@@ -35,9 +25,7 @@ def frontier(result: Frontier, *, note: str = "") -> go.Figure:
             figure.add_scatter(
                 x=part[COST],
                 y=part[P99],
-                error_x=primitives.interval_bar(
-                    part[COST], part[f"{COST}_low"], part[f"{COST}_high"], color=shade
-                ),
+                error_x=primitives.interval_bar(part[COST], part[f"{COST}_low"], part[f"{COST}_high"], color=shade),
                 error_y=primitives.interval_bar(part[P99], part.p99_ms_low, part.p99_ms_high, color=shade),
                 mode="markers+text",
                 text=[theme.plain(name) for name in part.setting],
@@ -48,9 +36,7 @@ def frontier(result: Frontier, *, note: str = "") -> go.Figure:
             )
     ends = {name: rows[[name, f"{name}_low", f"{name}_high"]].to_numpy().ravel() for name in (COST, P99)}
     figure.update_xaxes(title="USD per billion messages (log axis)", **theme.log_axis(ends[COST], ""))
-    figure.update_yaxes(
-        title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms")
-    )
+    figure.update_yaxes(title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms"))
     return theme.finish(
         figure,
         name="cost-against-p99",

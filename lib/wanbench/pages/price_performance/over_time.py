@@ -83,16 +83,10 @@ def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: 
     rows = rows.merge(own, on=KEY)
     rows["step"] = ((rows.unix_s - rows.start_s) // step_s).astype(int)
     rows = rows[(rows.unix_s >= rows.start_s - step_s) & (rows.unix_s <= rows.end_s)]
-    steps = rows.groupby(
-        [*KEY, "setting", "quantity", "series", "step"], sort=False, dropna=False
-    ).value.mean()
+    steps = rows.groupby([*KEY, "setting", "quantity", "series", "step"], sort=False, dropna=False).value.mean()
     summed = steps.groupby(level=[*KEY, "setting", "quantity", "step"], sort=False).sum().reset_index()
-    largest = (
-        rows[rows.quantity == "latency, largest"].groupby([*KEY, "setting", "quantity", "step"]).value.max()
-    )
-    summed = pd.concat(
-        [summed[summed.quantity != "latency, largest"], largest.reset_index()], ignore_index=True
-    )
+    largest = rows[rows.quantity == "latency, largest"].groupby([*KEY, "setting", "quantity", "step"]).value.max()
+    summed = pd.concat([summed[summed.quantity != "latency, largest"], largest.reset_index()], ignore_index=True)
     summed["at_s"], summed["unit"] = (summed.step + 0.5) * step_s, summed.quantity.map(PANELS)
     return OverTime(summed.drop(columns="step"), step_s)
 
@@ -107,9 +101,7 @@ def _broker_counters(metrics: pd.DataFrame) -> pd.DataFrame:
     each = counter_rates(metrics[metrics.metric.isin(names)])
     if each.empty:
         return each
-    sums = (
-        each.groupby([*KEY, "node_id", "metric", "at_utc", "interval_s"], sort=False).rate.sum().reset_index()
-    )
+    sums = each.groupby([*KEY, "node_id", "metric", "at_utc", "interval_s"], sort=False).rate.sum().reset_index()
     middle = _unix_s(sums.at_utc) - sums.interval_s / 2
     about = {"quantity": sums.metric.map(names), "series": sums.node_id.astype(str), "unix_s": middle}
     return sums[KEY].assign(**about, value=sums.rate)

@@ -19,9 +19,7 @@ def over_time(result: OverTime, *, note: str = "") -> go.Figure:
     panels = [name for name in PANELS if (rows.quantity == name).any()]
     lines = -(-len(panels) // COLUMNS)
     titles = [f"{name} ({PANELS[name]})" for name in panels]
-    figure = make_subplots(
-        rows=lines, cols=COLUMNS, subplot_titles=titles, vertical_spacing=0.35 / max(lines, 1)
-    )
+    figure = make_subplots(rows=lines, cols=COLUMNS, subplot_titles=titles, vertical_spacing=0.35 / max(lines, 1))
     settings = list(dict.fromkeys(rows.setting))
     shades = {name: theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)] for k, name in enumerate(settings)}
     named = set()

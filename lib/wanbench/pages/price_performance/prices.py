@@ -22,9 +22,7 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     each = [size for size in (sizes if isinstance(sizes, list) else [sizes] * brokers) if size is not None]
     usd = [size.get("price_usd_per_hour") for size in each]
     if not usd or None in usd:
-        raise ParameterError(
-            f"setting {setting} has brokers without a price; allowed: sizes with price_usd_per_hour."
-        )
+        raise ParameterError(f"setting {setting} has brokers without a price; allowed: sizes with price_usd_per_hour.")
     return float(sum(usd))
 
 
@@ -48,6 +46,5 @@ def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) ->
     {'m6i.2xlarge': 1.0}
     """
     return {
-        item: price(provider, item, term=term, **which).value / price(provider, item, **which).value
-        for item in items
+        item: price(provider, item, term=term, **which).value / price(provider, item, **which).value for item in items
     }

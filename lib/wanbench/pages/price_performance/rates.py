@@ -45,9 +45,7 @@ def rates(metrics: pd.DataFrame) -> pd.DataFrame:
     restarted = (counted.value < before.value) | (counted.started_s - before.started_s).abs().gt(0)
     increase = counted.value - before.value.where(~restarted, 0.0)
     interval_s = (counted.at_utc - before.at_utc).dt.total_seconds()
-    result = counted.assign(
-        interval_s=interval_s, increase=increase, rate=increase / interval_s, restarted=restarted
-    )
+    result = counted.assign(interval_s=interval_s, increase=increase, rate=increase / interval_s, restarted=restarted)
     result = result[interval_s > 0]
     return result.sort_values([*SERIES, "at_utc"], kind="stable")[COLUMNS].reset_index(drop=True)
 

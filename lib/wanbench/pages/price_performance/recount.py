@@ -32,9 +32,7 @@ CELLS = ("messages/s", "messages/s, interval", "USD per billion", "USD per billi
 
 def _text(folder: Path, name: str) -> str:
     path = folder / name
-    return (
-        path.read_text() if path.is_file() else gzip.decompress((folder / f"{name}.gz").read_bytes()).decode()
-    )
+    return path.read_text() if path.is_file() else gzip.decompress((folder / f"{name}.gz").read_bytes()).decode()
 
 
 def _trials(folder: Path) -> list[tuple[str, dict, str]]:
@@ -92,13 +90,9 @@ class Recount(RowsResult):
     def sentence(self) -> str:
         """Whether all cells agree, or which do not."""
         rows, apart = self.rows, self.rows[~self.rows.agrees]
-        told = "; ".join(
-            f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples()
-        )
+        told = "; ".join(f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples())
         if told:
-            return (
-                f"{len(apart)} of {len(rows)} cells differ between the cost table and its recount ({told})."
-            )
+            return f"{len(apart)} of {len(rows)} cells differ between the cost table and its recount ({told})."
         return f"All {len(rows)} cells of the cost table agree with its recount from raw files to the last digit."
 
     def formatted_table(self) -> pd.DataFrame:
@@ -106,9 +100,7 @@ class Recount(RowsResult):
         return text_table(self.rows.assign(agrees=self.rows.agrees.map({True: "yes", False: "no"})))
 
 
-def recount_agrees(
-    costs: SizeCosts, folder: Path | str, *, price_factor: float | Mapping[str, float] = 1.0
-) -> Recount:
+def recount_agrees(costs: SizeCosts, folder: Path | str, *, price_factor: float | Mapping[str, float] = 1.0) -> Recount:
     """Compare the cost table as shown with its recount from a run folder."""
     again, rows = recount(folder, price_factor=price_factor, level=costs.costs.level), []
     for shown in costs.formatted_table().to_dict("records"):

@@ -54,16 +54,11 @@ class SizeTrials(Result):
     def sentence(self) -> str:
         """How many trials were measured and failed."""
         each = ", ".join(
-            f"{count(len(part), 'trial')} of {name}"
-            for name, part in self.trials.groupby("setting", sort=False)
+            f"{count(len(part), 'trial')} of {name}" for name, part in self.trials.groupby("setting", sort=False)
         )
         lost = "; ".join(f"{row.setting}: {row.reason}" for row in self.failed.itertuples())
         text = f"Measured: {each or 'nothing'}."
-        return (
-            f"{text} {count(len(self.failed), 'attempt')} failed ({lost})."
-            if lost
-            else f"{text} None failed."
-        )
+        return f"{text} {count(len(self.failed), 'attempt')} failed ({lost})." if lost else f"{text} None failed."
 
     def table(self) -> pd.DataFrame:
         """Per setting: trials, failures, and ranges of the measurements."""
@@ -114,8 +109,7 @@ def size_trials(
         messages_per_s=rates.rates.records_per_s.astype(float)
     )
     frame["usd_per_hour"] = [
-        (price_factor[name] if isinstance(price_factor, Mapping) else price_factor)
-        * usd_per_hour(text, brokers, name)
+        (price_factor[name] if isinstance(price_factor, Mapping) else price_factor) * usd_per_hour(text, brokers, name)
         for text, name in zip(frame.broker_sizes, frame.setting, strict=True)
     ]
     frame["usd_per_billion"] = frame.usd_per_hour / (3600 * frame.messages_per_s) * 1e9

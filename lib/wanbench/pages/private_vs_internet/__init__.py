@@ -7,11 +7,4 @@ from .scales import compare_scales
 from .thesis_limits import explain
 from .traffic import traffic
 
-__all__ = [
-    "claims",
-    "compare_scales",
-    "explain",
-    "fit_factorial",
-    "rtt_table",
-    "traffic",
-]
+__all__ = ["claims", "compare_scales", "explain", "fit_factorial", "rtt_table", "traffic"]

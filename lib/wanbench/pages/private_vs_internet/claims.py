@@ -13,22 +13,8 @@ from math import inf, sqrt
 
 from wanbench.checks import check_choice
 from wanbench.formatting import number, quantity
-from wanbench.methods.claims.ledger import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    UNDECIDED,
-    Audit,
-    read_claims,
-)
-from wanbench.methods.claims.rules import (
-    NEVER,
-    NO_VERDICT,
-    Rule,
-    main_estimate,
-    over,
-    try_rules,
-    under,
-)
+from wanbench.methods.claims.ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, read_claims
+from wanbench.methods.claims.rules import NEVER, NO_VERDICT, Rule, main_estimate, over, try_rules, under
 from wanbench.methods.lab.utilisation import Capacity
 from wanbench.methods.outages.bounds import share_of
 from wanbench.methods.result import Estimate

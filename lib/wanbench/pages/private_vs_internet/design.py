@@ -9,12 +9,7 @@ from math import ceil, sqrt
 from wanbench import designs
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments import (
-    Iperf3,
-    KafkaLoad,
-    KafkaTrial,
-    Ping,
-)
+from wanbench.measure.experiments import Iperf3, KafkaLoad, KafkaTrial, Ping
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
 
@@ -116,9 +111,7 @@ def two_paths(
     """
     _check(scales, rate_bps, background_share)
     if load.duration_s is None:
-        raise ParameterError(
-            "load counts records; allowed: one with duration_s, as pings and background have."
-        )
+        raise ParameterError("load counts records; allowed: one with duration_s, as pings and background have.")
     of = {path.setting: path for path in paths}
     waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
     trials, number = [], 0
@@ -128,9 +121,7 @@ def two_paths(
             number += len(block) > 0
             for setting in block.setting:
                 batch_bytes = max(round(load.batch_bytes / scale), 1)
-                size = (
-                    filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
-                )
+                size = filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
                 at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
                 one = _trial(at, of[setting].link(rate_bps / scale), background_share, alongside)
                 one = replace(one, path=setting) if are_real else one
@@ -221,8 +212,6 @@ def _plain(value):
 
 def _check(scales, rate_bps, background_share):
     if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
-        raise ParameterError(
-            f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more."
-        )
+        raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
     check_number("background_share", background_share, 0, 0.99)  # a full link leaves nothing to compare
     check_number("rate_bps", rate_bps, 0, above=True)

@@ -34,10 +34,7 @@ def elasticities(fit: Factorial, *, note: str = "") -> go.Figure:
         titles.append("halved delay over doubled rate, by combination")
     figure = make_subplots(rows=1, cols=len(titles), horizontal_spacing=0.12, subplot_titles=titles)
     estimates = [*fit.doublings.values(), *fit.effects.values()]
-    labels = [
-        *(f"2 × {word(name)}" for name in fit.doublings),
-        *(effect.quantity for effect in fit.effects.values()),
-    ]
+    labels = [*(f"2 × {word(name)}" for name in fit.doublings), *(effect.quantity for effect in fit.effects.values())]
     table = pd.DataFrame([estimate.row() for estimate in estimates])
     rows = list(range(len(estimates)))
     marker, where = {"size": 11, "color": theme.FIT}, {"row": 1, "col": 1}
@@ -87,18 +84,14 @@ def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
             marker={"size": 8, "color": colour, "symbol": symbol},
             bar={"width": 5},
             text=[
-                "<br>".join(
-                    theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in row.items()
-                )
+                "<br>".join(theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in row.items())
                 for row in part[fit.factors].to_dict("records")
             ],
             hovertemplate="%{text}<br>%{x:.3g} times<extra></extra>",
             row=1,
             col=2,
         )
-    figure.update_yaxes(
-        showticklabels=False, title="combinations of levels, sorted", zeroline=False, row=1, col=2
-    )
+    figure.update_yaxes(showticklabels=False, title="combinations of levels, sorted", zeroline=False, row=1, col=2)
     axis = _ratio_axis([*points.low, *points.high])
     figure.update_xaxes(title="times (log axis); above 1 latency matters more", **axis, row=1, col=2)
 

@@ -192,8 +192,7 @@ class _Combinations:
         freedom = self.robust.freedom(combination)
         value = float(combination @ self.params)
         half = max(
-            sqrt(max(float(combination @ cover @ combination), 0.0))
-            * stats.t.ppf((1 + self.level) / 2, degrees)
+            sqrt(max(float(combination @ cover @ combination), 0.0)) * stats.t.ppf((1 + self.level) / 2, degrees)
             for cover, degrees in ((self.robust.cover, freedom), (self.pooled, self.pooled_freedom))
         )
         return Estimate(
@@ -296,16 +295,13 @@ def _cautions(
         )
     elif against != REPLICATES:
         result = f"none was (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs for that"
-        cautions.append(
-            f"without replicates the fit is hardly tested: only joint curvature can be found, and {result}"
-        )
+        cautions.append(f"without replicates the fit is hardly tested: only joint curvature can be found, and {result}")
     elif not isfinite(lack_p):
         cautions.append("whether the model fits is not tested: it is saturated, or fits without residuals")
     mixed = aliases[(aliases.aliased_with != "") & ~aliases.effect.str.contains(":")]
     if len(mixed):
         listed = "; ".join(
-            f"{effect_words(row.effect)} with {effect_words(row.aliased_with)}"
-            for row in mixed.head(3).itertuples()
+            f"{effect_words(row.effect)} with {effect_words(row.aliased_with)}" for row in mixed.head(3).itertuples()
         )
         more = f" and {len(mixed) - 3} more" if len(mixed) > 3 else ""
         cautions.append(f"in this fraction main effects are confounded with interactions ({listed}{more})")

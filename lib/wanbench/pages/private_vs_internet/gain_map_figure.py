@@ -52,15 +52,12 @@ def gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note
     free = [name for name in fit.others if name not in fixed]
     panels = list(product(*(sorted(grid[name].unique()) for name in free)))
     if len(panels) > MAX_PANELS:
-        raise ParameterError(
-            f"{len(panels)} panels, more than {MAX_PANELS}; give levels of some of {', '.join(free)}"
-        )
+        raise ParameterError(f"{len(panels)} panels, more than {MAX_PANELS}; give levels of some of {', '.join(free)}")
     columns = min(COLUMNS, len(panels))
     rows = ceil(len(panels) / columns)
     titles = [
         ", ".join(
-            theme.plain(f"{word(name)} {level_label(name, level)}")
-            for name, level in zip(free, panel, strict=True)
+            theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in zip(free, panel, strict=True)
         )
         for panel in panels
     ]
@@ -97,12 +94,8 @@ def gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note
     )
 
 
-def _add_panel(
-    figure: go.Figure, fit: Factorial, part: pd.DataFrame, reach: float, *, bar: bool, **cell
-) -> None:
-    gain, low, high = (
-        part.pivot(index=fit.rate, columns=fit.delay, values=name) for name in ("gain", "low", "high")
-    )
+def _add_panel(figure: go.Figure, fit: Factorial, part: pd.DataFrame, reach: float, *, bar: bool, **cell) -> None:
+    gain, low, high = (part.pivot(index=fit.rate, columns=fit.delay, values=name) for name in ("gain", "low", "high"))
     powers = list(range(-ceil(reach), ceil(reach) + 1))
     figure.add_heatmap(
         x=gain.columns,
@@ -112,11 +105,7 @@ def _add_panel(
         zmax=reach,
         colorscale=COLOURS,
         showscale=bar,
-        colorbar={
-            "title": "times",
-            "tickvals": powers,
-            "ticktext": [f"{2.0**power:.3g}" for power in powers],
-        },
+        colorbar={"title": "times", "tickvals": powers, "ticktext": [f"{2.0**power:.3g}" for power in powers]},
         customdata=np.dstack([gain, low, high]),
         hovertemplate="%{x:.4g}, %{y:.4g}: %{customdata[0]:.3g} times (%{customdata[1]:.3g} to %{customdata[2]:.3g})"
         "<extra></extra>",

@@ -21,9 +21,7 @@ FILL = "rgba(107, 114, 128, 0.25)"
 MBPS = 1e6
 
 
-def link_utilisation(
-    windows: pd.DataFrame, *, background: pd.DataFrame | None = None, note: str = ""
-) -> go.Figure:
+def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None = None, note: str = "") -> go.Figure:
     """
     Load of each direction of a pair over one test; dashed: the link's rate, shaded: background traffic.
 
@@ -53,9 +51,7 @@ def link_utilisation(
         figure.add_scatter(x=x, y=y, mode="lines", name=name, line={"color": shade, "width": 2})
     for rate in sorted(windows.rate_bps.dropna().unique()):
         label = f"rate {theme.tick_text(rate, 'bit/s')}"
-        figure.add_hline(
-            y=rate / MBPS, line={"color": theme.TEXT, "dash": "dash", "width": 2}, annotation_text=label
-        )
+        figure.add_hline(y=rate / MBPS, line={"color": theme.TEXT, "dash": "dash", "width": 2}, annotation_text=label)
     figure.update_xaxes(title=SINCE, range=[0, windows.end_s.max() - began_s])
     figure.update_yaxes(title="carried (Mbit/s)", rangemode="tozero")
     fullest = windows.loc[windows.utilisation.idxmax()] if windows.utilisation.notna().any() else None
@@ -102,9 +98,7 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
         tests = [part for _, part in rows.groupby(KEY, dropna=False)]
         counted = [part[part.counts] for part in tests if part.counts.any()] if counts else tests
         means = {value: np.mean([_mean(part, value) for part in counted] or [nan]) for value in panels}
-        means_of.append(
-            f"{arm}: {means['rx_packets_per_s']:,.0f} received and {means['tx_packets_per_s']:,.0f} sent"
-        )
+        means_of.append(f"{arm}: {means['rx_packets_per_s']:,.0f} received and {means['tx_packets_per_s']:,.0f} sent")
         for column, (value, way) in enumerate(panels.items(), 1):
             for nth, part in enumerate(tests):
                 figure.add_scatter(
@@ -132,8 +126,7 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
         figure,
         name="packets-over-time",
         title="Packets that the brokers' region received and sent",
-        subtitle="One line per test, from the counters of the links. Dashed: the mean of the tests' means"
-        f"{within}.",
+        subtitle=f"One line per test, from the counters of the links. Dashed: the mean of the tests' means{within}.",
         alt=f"Packets per second over time in two arms. Means{within} of {summary}.",
         caption=f"Packets per second at the brokers, mean over tests{within} of {summary}.",
         table=packets,

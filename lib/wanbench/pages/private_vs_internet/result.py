@@ -96,9 +96,7 @@ class Factorial(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        two = [
-            name for name in (self.delay, self.rate) if name in self.runs and self.runs[name].nunique() == 2
-        ]
+        two = [name for name in (self.delay, self.rate) if name in self.runs and self.runs[name].nunique() == 2]
         if self.thesis is None or not two:
             return super().cautions
         line = (
@@ -164,10 +162,7 @@ class Factorial(Result):
         failing = shares[shares.fails > 0].sort_values("fails", ascending=False)
         by = [name for name in self.others if name in shares]
         where = [
-            (
-                ", ".join(f"{word(name)} {level_label(name, getattr(row, name))}" for name in by)
-                or "any levels"
-            )
+            (", ".join(f"{word(name)} {level_label(name, getattr(row, name))}" for name in by) or "any levels")
             + (f" (in {_percent(row.fails)}: {row.fails_where})" if row.fails < 1 else " (throughout)")
             for row in failing.itertuples()
         ]

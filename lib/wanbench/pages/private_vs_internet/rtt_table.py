@@ -37,9 +37,7 @@ Table 1 of "Measuring the Impact of Latency in Multi-Cloud Transactional Systems
 the internet, and a private circuit; one long ping each.
 """
 METHOD = "t over ping runs, with the run as the unit"
-ASSUMPTION = (
-    "Runs are independent and equally long; pings, sent at even intervals, see the same RTTs as the traffic"
-)
+ASSUMPTION = "Runs are independent and equally long; pings, sent at even intervals, see the same RTTs as the traffic"
 EXTREME = "min and max are extreme values: they are more extreme the more echoes a run has ({} here)"
 NAIVE = "echoes as independent"
 
@@ -78,9 +76,7 @@ class RttTable(Result):
         """The four numbers of each setting, measured and as published."""
         listed = []
         for setting in self.settings:
-            four = " / ".join(
-                self.numbers[setting, name].formatted.removesuffix(" ms") for name in STATISTICS
-            )
+            four = " / ".join(self.numbers[setting, name].formatted.removesuffix(" ms") for name in STATISTICS)
             source = " / ".join(f"{value:g}" for value in PUBLISHED.get(setting, {}).values())
             printed = f"; the source printed {source}" if source else ""
             basis = self.numbers[setting, "mean"].basis
@@ -124,10 +120,7 @@ class RttTable(Result):
 
 
 def rtt_table(
-    tables: Mapping[str, pd.DataFrame],
-    settings: Sequence[str] = ("internet", "private"),
-    *,
-    level: float = 0.95,
+    tables: Mapping[str, pd.DataFrame], settings: Sequence[str] = ("internet", "private"), *, level: float = 0.95
 ) -> RttTable:
     """
     Min, mean, max and mdev of RTT per setting, from the echoes of tests that were done.

@@ -50,9 +50,7 @@ def rtt_table(result: RttTable, *, note: str = "") -> go.Figure:
             vertical=True,
             name=theme.plain(setting),
         )
-    figure.update_xaxes(
-        tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS]
-    )
+    figure.update_xaxes(tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS])
     published = [value for name in result.settings for value in PUBLISHED.get(name, {}).values()]
     shown = result.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
     figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *published], ""))

@@ -99,9 +99,7 @@ class Scales(Result):
             else:
                 verdict = "scaling changes the ratio"
             ends = f"{percent(change.level)} interval {change.formatted_interval or 'none'}"
-            listed.append(
-                f"at {label(rate)} the ratio is {change.formatted} that at {first} ({ends}): {verdict}"
-            )
+            listed.append(f"at {label(rate)} the ratio is {change.formatted} that at {first} ({ends}): {verdict}")
         text = "; ".join(listed)
         return f"{text[0].upper()}{text[1:]}."
 

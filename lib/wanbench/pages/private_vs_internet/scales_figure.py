@@ -29,9 +29,7 @@ def scales(result: Scales, *, note: str = "") -> go.Figure:
             **left,
         )
     marker, columns = {"size": 12, "color": theme.FIT}, range(len(ratios))
-    primitives.estimate_points(
-        figure, columns, ratios, marker=marker, vertical=True, showlegend=False, **left
-    )
+    primitives.estimate_points(figure, columns, ratios, marker=marker, vertical=True, showlegend=False, **left)
     marks = theme.arm_marks(result.utilisation.link)
     for k, (name, part) in enumerate(result.utilisation.groupby("link", sort=False)):
         shade, symbol = marks[str(name)]

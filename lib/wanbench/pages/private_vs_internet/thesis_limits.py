@@ -80,9 +80,7 @@ def explain(fitted: Factorial, limits: Limits) -> Explanation:
     halved = np.minimum.reduce([trials.by_window * faster, trials.by_rate, trials.by_loss * faster])
     doubled = np.minimum.reduce([trials.by_window, 2 * trials.by_rate, trials.by_loss])
     own = trials[factors].assign(_log=np.log(halved / doubled), limit=trials.limit)
-    predicted = own.groupby(factors).agg(
-        _log=("_log", "mean"), limit=("limit", lambda limit: limit.mode().iloc[0])
-    )
+    predicted = own.groupby(factors).agg(_log=("_log", "mean"), limit=("limit", lambda limit: limit.mode().iloc[0]))
     combinations = fitted.combinations.merge(predicted.reset_index(), on=factors)
     if combinations.empty:
         raise ParameterError("no combination of the fit is among the trials of the limits")

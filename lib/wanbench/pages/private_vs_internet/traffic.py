@@ -19,9 +19,7 @@ ASSUMPTION = (
 BITS_PER_MBIT = 1e6
 
 
-def traffic(
-    rates: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95
-) -> dict[str, Estimate]:
+def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95) -> dict[str, Estimate]:
     """
     Payload of Kafka and of the background, and both with headers, in Mbit/s at the full rate of the link.
 

@@ -14,9 +14,7 @@ from .losses import Losses
 from .recovery import Recovery
 
 
-def article(
-    found: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing
-) -> dict[str, Estimate]:
+def article(found: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing) -> dict[str, Estimate]:
     """
     Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
     replicas_back, leaders_back, healing, producer_errors, producers_failed.
@@ -44,9 +42,7 @@ def article(
     }
     order = lost.episodes_with(setting, "order_in_log", "records out of order in the log")
     times = recovered.of(setting, "writes_partition")
-    return (
-        {"rpo": lost.episodes_with(setting), "order": order, "rto": times} | shares | _back(healed, setting)
-    )
+    return {"rpo": lost.episodes_with(setting), "order": order, "rto": times} | shares | _back(healed, setting)
 
 
 def _share(each: Iterable[bool], what: str) -> Estimate:
@@ -65,11 +61,7 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
     rows, undecided = healed.rows[own], healed.undecided()[own]
     in_sync, led = rows.in_sync_s.notna(), rows.back == rows.moved
     again, took = "all replicas in sync again", healed.of(setting, "in_sync_s")
-    after = (
-        f" (median {took.formatted}, {took.formatted_level} interval {took.formatted_interval})"
-        if took.n
-        else ""
-    )
+    after = f" (median {took.formatted}, {took.formatted_level} interval {took.formatted_interval})" if took.n else ""
     claim = f"After healing{after}, all replicas were in sync again in {{}} of the episodes"
     found = {"replicas_back": replace(_share(in_sync, again), claim=claim)}
     short = (
@@ -111,9 +103,7 @@ def _taken_over(episode: Episode) -> bool:
 def _remaining(episode: Episode) -> set[int]:
     """Producers outside the hit regions."""
     return {
-        client
-        for (role, client), region in episode.regions.items()
-        if role == "producer" and region not in episode.hit
+        client for (role, client), region in episode.regions.items() if role == "producer" and region not in episode.hit
     }
 
 

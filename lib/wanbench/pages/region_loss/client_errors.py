@@ -53,13 +53,9 @@ def client_errors(found: Episodes) -> ClientErrors:
         rows = each.tables["fault_errors"]
         side = [each.side(each.regions.get((row.role, int(row.client)), "")) for row in rows.itertuples()]
         parts.append(
-            rows.assign(
-                setting=each.setting, side=side, episode=str(each.key), after_s=rows.at_s - each.fault_at_s
-            )
+            rows.assign(setting=each.setting, side=side, episode=str(each.key), after_s=rows.at_s - each.fault_at_s)
         )
     together = pd.concat(parts, ignore_index=True)
     groups = together.groupby(["setting", "role", "side", "kind"], sort=False)
-    rows = groups.agg(
-        n=("kind", "size"), episodes=("episode", "nunique"), median_after_fault_s=("after_s", "median")
-    )
+    rows = groups.agg(n=("kind", "size"), episodes=("episode", "nunique"), median_after_fault_s=("after_s", "median"))
     return ClientErrors(rows.reset_index(), n_episodes=len(parts))

@@ -64,8 +64,7 @@ class Comparison(Result):
         parts = []
         for name in told:
             outage, worst = (
-                self.recovered.of(name, each).formatted_with_interval
-                for each in ("writes", "writes_partition")
+                self.recovered.of(name, each).formatted_with_interval for each in ("writes", "writes_partition")
             )
             parts.append(
                 f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the hit region all writes "
@@ -130,9 +129,7 @@ class Comparison(Result):
                     "setting": name,
                     "lost": self.lost.counted(name),
                     "all writes out": self.recovered.of(name, "writes").formatted_with_interval,
-                    "worst partition out": self.recovered.of(
-                        name, "writes_partition"
-                    ).formatted_with_interval,
+                    "worst partition out": self.recovered.of(name, "writes_partition").formatted_with_interval,
                     "duplicates in the log": f"{int(sums.duplicates_in_log):,}",
                     "out of order in the log": f"{int(sums.order_in_log):,}",
                 }

@@ -129,9 +129,7 @@ class Episode:
     def samples(self) -> pd.DataFrame:
         """Partition samples taken outside the affected regions, in order of time, until cleanup."""
         rows = self.tables["cluster_samples"]
-        rows = rows[
-            rows.partition.notna() & ~rows.region.isin(self.hit) & (rows.at_s <= self.about.ended_at_s)
-        ]
+        rows = rows[rows.partition.notna() & ~rows.region.isin(self.hit) & (rows.at_s <= self.about.ended_at_s)]
         return rows.sort_values(["at_s", "region", "partition"], kind="stable")
 
     @cached_property
@@ -154,9 +152,7 @@ class Episode:
         """Brokers in sync before the fault, but for no partition at its last sample before healing."""
         rows = self.samples[self.samples.isr.notna()]
         before = rows[rows.at_s <= self.fault_at_s]
-        last = (
-            rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
-        )
+        last = rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
         return _brokers(before.isr) - _brokers(last) if len(last) else frozenset()
 
     @cached_property
@@ -256,9 +252,7 @@ class Episodes(Result):
                 {
                     "Setting": name,
                     "Fault": first.fault,
-                    "Regions that were hit": "; ".join(
-                        dict.fromkeys(", ".join(sorted(each.hit)) for each in own)
-                    ),
+                    "Regions that were hit": "; ".join(dict.fromkeys(", ".join(sorted(each.hit)) for each in own)),
                     "acks": first.acks,
                     "Episodes": len(own),
                     "Acknowledged in time before the fault": f"{100 * min(each.on_time for each in own):.0f} %",
@@ -291,9 +285,7 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
     faults, tests = (check_table(name, tables) for name in ("faults", "tests"))
     parts = {name: dict(list(check_table(name, tables).groupby(KEY, sort=False))) for name in TABLES}
     parts |= {name: dict(list(tables[name].groupby(KEY, sort=False))) for name in OPTIONAL if name in tables}
-    rows = faults.merge(
-        tests[[*KEY, "outcome", "setting"]].rename(columns={"setting": "planned"}), on=KEY, how="left"
-    )
+    rows = faults.merge(tests[[*KEY, "outcome", "setting"]].rename(columns={"setting": "planned"}), on=KEY, how="left")
     rows["setting"] = rows.setting.where(rows.setting.notna(), rows.planned).fillna("unnamed")
     items, left_out = [], []
     for _, row in rows.iterrows():
@@ -320,13 +312,7 @@ def _brokers(sets: pd.Series) -> frozenset[int]:
 def _setting_order(about: pd.Series) -> tuple:
     """Plain faults in the order above, then those with other settings, then planted damage."""
     fault = FAULTS.index(about.fault) if about.fault in FAULTS else len(FAULTS)
-    return (
-        is_planted(about),
-        fault,
-        len(str(about.regions).split(",")),
-        about.acks != "all",
-        str(about.setting),
-    )
+    return (is_planted(about), fault, len(str(about.regions).split(",")), about.acks != "all", str(about.setting))
 
 
 def is_planted(about: pd.Series) -> bool:

@@ -38,13 +38,7 @@ class Outage:
 
 
 def longest_gap(
-    times,
-    begin_s: float,
-    end_s: float,
-    until_s: float,
-    schedule_gap_s: float = 0.0,
-    *,
-    healed_s: float | None = None,
+    times, begin_s: float, end_s: float, until_s: float, schedule_gap_s: float = 0.0, *, healed_s: float | None = None
 ) -> Outage:
     """
     The longest time without an event, among gaps that overlap `begin_s` to `end_s`.

@@ -49,9 +49,7 @@ class Healing(OverEpisodes):
             f"when the episodes ended, {rows.watched_s.median():.0f} s after healing (median)"
         )
         short = int((self.undecided()).sum())
-        why = (
-            f"; {short} of {len(rows)} episodes end before the controller checks, every {self.check_s:.0f} s"
-        )
+        why = f"; {short} of {len(rows)} episodes end before the controller checks, every {self.check_s:.0f} s"
         return f"{first}. {leaders}{why if short else ''}."
 
     def undecided(self) -> pd.Series:
@@ -63,10 +61,7 @@ class Healing(OverEpisodes):
         shown, groups = super().formatted_table(), self.rows.groupby("setting")
         leaders = {name: f"{own.back.sum():.0f} of {own.moved.sum():.0f}" for name, own in groups}
         watched = {name: f"{own.watched_s.median():.0f} s" for name, own in groups}
-        more = [
-            {"": "leaders back by themselves"} | leaders,
-            {"": "watched after healing (median)"} | watched,
-        ]
+        more = [{"": "leaders back by themselves"} | leaders, {"": "watched after healing (median)"} | watched]
         return pd.concat([shown, pd.DataFrame(more)], ignore_index=True)
 
 

@@ -120,10 +120,6 @@ def losses(found: Episodes, *, level: float = 0.95) -> Losses:
     rows = []
     for each in (each for own in found.by_setting().values() for each in own if not is_planted(each.about)):
         counts = account(*(each.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))
-        about = {
-            "setting": each.setting,
-            "acks": each.about.acks,
-            "gone": counts["lost"] + counts["undelivered"],
-        }
+        about = {"setting": each.setting, "acks": each.about.acks, "gone": counts["lost"] + counts["undelivered"]}
         rows.append(each.key | about | counts)
     return Losses(pd.DataFrame(rows), level)

@@ -58,9 +58,7 @@ def lost_when(found: Episodes) -> LostWhen:
         parts = []
         for number, each in enumerate(own):
             lost = lost_records(each.tables["fault_records"], each.tables["fault_log"])
-            region = lost.producer.map(
-                lambda producer, each=each: each.regions.get(("producer", int(producer)), "")
-            )
+            region = lost.producer.map(lambda producer, each=each: each.regions.get(("producer", int(producer)), ""))
             parts.append(
                 pd.DataFrame(
                     {

@@ -61,10 +61,7 @@ def moments_table(states: list[Moment]) -> pd.DataFrame:
     for each in states:
         parts = (
             ("leader", each.leaders),
-            (
-                "in sync",
-                {partition: ",".join(map(str, sorted(of))) for partition, of in each.in_sync.items()},
-            ),
+            ("in sync", {partition: ",".join(map(str, sorted(of))) for partition, of in each.in_sync.items()}),
             ("assigned", each.group),
         )
         for table, cells in parts:

@@ -7,14 +7,7 @@ from plotly.subplots import make_subplots
 
 from wanbench.figures import theme
 
-from .moments import (
-    AFTER,
-    BEFORE,
-    DURING,
-    Moment,
-    moments,
-    moments_table,
-)
+from .moments import AFTER, BEFORE, DURING, Moment, moments, moments_table
 from .timeline import Timeline
 from .timeline_figure import stem
 

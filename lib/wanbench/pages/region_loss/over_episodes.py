@@ -59,27 +59,20 @@ class OverEpisodes(RowsResult):
                 f"few episodes: intervals from the smallest to the largest value have the level {low}, not {asked}"
             )
         open_end = [name for name in self.QUANTITIES if f"{name}_censored" in self.rows]
-        ended = (
-            self.rows[[f"{name}_censored" for name in open_end]].astype("boolean").fillna(False).any(axis=1)
-        )
+        ended = self.rows[[f"{name}_censored" for name in open_end]].astype("boolean").fillna(False).any(axis=1)
         if len(open_end) and ended.any():
             names = ", ".join(f"“{name}”" for name in dict.fromkeys(self.rows.setting[ended]))
-            notes.append(
-                f"outages that had not ended when their fault was healed are lower limits: some of {names}"
-            )
+            notes.append(f"outages that had not ended when their fault was healed are lower limits: some of {names}")
         return tuple(notes)
 
     def formatted_table(self) -> pd.DataFrame:
         """One row per quantity, one column per setting: median and interval."""
         columns = {
-            name: [self.of(name, key).formatted_with_interval for key in self.QUANTITIES]
-            + [self._counted(name)]
+            name: [self.of(name, key).formatted_with_interval for key in self.QUANTITIES] + [self._counted(name)]
             for name in self.settings
         }
         return pd.DataFrame({"": [*self.QUANTITIES.values(), "episodes (level of intervals)"]} | columns)
 
     def _counted(self, setting: str) -> str:
-        level = min(
-            (each.level for name in self.QUANTITIES if (each := self.of(setting, name)).n > 1), default=None
-        )
+        level = min((each.level for name in self.QUANTITIES if (each := self.of(setting, name)).n > 1), default=None)
         return f"{(self.rows.setting == setting).sum()}" + (f" ({percent(level)})" if level else "")

@@ -41,9 +41,7 @@ class Phases(OverEpisodes):
     def cautions(self) -> tuple[str, ...]:
         """The cautions of the estimates, and the resolution of the samples."""
         worst = self.rows.resolution_s.max()
-        coarse = (
-            (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
-        )
+        coarse = (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
         return (*super().cautions, *coarse)
 
 

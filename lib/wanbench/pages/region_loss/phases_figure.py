@@ -43,9 +43,7 @@ def phases(result: Phases, *, note: str = "") -> go.Figure:
         title="What the seconds consist of",
         subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
         + (
-            f"Sampled times may be up to {worst:.2f} s late."
-            if worst
-            else "Times of changes are from the nodes' logs."
+            f"Sampled times may be up to {worst:.2f} s late." if worst else "Times of changes are from the nodes' logs."
         ),
         alt=f"Phases of outages. {result}",
         caption=str(result),

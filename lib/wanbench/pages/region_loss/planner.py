@@ -41,12 +41,8 @@ class Planned(RowsResult):
     @property
     def sentence(self) -> str:
         """How many measured outages lie within the implied bounds, how many exceed them, and how many are left out."""
-        n, inside, longer, healed = (
-            int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed")
-        )
-        left_out = (
-            f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
-        )
+        n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
+        left_out = f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
         return (
             f"{inside} of {count(n, 'measured outage')} lie within the bounds that time-outs and "
             f"round trips imply, given the place of the controller; {longer} lasted "
@@ -76,11 +72,7 @@ class Planned(RowsResult):
 
 
 def planned(
-    found: Episodes,
-    recovered: Recovery,
-    *,
-    rtt_ms: float,
-    cluster_settings: Mapping[str, object] | None = None,
+    found: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
 ) -> Planned:
     """
     Implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".

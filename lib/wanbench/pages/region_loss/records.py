@@ -123,9 +123,7 @@ def _first_receipts(received: pd.DataFrame) -> pd.DataFrame:
     return received[received.index.isin(first)]
 
 
-def _in_log(
-    acknowledged: pd.DataFrame, kept: pd.DataFrame, spoilt: pd.DataFrame
-) -> tuple[pd.Series, pd.Series]:
+def _in_log(acknowledged: pd.DataFrame, kept: pd.DataFrame, spoilt: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     in_log = _among(acknowledged, kept, RECORD)
     return in_log, ~in_log & _among(acknowledged, spoilt, PLACE)
 

@@ -10,12 +10,7 @@ import pandas as pd
 
 from wanbench.checks import check_kind, check_level
 
-from .episodes import (
-    HIT,
-    SURVIVING,
-    Episode,
-    Episodes,
-)
+from .episodes import HIT, SURVIVING, Episode, Episodes
 from .gaps import longest_gap, time_to_recover
 from .over_episodes import OverEpisodes
 
@@ -65,8 +60,7 @@ class Recovery(OverEpisodes):
         parts = []
         for name in self.settings:
             whole, worst, reads = (
-                self.of(name, key).formatted_with_interval
-                for key in ("writes", "writes_partition", "reads_partition")
+                self.of(name, key).formatted_with_interval for key in ("writes", "writes_partition", "reads_partition")
             )
             parts.append(
                 f"“{name}”: outside the hit region no write was acknowledged for {whole}, in the worst partition for "

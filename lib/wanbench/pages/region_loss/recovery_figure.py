@@ -65,9 +65,7 @@ def recovery(result: Recovery, *, note: str = "") -> go.Figure:
     )
 
 
-def open_ends(
-    figure: go.Figure, at: Sequence[float], medians: Sequence[Median], edge: float, shade: str
-) -> None:
+def open_ends(figure: go.Figure, at: Sequence[float], medians: Sequence[Median], edge: float, shade: str) -> None:
     """For intervals that are open above, a dotted line from the median to an arrow at `edge`."""
     for y, median in zip(at, medians, strict=True):
         if median.high == inf:

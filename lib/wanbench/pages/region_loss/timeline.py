@@ -69,24 +69,15 @@ class Timeline(Result):
         texts = []
         for end in (0.0, self.heal_s, float("inf")):
             rows = last_until(self.leaders, end).itertuples()
-            texts.append(
-                ", ".join(f"broker {r.broker:.0f}: {r.partitions:.0f}" for r in rows if r.partitions)
-            )
+            texts.append(", ".join(f"broker {r.broker:.0f}: {r.partitions:.0f}" for r in rows if r.partitions))
         return tuple(texts)
 
     def formatted_table(self) -> pd.DataFrame:
         """The article's three tables in one: leaders, replicas and assignment at three times."""
         rows = []
-        for name, end in (
-            ("before the fault", 0.0),
-            ("before healing", self.heal_s),
-            ("at the end", float("inf")),
-        ):
+        for name, end in (("before the fault", 0.0), ("before healing", self.heal_s), ("at the end", float("inf"))):
             row = {"": name}
-            for title, frame, what in (
-                ("leader of", self.leaders, "broker"),
-                ("reads", self.group, "region"),
-            ):
+            for title, frame, what in (("leader of", self.leaders, "broker"), ("reads", self.group, "region")):
                 own = last_until(frame, end)
                 for key, n in zip(own[what], own.partitions, strict=True):
                     label = f"broker {key:.0f}" if what == "broker" else key
@@ -99,9 +90,7 @@ class Timeline(Result):
     def table(self) -> pd.DataFrame:
         """All series in long form: panel, at_s, of, value."""
         parts = [
-            self.leaders.assign(
-                panel="leaders", of=self.leaders.broker.astype(str), value=self.leaders.partitions
-            ),
+            self.leaders.assign(panel="leaders", of=self.leaders.broker.astype(str), value=self.leaders.partitions),
             self.replicas.assign(panel="in sync", of="all", value=self.replicas.full),
             self.group.assign(panel="assigned", of=self.group.region, value=self.group.partitions),
             self.rates.assign(panel=self.rates.kind, of=self.rates.region, value=self.rates.per_s),
@@ -129,9 +118,7 @@ def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
     leaders = leaders.stack().rename("partitions").reset_index().rename(columns={"leader": "broker"})
     n_isr = seen.assign(n_isr=seen.n_isr.astype(float), full=seen.n_isr >= int(episode.about.replication))
     replicas = (
-        n_isr.groupby("at_s")
-        .agg(least=("n_isr", "min"), mean=("n_isr", "mean"), full=("full", "sum"))
-        .reset_index()
+        n_isr.groupby("at_s").agg(least=("n_isr", "min"), mean=("n_isr", "mean"), full=("full", "sum")).reset_index()
     )
     members = episode.members
     group = members.groupby(["at_s", "client_region"]).n_partitions.sum().unstack(fill_value=0)
@@ -141,9 +128,7 @@ def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
         for region, of_region in events.groupby("region"):
             starts, per_s = rates(of_region.at_s, episode.due[0], episode.due[1])
             parts.append(
-                pd.DataFrame(
-                    {"at_s": starts + WINDOW_S - zero, "kind": kind, "region": region, "per_s": per_s}
-                )
+                pd.DataFrame({"at_s": starts + WINDOW_S - zero, "kind": kind, "region": region, "per_s": per_s})
             )
     partitions = seen[["at_s", "partition", "leader", "isr"]]
     shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, partitions, replicas, group)]

@@ -26,16 +26,7 @@ def timeline(result: Timeline, *, note: str = "") -> go.Figure:
     for k, (broker, own) in enumerate(result.leaders.groupby("broker")):
         dash = ("solid", "dash", "dot")[k % 3]
         line = {"color": theme.TEXT if k < 3 else theme.MUTED, "dash": dash, "shape": "hv"}
-        _line(
-            figure,
-            1,
-            own.at_s,
-            own.partitions,
-            f"broker {broker:.0f}",
-            line,
-            legendgroup="brokers",
-            showlegend=True,
-        )
+        _line(figure, 1, own.at_s, own.partitions, f"broker {broker:.0f}", line, legendgroup="brokers", showlegend=True)
     _line(
         figure,
         2,
@@ -46,15 +37,7 @@ def timeline(result: Timeline, *, note: str = "") -> go.Figure:
     )
     for region, own in result.group.groupby("region"):
         name = theme.plain(region)
-        _line(
-            figure,
-            3,
-            own.at_s,
-            own.partitions,
-            name,
-            {"color": shades[region], "shape": "hv"},
-            legendgroup=name,
-        )
+        _line(figure, 3, own.at_s, own.partitions, name, {"color": shades[region], "shape": "hv"}, legendgroup=name)
     for row, kind in ((4, "writes"), (5, "reads")):
         of_kind = result.rates[result.rates.kind == kind]
         for region, own in of_kind.groupby("region"):
@@ -97,6 +80,4 @@ def stem(text: str) -> str:
     >>> stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'
     """
-    return "-".join(
-        "".join(each if each.isalnum() and each.isascii() else " " for each in text.lower()).split()
-    )
+    return "-".join("".join(each if each.isalnum() and each.isascii() else " " for each in text.lower()).split())

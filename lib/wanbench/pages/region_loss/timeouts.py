@@ -103,10 +103,7 @@ def implied(
     lag, wait = known["replica.lag.time.max.ms"], known["replica.fetch.wait.max.ms"]
     out_of_sync = max(lag - wait - r, 0), 1.5 * lag
     if controller_lost:
-        fetch, vote = (
-            known["controller.quorum.fetch.timeout.ms"],
-            known["controller.quorum.election.timeout.ms"],
-        )
+        fetch, vote = (known["controller.quorum.fetch.timeout.ms"], known["controller.quorum.election.timeout.ms"])
         voted = max(fetch - r, 0) + r, fetch + 2 * vote + known["controller.quorum.election.backoff.max.ms"]
         low, high = voted[0] + session, voted[1] + session * 9 / 8
         out_of_sync = max(out_of_sync[0], voted[0]), max(out_of_sync[1], voted[1])

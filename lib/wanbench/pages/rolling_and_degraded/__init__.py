@@ -8,13 +8,4 @@ from .leader_skew import leader_skew
 from .restarts import restarts
 from .trials import trials
 
-__all__ = [
-    "claims",
-    "degraded",
-    "detection",
-    "differ_in_clients",
-    "evidence",
-    "leader_skew",
-    "restarts",
-    "trials",
-]
+__all__ = ["claims", "degraded", "detection", "differ_in_clients", "evidence", "leader_skew", "restarts", "trials"]

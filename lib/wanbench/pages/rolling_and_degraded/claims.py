@@ -8,14 +8,7 @@ from __future__ import annotations
 
 from wanbench.formatting import number
 from wanbench.methods.claims.ledger import Audit, read_claims
-from wanbench.methods.claims.rules import (
-    DIFFERS,
-    RARE,
-    Rule,
-    over,
-    try_rules,
-    under,
-)
+from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, over, try_rules, under
 from wanbench.methods.result import Estimate, Result
 
 SOURCE = "003-tail-latency"
@@ -27,15 +20,9 @@ AS_BEFORE = 1.5
 PER_HOUR = 60
 RULES = (
     Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
-    Rule(
-        "roll", "disruptive", over(AS_BEFORE)
-    ),  # p99 while brokers are restarted in sequence over that before
-    Rule(
-        "roll_clients", "roll-clients", DIFFERS
-    ),  # p99 of a roll with one kind of clients over that with another
-    Rule(
-        "degraded_fenced", "leader-based", under(1 - RARE)
-    ),  # share of degradations in which Kafka acted itself
+    Rule("roll", "disruptive", over(AS_BEFORE)),  # p99 while brokers are restarted in sequence over that before
+    Rule("roll_clients", "roll-clients", DIFFERS),  # p99 of a roll with one kind of clients over that with another
+    Rule("degraded_fenced", "leader-based", under(1 - RARE)),  # share of degradations in which Kafka acted itself
 )
 SHOWN = {
     "roll_errors": ("rediscover",),
@@ -94,9 +81,7 @@ def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> No
         f"Holds if it took less than {number(MINUTES)} minutes. Own numbers: about {number(end - start)} minutes.",
     )
     audit.compare("roll-version", steady["version"], "Own numbers: as in the steady-state benchmark.")
-    audit.compare(
-        "roll-partitions", steady["cku2-partitions"], "Own numbers: as in the steady-state benchmark."
-    )
+    audit.compare("roll-partitions", steady["cku2-partitions"], "Own numbers: as in the steady-state benchmark.")
     partitions, topics = audit.number("roll-partitions"), audit.number("roll-topics")
     shape = (
         f"{number(partitions / topics)} partitions per topic, against {number(per_topic)} in "

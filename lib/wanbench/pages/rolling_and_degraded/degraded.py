@@ -19,12 +19,7 @@ from wanbench.methods.trials.means import half_width, ratio_estimate
 from .trials import DisturbedTrial, DisturbedTrials, back_after_s
 
 KINDS = ("slow", "link")
-PHASES = {
-    "early": "first half of it",
-    "late": "second half of it",
-    "return": "just after it",
-    "after": "after that",
-}
+PHASES = {"early": "first half of it", "late": "second half of it", "return": "just after it", "after": "after that"}
 PRICE = ("early", "return")
 """The phases in which demotion moves leaders, which costs latency."""
 SETTLE_S = 1.0
@@ -77,20 +72,13 @@ class Degraded(RowsResult):
     def arms(self) -> list[tuple[str, bool]]:
         """The arms of every kind of slowness: without demotion and with it."""
         present = set(zip(self.rows.system, self.rows.demotes, strict=True))
-        return [
-            (name, on)
-            for name in dict.fromkeys(self.rows.system)
-            for on in (False, True)
-            if (name, on) in present
-        ]
+        return [(name, on) for name in dict.fromkeys(self.rows.system) for on in (False, True) if (name, on) in present]
 
     def of(self, system: str, demotes: bool, phase: str) -> Median:
         """The median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
-        return median_of(
-            values, level=self.level, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}"
-        )
+        return median_of(values, level=self.level, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}")
 
     @property
     def sentence(self) -> str:
@@ -133,9 +121,7 @@ class Degraded(RowsResult):
             row = {"episodes": str(len(own))}
             for what in ("detected", "demoted"):
                 after = own[f"{what}_s"].dropna()
-                row[what] = f"{len(after)}" + (
-                    f", after {quantity(after.median(), 's')}" if len(after) else ""
-                )
+                row[what] = f"{len(after)}" + (f", after {quantity(after.median(), 's')}" if len(after) else "")
             row["demoted in the second half"] = f"{number(100 * own.late_demoted.mean(), 0)} %"
             row["undisturbed"] = self.of(name, demotes, "before").formatted
             row |= {PHASES[phase]: self.of(name, demotes, phase).formatted_with_interval for phase in PHASES}
@@ -163,11 +149,7 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
         Table detections gives the times of demotions.
     """
     check_level(level)
-    rows = [
-        row
-        for trial in measured.with_kind(*KINDS)
-        for row in _episodes(trial, measured, tables.get("detections"))
-    ]
+    rows = [row for trial in measured.with_kind(*KINDS) for row in _episodes(trial, measured, tables.get("detections"))]
     if not rows:
         raise MissingDataError("no slowness of a broker ended before the end of its load.")
     frame = pd.DataFrame(rows)
@@ -235,9 +217,7 @@ def _p99(trial: DisturbedTrial, from_s: float, to_s: float, *, whole: bool = Tru
 
 def _how(action) -> str:
     how = json.loads(action.detail) if isinstance(action.detail, str) else {}
-    return ", ".join(
-        f"{name} {how[name]}" for name in ("by", "share", "delay_ms", "loss", "rate_bps") if name in how
-    )
+    return ", ".join(f"{name} {how[name]}" for name in ("by", "share", "delay_ms", "loss", "rate_bps") if name in how)
 
 
 def _alarms(trial: DisturbedTrial, detections) -> pd.DataFrame:

@@ -141,13 +141,10 @@ def detection(
         alarms += [_key(run) | _judged(one, mine, quiet) for one in found]
     frame = pd.DataFrame(alarms, columns=[*KEY, "node_id", "at_s", "ratio", "what"])
     rows = pd.DataFrame(
-        episodes,
-        columns=[*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"],
+        episodes, columns=[*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"]
     )
     about = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
-    notes = (
-        [f"{count(left_out, 'episode')} began before the baseline was learned: left out"] if left_out else []
-    )
+    notes = [f"{count(left_out, 'episode')} began before the baseline was learned: left out"] if left_out else []
     return Detected(
         median_of(rows.delay_s.astype(float), rows.censored.astype(bool), level=level, **about),
         share_of(
@@ -169,9 +166,7 @@ def detection(
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
     """The detector's settings, from a row of detection_runs."""
-    return DetectorSettings(
-        **{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS}
-    )
+    return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 
 def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: float) -> list[Alarm]:
@@ -242,9 +237,7 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
     tail = (1 - level) / 2
     low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and hours else 0.0
-    watched = (
-        f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
-    )
+    watched = f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
     return Estimate(
         quantity="false alarms per hour and broker",
         claim="In undisturbed time each broker had false alarms at a rate of {}",

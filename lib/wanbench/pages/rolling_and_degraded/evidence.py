@@ -47,15 +47,11 @@ def evidence(
         made["demotion"] = slowed.demotions.get(kind)
         far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
         made["link_disturbed"] = _ratio(
-            _by_trial(far.early_ms / far.before_ms, far),
-            "p99 on disturbed links, over that undisturbed",
-            "trial",
+            _by_trial(far.early_ms / far.before_ms, far), "p99 on disturbed links, over that undisturbed", "trial"
         )
     if found is not None:
         made["degraded_found"] = found.share
-    return {
-        name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)
-    }
+    return {name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)}
 
 
 def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
@@ -77,9 +73,7 @@ def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
 
 def _of_clients(rows: pd.DataFrame, pair: tuple[str, str]) -> Estimate | None:
     """p99 of a broker's restart with one kind of client over that with the other, of the same block."""
-    wide = rows.pivot_table(index=["block", "node_id"], columns="setting", values="p99_ms").reindex(
-        columns=pair
-    )
+    wide = rows.pivot_table(index=["block", "node_id"], columns="setting", values="p99_ms").reindex(columns=pair)
     return _ratio((wide[pair[0]] / wide[pair[1]]).dropna(), f"p99 of “{pair[0]}”, over that of “{pair[1]}”")
 
 
@@ -135,9 +129,7 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
 
 def _by_trial(ratios: pd.Series, rows: pd.DataFrame) -> pd.Series:
     """The geometric mean of each trial: its episodes share one undisturbed p99, whose error they have in common."""
-    return ratios.groupby(rows.block).apply(
-        lambda own: float(np.exp(np.log(own.to_numpy(dtype=float)).mean()))
-    )
+    return ratios.groupby(rows.block).apply(lambda own: float(np.exp(np.log(own.to_numpy(dtype=float)).mean())))
 
 
 def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate | None:

@@ -63,11 +63,7 @@ class LeaderSkew(RowsResult):
 
     def _phase(self, name: str) -> str:
         shares = [self.of(name, column, "fraction").estimate for column in ("leader_share", "sent_share")]
-        sent = (
-            f" and sends {percent(round(shares[1], 2))} of the brokers' bytes"
-            if shares[1] == shares[1]
-            else ""
-        )
+        sent = f" and sends {percent(round(shares[1], 2))} of the brokers' bytes" if shares[1] == shares[1] else ""
         p99 = self.of(name, "p99_ms", "ms").formatted
         return f"the busiest broker leads {percent(round(shares[0], 2))} of the partitions{sent}, p99 {p99}"
 
@@ -81,15 +77,8 @@ class LeaderSkew(RowsResult):
         columns |= {"sent_share": ("sent by the busiest", "fraction")}
         return pd.DataFrame(
             {"": phase}
-            | {
-                title: self.of(phase, name, unit).formatted_with_interval
-                for name, (title, unit) in columns.items()
-            }
-            | {
-                "leaders moved": number(
-                    float(np.median(floats(self.rows.moved[self.rows.phase == phase]))), 0
-                )
-            }
+            | {title: self.of(phase, name, unit).formatted_with_interval for name, (title, unit) in columns.items()}
+            | {"leaders moved": number(float(np.median(floats(self.rows.moved[self.rows.phase == phase]))), 0)}
             for phase in PHASES
         )
 
@@ -102,14 +91,7 @@ def leader_skew(measured: DisturbedTrials, *, level: float = 0.95) -> LeaderSkew
         if not set(MOVES) <= set(done.index):
             continue
         skew, spread = done.loc["skew"], done.loc["rebalance"]
-        ends = [
-            trial.start_s,
-            skew.began_at_s,
-            skew.done_at_s,
-            spread.began_at_s,
-            spread.done_at_s,
-            trial.end_s,
-        ]
+        ends = [trial.start_s, skew.began_at_s, skew.done_at_s, spread.began_at_s, spread.done_at_s, trial.end_s]
         moved = {"moving to one": skew.leaders_moved, "spreading": spread.leaders_moved}
         for phase, from_s, to_s in zip(PHASES, ends, ends[1:], strict=False):
             rows.append(_row(trial, phase, float(from_s), float(to_s)) | {"moved": moved.get(phase, 0)})

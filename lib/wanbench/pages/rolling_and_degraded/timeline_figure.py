@@ -15,11 +15,7 @@ from wanbench.formatting import count, quantity
 
 from .trials import DisturbedTrial, DisturbedTrials, merged
 
-LINES = {
-    "p50_ms": (0.5, "median", "solid"),
-    "p99_ms": (0.99, "p99", "solid"),
-    "worst_ms": (1 - 1e-9, "slowest", "dot"),
-}
+LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
 PANEL_PX = 210
 ABOVE_PX = 150
 
@@ -29,9 +25,7 @@ def timeline(result: DisturbedTrials, *, settings: Sequence[str], note: str = ""
     first = {name: [each for each in result.items if each.about.setting == name][:1] for name in settings}
     shown = [trial for found in first.values() for trial in found]
     if not shown:
-        raise MissingDataError(
-            f"no trial of {', '.join(settings)} counts." if settings else "none is planned."
-        )
+        raise MissingDataError(f"no trial of {', '.join(settings)} counts." if settings else "none is planned.")
     titles = [theme.plain(each.about.setting) for each in shown]
     figure = make_subplots(len(shown), 1, vertical_spacing=0.3 / len(shown))
     tables = []
@@ -43,9 +37,7 @@ def timeline(result: DisturbedTrials, *, settings: Sequence[str], note: str = ""
                 x=seconds.second + 0.5, y=seconds[name].where(np.isfinite(seconds[name])), mode="lines", name=title,
                 line=line, legendgroup=title, showlegend=row == 1, row=row, col=1,
             )  # fmt: skip
-        figure.add_hline(
-            y=result.limit_ms, line={"color": theme.LIGHT, "dash": "dash", "width": 1}, row=row, col=1
-        )
+        figure.add_hline(y=result.limit_ms, line={"color": theme.LIGHT, "dash": "dash", "width": 1}, row=row, col=1)
         tables += [seconds.assign(trial=trial.about.setting), _shade(figure, trial, row)]
         values = np.concatenate([seconds[name] for name in LINES])
         figure.update_yaxes(title=titles[row - 1], row=row, col=1, **theme.log_axis(values, "ms", 6))
@@ -76,8 +68,7 @@ def by_second(trial: DisturbedTrial) -> pd.DataFrame:
         tail = merged(parts)
         if tail.n:
             rows.append(
-                {"second": start_s - trial.start_s}
-                | {name: tail.quantile(q) for name, (q, *_) in LINES.items()}
+                {"second": start_s - trial.start_s} | {name: tail.quantile(q) for name, (q, *_) in LINES.items()}
             )
     return pd.DataFrame(rows, columns=["second", *LINES])
 
@@ -89,18 +80,12 @@ def _shade(figure, trial: DisturbedTrial, row: int) -> pd.DataFrame:
         done_s, healthy_s = (
             trial.end_s if pd.isna(each) else float(each) for each in (action.done_at_s, action.healthy_at_s)
         )
-        begin, done, healthy = (
-            each - trial.start_s for each in (float(action.began_at_s), done_s, healthy_s)
-        )
+        begin, done, healthy = (each - trial.start_s for each in (float(action.began_at_s), done_s, healthy_s))
         whom = "" if pd.isna(action.node_id) else f" {int(action.node_id)}"
         style = {"fillcolor": theme.OUTSIDE, "line_width": 0, "row": row, "col": 1}
         if action.kind != "restore":
             text = {"text": f"{action.kind}{whom}", "font": {"size": 11}, "yanchor": "bottom"}
-            figure.add_vrect(
-                x0=begin, x1=done, opacity=0.18, annotation=text, annotation_position="top left", **style
-            )
+            figure.add_vrect(x0=begin, x1=done, opacity=0.18, annotation=text, annotation_position="top left", **style)
             figure.add_vrect(x0=done, x1=max(done, healthy), opacity=0.07, **style)
-        rows.append(
-            {"trial": trial.about.setting, "action": f"{action.kind}{whom}", "second": begin, "done_s": done}
-        )
+        rows.append({"trial": trial.about.setting, "action": f"{action.kind}{whom}", "second": begin, "done_s": done})
     return pd.DataFrame(rows)

@@ -12,12 +12,7 @@ import pandas as pd
 
 from wanbench.checks import check_columns, check_table
 from wanbench.errors import MissingDataError
-from wanbench.formatting import (
-    count,
-    number,
-    percent,
-    quantity,
-)
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import RowsResult
 from wanbench.methods.tails import histograms
 from wanbench.methods.tails.distribution import Tail
@@ -103,9 +98,7 @@ class DisturbedTrial:
         """Latencies of the records due in each second, over all groups, by the second's start."""
         found: dict[float, list[Second]] = {}
         for row in self.histograms.sort_values("start_s").itertuples():
-            found.setdefault(float(row.start_s), []).append(
-                (*histograms.decoded(row.histogram), int(row.n_lost))
-            )
+            found.setdefault(float(row.start_s), []).append((*histograms.decoded(row.histogram), int(row.n_lost)))
         return found
 
     def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
@@ -116,9 +109,7 @@ class DisturbedTrial:
 
     def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
         """Latencies of the records due in these seconds; None if there is no such second."""
-        return merged(
-            part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start]
-        )
+        return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
     def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
         """start_s and p99_ms of every whole second; a lost record counts as slowest."""
@@ -199,11 +190,7 @@ class DisturbedTrials(RowsResult):
     def sentence(self) -> str:
         """How many trials count, and the limit."""
         out = self.rows[~self.rows.counts]
-        lost = (
-            f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}"
-            if len(out)
-            else ""
-        )
+        lost = f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}" if len(out) else ""
         stretches = count(self.n_seconds, "undisturbed second")
         if not isfinite(self.limit_ms):
             return (
@@ -248,9 +235,7 @@ class DisturbedTrials(RowsResult):
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
         """The trials with such an action; MissingDataError if there is none."""
         found = [
-            each
-            for each in self.items
-            if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
+            each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
         if not found:
             raise MissingDataError(f"no trial with {' or '.join(kinds)} counts.")
@@ -288,17 +273,12 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
         row["client_errors"] = about.get("client_errors")
         rows.append(
             row
-            | {
-                "undisturbed_s": nan if why else trial.quiet_s - trial.start_s,
-                "n": about.get("n_intended", nan),
-            }
+            | {"undisturbed_s": nan if why else trial.quiet_s - trial.start_s, "n": about.get("n_intended", nan)}
             | {"n_lost": nan if why else int(trial.histograms.n_lost.sum())}
             | {"p99_ms": nan if why else trial.undisturbed_ms(0.99)}
         )
         items += [] if why else [trial]
-    p99 = np.concatenate(
-        [np.zeros(0), *(each.by_second(each.start_s, each.quiet_s).p99_ms for each in items)]
-    )
+    p99 = np.concatenate([np.zeros(0), *(each.by_second(each.start_s, each.quiet_s).p99_ms for each in items)])
     if not len(p99):
         raise MissingDataError("no trial was undisturbed for a second.")
     span_s = max(each.longest_s for each in items)

@@ -28,9 +28,7 @@ METHOD = (
     "rate of the link times records acknowledged per second, over the bits per second that it carried, for the fullest "
     "link; geometric mean over the trials in which the system kept up"
 )
-ASSUMPTION = (
-    "Bytes per record on a link are the same at higher rates; larger batches there would make them fewer"
-)
+ASSUMPTION = "Bytes per record on a link are the same at higher rates; larger batches there would make them fewer"
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,9 +82,7 @@ class Allowed(Result):
     def formatted_table(self) -> pd.DataFrame:
         """One row per system and rate: means over its trials."""
         rows = []
-        for (system, rate, partitions), part in self.trials.groupby(
-            ["system", RATE, "partitions"], sort=False
-        ):
+        for (system, rate, partitions), part in self.trials.groupby(["system", RATE, "partitions"], sort=False):
             busy = part.busy_percent.mean()
             rows.append(
                 {
@@ -101,9 +97,7 @@ class Allowed(Result):
         return pd.DataFrame(rows)
 
 
-def allowed(
-    trials: SystemTrials, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95, **at
-) -> Allowed:
+def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95, **at) -> Allowed:
     """
     The rate that the links allow each system.
 
@@ -165,9 +159,7 @@ def allowed(
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
     """Per trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
     if samples is None or samples.empty:
-        raise MissingDataError(
-            "links were not sampled: the cluster is outside the lab, or its links have no rate."
-        )
+        raise MissingDataError("links were not sampled: the cluster is outside the lab, or its links have no rate.")
     each = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
     # a window counts whose middle does
     middle = (each.start_s + each.end_s) / 2

@@ -16,11 +16,7 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 
 
 def benchmark(
-    own: TailTrials,
-    tables: Mapping[str, pd.DataFrame],
-    *,
-    what: str = "end to end",
-    at: Sequence[float] = QUANTILES,
+    own: TailTrials, tables: Mapping[str, pd.DataFrame], *, what: str = "end to end", at: Sequence[float] = QUANTILES
 ) -> TailComparison:
     """
     Percentiles of the benchmark's run minus those of the open-loop trials. The benchmark's latency counts from the
@@ -38,11 +34,7 @@ def benchmark(
         )
     first = runs.iloc[0]
     rows = {
-        name: tables[name][
-            (tables[name].source_file == first.source_file) & (tables[name].test_id == first.test_id)
-        ]
+        name: tables[name][(tables[name].source_file == first.source_file) & (tables[name].test_id == first.test_id)]
         for name in ("quantiles", "benchmark_windows")
     }
-    return compare_tails(
-        own.pooled, of_benchmark(rows["quantiles"], rows["benchmark_windows"], what=what), at
-    )
+    return compare_tails(own.pooled, of_benchmark(rows["quantiles"], rows["benchmark_windows"], what=what), at)

@@ -75,11 +75,7 @@ class BestRates(Result):
         """One row per system."""
         rows = []
         for name, steps in self.stepped.items():
-            row = {
-                "system": name,
-                "by its steps": steps.rate.formatted,
-                "interval": steps.rate.formatted_interval,
-            }
+            row = {"system": name, "by its steps": steps.rate.formatted, "interval": steps.rate.formatted_interval}
             row["steps around it"] = _span(steps) if isfinite(steps.rate.estimate) else "not established"
             if name in self.searched:
                 search = self.searched[name]

@@ -125,9 +125,7 @@ def _rates(audit: Audit) -> None:
     )
     audit.compare("t1-high-aggregate", high / 1e3 * (1 + reads), f"{added}.")
     audit.compare("figure-1-aggregate", audit.number("figure-1-ingress") * (1 + reads), f"{added}.")
-    audit.compare(
-        "figure-1-egress", audit.number("figure-1-ingress") * reads, "Own numbers: ingress times reads."
-    )
+    audit.compare("figure-1-egress", audit.number("figure-1-ingress") * reads, "Own numbers: ingress times reads.")
     audit.compare("fan-out", audit.number("groups"), "Own numbers: as often as there are consumer groups.")
     full = _mb_per_s(audit, "cku28-ingress") / 1e3
     for claim in ("figure-1-ingress", "t1-high", "t2-28cku-rate"):
@@ -149,9 +147,7 @@ def _shapes(audit: Audit) -> None:
             f"Own numbers: as much per CKU as with {other}.",
         )
         audit.compare(
-            f"cku{one}-egress",
-            audit.number(f"cku{one}-ingress") * reads,
-            "Own numbers: ingress times reads.",
+            f"cku{one}-egress", audit.number(f"cku{one}-ingress") * reads, "Own numbers: ingress times reads."
         )
         audit.compare(
             f"cku{one}-partitions",
@@ -162,14 +158,10 @@ def _shapes(audit: Audit) -> None:
         of_limit = "Own numbers: the limit of figure 3."
         audit.compare(f"t1-{one}cku-partitions", audit.number(f"cku{one}-partitions"), of_limit)
         audit.compare(
-            f"t1-{one}cku-topics",
-            audit.number(f"cku{one}-partitions") / each,
-            "Own numbers: partitions by topic.",
+            f"t1-{one}cku-topics", audit.number(f"cku{one}-partitions") / each, "Own numbers: partitions by topic."
         )
         audit.compare(f"t2-{one}cku-topics", topics, "Own numbers: as in test 1.")
-    per_topic = [
-        audit.number(f"cku{cku}-partitions") / audit.number(f"t1-{cku}cku-topics") for cku in CLUSTERS
-    ]
+    per_topic = [audit.number(f"cku{cku}-partitions") / audit.number(f"t1-{cku}cku-topics") for cku in CLUSTERS]
     audit.compare("t1-per-topic", max(per_topic), f"Own numbers: {' and '.join(map(number, per_topic))}.")
     audit.compare("t3-topics", audit.number("t1-28cku-topics"), "Own numbers: as in test 1.")
 
@@ -204,9 +196,7 @@ def _rows(audit: Audit) -> None:
         limit = audit.number(f"cku{cku}-ingress")
         for row in rows:
             share = _mb_per_s(audit, f"f6-{row}-load") / limit
-            _setting(
-                audit, f"f6-{row}-load", share <= 1, f"{quantity(share, 'fraction')} of the cluster's limit."
-            )
+            _setting(audit, f"f6-{row}-load", share <= 1, f"{quantity(share, 'fraction')} of the cluster's limit.")
     for cku, rows in FIGURE_7.items():
         topics, limit = audit.number(f"t2-{cku}cku-topics"), audit.number(f"cku{cku}-partitions")
         for row in rows:
@@ -226,9 +216,7 @@ def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
 
 
 def _improvement(audit: Audit, row: str) -> None:
-    made = audit.from_printed(
-        lambda old, new: PERCENT * (old - new) / new, f"{row}-kafka", f"{row}-kora", unit="%"
-    )
+    made = audit.from_printed(lambda old, new: PERCENT * (old - new) / new, f"{row}-kafka", f"{row}-kora", unit="%")
     old, new = (audit.claims[f"{row}-{system}"].formatted for system in ("kafka", "kora"))
     audit.compare(
         f"{row}-gain",
@@ -262,14 +250,10 @@ def _headlines(audit: Audit) -> None:
         f"Holds if p99 in the row of that rate shows it: {number(top, 2)} times.",
     )
     audit.compare(
-        "p99-times",
-        best,
-        f"{own} Cases that are not printed may show it; test 3 says it of other percentiles.",
+        "p99-times", best, f"{own} Cases that are not printed may show it; test 3 says it of other percentiles."
     )
     for claim in ("t1-improvement", "figure-5-times"):
-        audit.compare(
-            claim, ratio(audit, largest["f6"]) - 1, f"{own} As an excess, like the column of improvements."
-        )
+        audit.compare(claim, ratio(audit, largest["f6"]) - 1, f"{own} As an excess, like the column of improvements.")
     names = (f"{largest['f7']}-{system}" for system in ("kafka", "kora"))
     times = audit.from_printed(lambda old, new: old / new, *names, unit="times")
     excess = f"as an excess, like the column of improvements, it would be {number(times.estimate - 1, 1)}."

@@ -16,18 +16,14 @@ from wanbench.methods.trials.means import geometric_mean
 from .repeated import TailTrials
 from .side_by_side import SideBySide
 
-METHOD = (
-    "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
-)
+METHOD = "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further ones"
 CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
 FAR, MIDDLE = 0.999, 0.5
 Term = tuple[TailTrials, float, int]
 
 
-def evidence(
-    by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None
-) -> dict[str, Estimate]:
+def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:
     """
     Every measured estimate that a claim refers to.
 
@@ -63,18 +59,14 @@ def _growth(name: str, table: SideBySide) -> dict[str, Estimate]:
         found["growth_ratio"] = _combined(terms, f"growth of {p} of {a.name} over that of {b.name}, {steps}")
         return found
     ordered = sorted(
-        (step for step in table.steps if np.isfinite(step.ratio.estimate)),
-        key=lambda step: step.ratio.estimate,
+        (step for step in table.steps if np.isfinite(step.ratio.estimate)), key=lambda step: step.ratio.estimate
     )
     if len(ordered) < 2:
         return found
     (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
     steps = f"{number(ordered[-1].step)} {table.unit} over {number(ordered[0].step)}"
     found["ratio_partitions_growth"] = _noted(
-        _combined(
-            [(a_last, q, 1), (b_last, q, -1), (a, q, -1), (b, q, 1)],
-            f"ratio of both systems' {p}, {steps}",
-        ),
+        _combined([(a_last, q, 1), (b_last, q, -1), (a, q, -1), (b, q, 1)], f"ratio of both systems' {p}, {steps}"),
         CHOSEN,
     )
     return found
@@ -90,9 +82,7 @@ def _far_out(table: SideBySide) -> dict[str, Estimate]:
         for q in (MIDDLE, 0.9, 0.99, FAR)
     ]
     return {
-        "other_tail_growth": _combined(
-            [(b, FAR, 1), (b, MIDDLE, -1)], f"{far} over {middle} of {b.name}, {at}"
-        ),
+        "other_tail_growth": _combined([(b, FAR, 1), (b, MIDDLE, -1)], f"{far} over {middle} of {b.name}, {at}"),
         "tail_ratio_growth": _combined(
             [(a, FAR, 1), (b, FAR, -1), (a, MIDDLE, -1), (b, MIDDLE, 1)],
             f"ratio of both systems' {far} over that of their {middle}, {at}",
@@ -124,9 +114,7 @@ def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Esti
         claim=f"{quantity if quantity.startswith('p') else quantity[0].upper() + quantity[1:]}, is {{}}",
         method=METHOD,
         assumption=ASSUMPTION,
-        warnings=(
-            f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing",
-        )
+        warnings=(f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing",)
         if out
         else (),
     )

@@ -44,9 +44,7 @@ def knee(result: Knee, *, note: str = "") -> go.Figure:
         grid = np.geomspace(curve.rates[0], curve.rates[-1], 200)
         beyond = np.maximum(grid / result.knee.estimate, 1.0) ** result.exponent
         line = {"color": theme.OUTSIDE, "width": 2}
-        figure.add_scatter(
-            x=grid, y=result.level_ms * beyond, mode="lines", line=line, name="level, then rising"
-        )
+        figure.add_scatter(x=grid, y=result.level_ms * beyond, mode="lines", line=line, name="level, then rising")
         primitives.reference_line(figure, x=result.knee.estimate)
     figure.update_xaxes(title="rate (log axis)", **theme.log_axis(curve.rates, "records/s"))
     values = [*np.exp(curve.logs).ravel(), result.level_ms]

@@ -27,14 +27,7 @@ from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.tails import quantile_intervals as order
 
-from .step_curves import (
-    MIN_STEPS,
-    StepCurve,
-    ends,
-    rising,
-    step_curve,
-    student,
-)
+from .step_curves import MIN_STEPS, StepCurve, ends, rising, step_curve, student
 
 POINTS = 2_000
 """
@@ -97,9 +90,7 @@ class Knee(Result):
         name = order.name(self.curve.q)
         if self.where == "unknown":
             known = ", ".join(f"{rate:,.0f}" for rate in self.curve.rates) or "none"
-            return (
-                f"{name} is known at too few steps to have a knee: {known} records/s; it takes {MIN_STEPS}."
-            )
+            return f"{name} is known at too few steps to have a knee: {known} records/s; it takes {MIN_STEPS}."
         span = f"{self.curve.rates[0]:,.0f} to {self.curve.rates[-1]:,.0f} records/s"
         if self.where == "none":
             rises, lowest = np.exp(self.curve.mean[-1] - self.curve.mean), int(self.curve.mean.argmin())
@@ -144,12 +135,7 @@ def knee_of(curve: StepCurve, *, level: float = 0.95) -> Knee:
         note = f"steps from {number(first, 0)} records/s on are left out: {name} of a trial is that of a lost record"
         curve = replace(curve.below(first), notes=(*curve.notes, note))
     x = np.log(curve.rates)
-    about = {
-        "unit": "records/s",
-        "n": r,
-        "level": level,
-        "basis": f"{count(r, 'block')} of {count(len(x), 'step')}",
-    }
+    about = {"unit": "records/s", "n": r, "level": level, "basis": f"{count(r, 'block')} of {count(len(x), 'step')}"}
     about |= {"method": METHOD, "assumption": ASSUMPTION}
     claim = f"{name} of latency begins to rise at {{}}"
     where = _where(x, curve, level)
@@ -157,13 +143,7 @@ def knee_of(curve: StepCurve, *, level: float = 0.95) -> Knee:
         warning = f"no knee of {name}: {WITHOUT[where]}"
         estimates = [
             Estimate(
-                quantity=what,
-                claim=claim,
-                estimate=nan,
-                low=nan,
-                high=nan,
-                warnings=(warning, *curve.notes),
-                **about,
+                quantity=what, claim=claim, estimate=nan, low=nan, high=nan, warnings=(warning, *curve.notes), **about
             )
             for what in ("knee", "knee of a second run")
         ]
@@ -184,15 +164,7 @@ def knee_of(curve: StepCurve, *, level: float = 0.95) -> Knee:
         if where == "between the last two steps":
             low, high = min(low, last[0]), max(high, last[1])
         estimates.append(
-            Estimate(
-                quantity=what,
-                claim=claim,
-                estimate=exp(value),
-                low=low,
-                high=high,
-                warnings=notes,
-                **about,
-            )
+            Estimate(quantity=what, claim=claim, estimate=exp(value), low=low, high=high, warnings=notes, **about)
         )
     _, base, slope = broken_line(x, curve.mean)
     return Knee(curve, *estimates, where, kneedle(curve.rates, curve.mean), exp(base), slope)

@@ -77,9 +77,7 @@ class Knees(Result):
         return pd.DataFrame(rows)
 
 
-def knees(
-    trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99, level: float = 0.95, **at
-) -> Knees:
+def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99, level: float = 0.95, **at) -> Knees:
     """
     The knee of each system in its trials at stepped rates.
 

@@ -117,22 +117,14 @@ def of_benchmark(
     # a reported share is one of whole records: at least so many took no longer
     counts = np.diff(np.ceil(shares[last] * round(sizes.sum()) - 1e-6), prepend=0.0)
     by_window = {
-        int(number): part.sort_values("quantile")
-        for number, part in rows.dropna(subset="window").groupby("window")
+        int(number): part.sort_values("quantile") for number, part in rows.dropna(subset="window").groupby("window")
     }
     maxima = {"end to end": "max_end_to_end_ms", "publish": "max_latency_ms"}.get(what)
     used = [k for k, number in enumerate(windows.window) if int(number) in by_window and sizes[k] > 0]
-    curves = [
-        _curve(by_window[int(windows.window.iloc[k])], windows[maxima].iloc[k] if maxima else None)
-        for k in used
-    ]
+    curves = [_curve(by_window[int(windows.window.iloc[k])], windows[maxima].iloc[k] if maxima else None) for k in used]
     parts = Parts(np.zeros(len(used), dtype=int), sizes[used], partial(_below, sizes[used], curves))
     return Tail(
-        name,
-        latencies[last],
-        counts,
-        parts=parts if used else None,
-        resolution_ms=1.0 if what == "end to end" else 0.0,
+        name, latencies[last], counts, parts=parts if used else None, resolution_ms=1.0 if what == "end to end" else 0.0
     )
 
 

@@ -42,20 +42,14 @@ def over_time(
     what : "end to end" or "publish"
         The latency to take from histograms.
     """
-    figure = (
-        make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06) if pauses is not None else go.Figure()
-    )
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06) if pauses is not None else go.Figure()
     start_s, end_s, table, said = _draw_seconds(figure, seconds, group, what)
     if pauses is None:
         figure.update_xaxes(title="intended send time (s since the first)")
     else:
         marks, rows = _marks(pauses, start_s, end_s)
         _draw_marks(figure, marks, rows)
-        said = {
-            **said,
-            "caption": f"{said['caption']} {_spelled(marks)}",
-            "alt": f"{said['alt']} {_spelled(marks)}",
-        }
+        said = {**said, "caption": f"{said['caption']} {_spelled(marks)}", "alt": f"{said['alt']} {_spelled(marks)}"}
         said["subtitle"] += " Below: pauses of brokers, from start to end."
         table = pd.concat([table, marks], ignore_index=True)
     figure.update_yaxes(
@@ -80,9 +74,7 @@ def _draw_seconds(figure, frame, group, what):
     seconds = frame if "p50_ms" in frame else per_second(frame, what=what, group=group)
     keys = [key for key in ("run_id", "test_id", "attempt") if key in seconds]
     if keys and len(seconds[keys].drop_duplicates()) > 1:
-        raise ParameterError(
-            "the seconds are those of several trials; allowed: one trial, whose time is the axis."
-        )
+        raise ParameterError("the seconds are those of several trials; allowed: one trial, whose time is the axis.")
     seconds = seconds.sort_values("start_s")
     start_s, end_s = seconds.start_s.min(), (seconds.start_s + seconds.length_s).max()
     middle = seconds.start_s + seconds.length_s / 2 - start_s
@@ -118,12 +110,7 @@ def _marks(pauses, start_s, end_s) -> tuple[pd.DataFrame, list[str]]:
         for kind, node in zip(inside.kind, inside.node_id, strict=True)
     ]
     marks = pd.DataFrame(
-        {
-            "pause_of": label,
-            "pause_at_s": inside.at_s - start_s,
-            "duration_ms": inside.duration_ms,
-            "text": inside.text,
-        }
+        {"pause_of": label, "pause_at_s": inside.at_s - start_s, "duration_ms": inside.duration_ms, "text": inside.text}
     )
     return marks, list(dict.fromkeys(label))
 
@@ -132,19 +119,14 @@ def _draw_marks(figure, marks, rows) -> None:
     for k, row in enumerate(rows):
         part = marks[marks.pause_of == row]
         colour = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
-        hover = [
-            f"{number(ms)} ms, {theme.plain(text)}"
-            for ms, text in zip(part.duration_ms, part.text, strict=True)
-        ]
+        hover = [f"{number(ms)} ms, {theme.plain(text)}" for ms, text in zip(part.duration_ms, part.text, strict=True)]
         where = {"row": 2, "col": 1, "showlegend": False}
         # three points per pause, the last one missing, make one trace of separate bars
         ends = np.column_stack(
             [part.pause_at_s, part.pause_at_s + part.duration_ms / 1_000, np.full(len(part), np.nan)]
         )
         line = {"color": colour, "width": ROW_PX // 2}
-        figure.add_scatter(
-            x=ends.ravel(), y=[k] * ends.size, mode="lines", line=line, hoverinfo="skip", **where
-        )
+        figure.add_scatter(x=ends.ravel(), y=[k] * ends.size, mode="lines", line=line, hoverinfo="skip", **where)
         marker = {"symbol": "line-ns", "size": ROW_PX // 2, "line": {"color": colour, "width": MIN_PX}}
         figure.add_scatter(
             x=part.pause_at_s, y=[k] * len(part), mode="markers", marker=marker, text=hover,

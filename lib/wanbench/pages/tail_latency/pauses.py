@@ -15,20 +15,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import (
-    check_choice,
-    check_columns,
-    check_level,
-    check_number,
-)
+from wanbench.checks import check_choice, check_columns, check_level, check_number
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, p_value
-from wanbench.methods.result import (
-    Estimate,
-    Interval,
-    Result,
-    exact_binomial,
-)
+from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
 
 from .compare import difference
 from .seconds import QUANTILES, per_second, trial_keys
@@ -89,9 +79,7 @@ class Causes(Result):
     @property
     def sentence(self) -> str:
         """Both shares and the p-value."""
-        verdict = (
-            "more often than by chance" if self.beyond_chance else "not shown to be more often than by chance"
-        )
+        verdict = "more often than by chance" if self.beyond_chance else "not shown to be more often than by chance"
         return (
             f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
             f"{number(self.least_ms)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
@@ -194,9 +182,7 @@ def causes(
         table.append((kind, n, both[0][0], both[1][0], _p(both[0] - both[1])))
     by_kind = pd.DataFrame(table, columns=["kind", "pauses", "slow_share", "other_share", "p"])
     met = {index: None for _, _, part, _ in trials for index in part.index}
-    estimates = _estimates(
-        shares, int(slow.sum()), int((~slow).sum()), len(trials), len(met), least_ms, level
-    )
+    estimates = _estimates(shares, int(slow.sum()), int((~slow).sum()), len(trials), len(met), least_ms, level)
     return Causes(
         *estimates,
         p=_p(shares[0] - shares[1]),
@@ -219,9 +205,7 @@ def _trials(seconds, pauses) -> list[tuple]:
         if not np.isclose(length, 1.0) or not (part.length_s == length).all():
             raise ParameterError(f"length_s is {length:g}; allowed: windows of 1 s.")
         second = np.round(part.start_s.to_numpy() - zero).astype(int)
-        near = pauses[
-            (pauses.at_s < zero + second.max() + 1) & (pauses.at_s + pauses.duration_ms / 1_000 > zero)
-        ]
+        near = pauses[(pauses.at_s < zero + second.max() + 1) & (pauses.at_s + pauses.duration_ms / 1_000 > zero)]
         if "run_id" in pauses and "run_id" in part and part.run_id.notna().all():
             near = near[near.run_id.isna() | (near.run_id == part.run_id.iloc[0])]
         found.append((rows, second, near, zero))
@@ -250,9 +234,7 @@ def _estimates(shares, n_slow, n_others, n_trials, n_pauses, least_ms, level) ->
     if not n_pauses:
         warnings.append(f"no pause of at least {number(least_ms)} ms in any second")
     ends = [_wilson(row, n, level) for row, n in zip(shares, (n_slow, n_others), strict=True)]
-    naive = [
-        exact_binomial(round(row[0] * n), n, level) for row, n in zip(shares, (n_slow, n_others), strict=True)
-    ]
+    naive = [exact_binomial(round(row[0] * n), n, level) for row, n in zip(shares, (n_slow, n_others), strict=True)]
     values = [float(row[0]) for row in shares]
 
     def estimate(name, claim, value, low, high, n, unit, by_seconds, notes=()):

@@ -54,7 +54,9 @@ class Percentiles(RowsResult):
                 continue
             last = known.iloc[-1]
             one = result[last["quantile"]]
-            text = f"{result.tail.name}: up to {order.name(last['quantile'])}, {one.formatted} ({one.formatted_interval})"
+            text = (
+                f"{result.tail.name}: up to {order.name(last['quantile'])}, {one.formatted} ({one.formatted_interval})"
+            )
             if last.name != own.index[-1]:
                 lacking = result[own["quantile"][own.index > last.name].iloc[0]]
                 text += f"; {lacking.warnings[0]}" if lacking.warnings else ""
@@ -94,9 +96,7 @@ class Percentiles(RowsResult):
         return self.compared.figure(note=note)
 
 
-def percentiles(
-    a: TailTrials, b: TailTrials, at: Sequence[float] = QUANTILES, *, level: float = 0.95
-) -> Percentiles:
+def percentiles(a: TailTrials, b: TailTrials, at: Sequence[float] = QUANTILES, *, level: float = 0.95) -> Percentiles:
     """Percentiles of two systems at one load, from the records of all trials of each."""
     level = check_level(level)
     compared = compare_tails(a.pooled, b.pooled, at, level=level)

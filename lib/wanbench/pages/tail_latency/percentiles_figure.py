@@ -42,9 +42,7 @@ def percentiles(distributions: Sequence[Quantiles], *, note: str = "") -> go.Fig
             line={"color": colour, "dash": dash, "width": 2, "shape": "hv"},
             legendgroup=str(k),
         )
-        finite = [
-            (q, e) for q, e in zip(result.quantiles, result.estimates, strict=True) if isfinite(e.estimate)
-        ]
+        finite = [(q, e) for q, e in zip(result.quantiles, result.estimates, strict=True) if isfinite(e.estimate)]
         rows = [(result.tail.name, q, e.estimate, e.low, e.high) for q, e in finite]
         frame = pd.DataFrame(rows, columns=COLUMNS)
         frames.append(frame)

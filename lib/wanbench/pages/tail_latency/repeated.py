@@ -72,9 +72,7 @@ class TailTrials:
         return np.array([tail.quantile(q) for tail in self.tails])
 
 
-def by_step(
-    trials: pd.DataFrame, by: str = "rate_records_per_s", name: str = "the system"
-) -> dict[float, TailTrials]:
+def by_step(trials: pd.DataFrame, by: str = "rate_records_per_s", name: str = "the system") -> dict[float, TailTrials]:
     """
     The trials of each step, in ascending order.
 
@@ -85,17 +83,14 @@ def by_step(
     """
     check_columns("trials", trials, [by, *COLUMNS])
     return {
-        step: TailTrials(name, tuple(part["tail"]), tuple(part.block))
-        for step, part in trials.groupby(by, sort=True)
+        step: TailTrials(name, tuple(part["tail"]), tuple(part.block)) for step, part in trials.groupby(by, sort=True)
     }
 
 
 def merged(tails: Sequence[Tail], name: str) -> Tail:
     """The records of several trials as one distribution, whose runs are the trials."""
     values, place = np.unique(np.concatenate([tail.values_ms for tail in tails]), return_inverse=True)
-    counts = np.bincount(
-        place, weights=np.concatenate([tail.counts for tail in tails]), minlength=len(values)
-    )
+    counts = np.bincount(place, weights=np.concatenate([tail.counts for tail in tails]), minlength=len(values))
     parts = [tail.parts if tail.parts is not None else _whole(tail) for tail in tails]
     return Tail(
         name,

@@ -113,11 +113,7 @@ class SideBySide(Result):
             ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
         verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
-        over = (
-            f" (in brackets: {self.names[0]} over {self.names[1]})"
-            if {"better", "worse"} & set(of_word)
-            else ""
-        )
+        over = f" (in brackets: {self.names[0]} over {self.names[1]})" if {"better", "worse"} & set(of_word) else ""
         text = f"{order.name(self.q)} of {self.names[1]} by {self.unit}, against {self.names[0]}{over}: {verdicts}."
         if set(of_word) == {VERDICTS[-1]}:
             most = max(len(each.tails) for step in self.steps for each in step.tails)
@@ -129,10 +125,7 @@ class SideBySide(Result):
             first, last, (a, b) = self.steps[0], self.steps[-1], self.names
             grown = [
                 f"{name} goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
-                for name, *ones in (
-                    (a, *(step.a for step in self.steps)),
-                    (b, *(step.b for step in self.steps)),
-                )
+                for name, *ones in ((a, *(step.a for step in self.steps)), (b, *(step.b for step in self.steps)))
             ]
             span = f"{number(first.step)} to {number(last.step)} {self.unit}"
             text += f" From {span} that of {' and that of '.join(grown)}."
@@ -169,11 +162,7 @@ class SideBySide(Result):
             for note in step.ratio.warnings:
                 if not (step.reason and step.reason in note):  # the table has it
                     notes.setdefault(note, []).append(number(step.step))
-        return (
-            *gone,
-            *over,
-            *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()),
-        )
+        return (*gone, *over, *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()))
 
     def table(self) -> pd.DataFrame:
         """One row per step: step, payload_bps, both percentiles and the ratio with their intervals, verdict."""
@@ -216,9 +205,7 @@ def _spelled(one: Estimate, unknown: str = BEYOND) -> str:
     return f"{one.formatted} ({one.formatted_interval})" if one.formatted_interval else one.formatted
 
 
-def side_by_side(
-    trials: SystemTrials, along: str = RATE, *, q: float = 0.99, level: float = 0.95, **at
-) -> SideBySide:
+def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, level: float = 0.95, **at) -> SideBySide:
     """
     A percentile of two systems at each step of the rate, or of the number of partitions.
 
@@ -256,9 +243,7 @@ def side_by_side(
     judged = verdicts(found, q, level=level)
     steps = [
         _step(value, pair, points[points.step == value], trials.systems, q, row, ratio)
-        for (value, pair), (_, row), ratio in zip(
-            found.items(), judged.rows.iterrows(), judged.ratios, strict=True
-        )
+        for (value, pair), (_, row), ratio in zip(found.items(), judged.rows.iterrows(), judged.ratios, strict=True)
     ]
     columns = ["system", "step", "latency_ms", "kept_up"]
     return SideBySide(along, q, trials.systems, steps, points[columns], missing, judged)

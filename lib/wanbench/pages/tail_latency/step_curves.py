@@ -78,11 +78,7 @@ class StepCurve:
         `high_ms`.
         """
         r = len(self.blocks)
-        half = (
-            student(level, r) * self.logs.std(axis=0, ddof=1) / r**0.5
-            if r > 1
-            else np.full(len(self.rates), nan)
-        )
+        half = student(level, r) * self.logs.std(axis=0, ddof=1) / r**0.5 if r > 1 else np.full(len(self.rates), nan)
         mean = np.where(np.isin(self.rates, self.lost), nan, self.mean)
         with np.errstate(over="ignore"):
             ends = {"low_ms": np.exp(mean - half), "high_ms": np.exp(mean + half)}

@@ -156,11 +156,7 @@ def verdicts(
     check_number("margin", margin, 0, 1, above=True)
     if not check_kind("rows", rows, Mapping):
         raise ParameterError("rows is empty; allowed: at least one row.")
-    found = [
-        (label, a, b, *_row(label, a, b, q, margin, level))
-        for label, (a, b) in rows.items()
-        for q in quantiles
-    ]
+    found = [(label, a, b, *_row(label, a, b, q, margin, level)) for label, (a, b) in rows.items() for q in quantiles]
     table = pd.DataFrame([row for *_, row, _ in found])
     alpha = 1 - level
     for column in ("p_differs", "p_tied"):
@@ -239,9 +235,7 @@ def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: fl
         warnings=(*notes, *((f"not enough data: {reason}",) if reason else ())),
     )
     if not reason:
-        estimate = replace(
-            estimate, low=0.0 if lost_a else estimate.low, high=inf if lost_b else estimate.high
-        )
+        estimate = replace(estimate, low=0.0 if lost_a else estimate.low, high=inf if lost_b else estimate.high)
     differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + margin), coarse)
     if lost_a or lost_b:  # a bound shows a difference on its own side alone, and no tie
         differs, tied = nan if (lost_a and mean > 0) or (lost_b and mean < 0) else differs, nan
@@ -281,9 +275,7 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
     """The log ratio of each common block; several trials of a block count by their geometric mean."""
-    sides = {
-        name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))
-    }
+    sides = {name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))}
     values = pd.concat(sides)
     if (values <= 0).any():
         return np.empty(0), ()
@@ -293,9 +285,7 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
         if not arrived:
             return np.empty(0), ("no record arrived",)
         values = values.replace(np.inf, max(arrived))
-        notes = (
-            f"{order.name(q)} of some trials is that of a lost record, which counts as the slowest that arrived",
-        )
+        notes = (f"{order.name(q)} of some trials is that of a lost record, which counts as the slowest that arrived",)
     means = np.log(values).groupby(level=[0, 1], sort=False).mean().unstack(0)
     apart = int(means.isna().any(axis=1).sum())
     if apart:
@@ -311,9 +301,7 @@ def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
         return f"{count(blocks, 'block')} with trials of both; it needs {MIN_BLOCKS}"
     least = min(tail.n for each in (a, b) for tail in each.tails)
     if least * (1 - q) < MIN_BEYOND - 1e-9:
-        return (
-            f"a trial has {number(least, 0)} records; {order.name(q)} takes {number(MIN_BEYOND / (1 - q), 0)}"
-        )
+        return f"a trial has {number(least, 0)} records; {order.name(q)} takes {number(MIN_BEYOND / (1 - q), 0)}"
     if both := _both_lost(a, b, q):
         return f"{order.name(q)} of both is that of a lost record in {count(both, 'block')}"
     return ""

@@ -24,26 +24,14 @@ from math import exp, inf, isfinite, log, nan
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import (
-    check_choice,
-    check_columns,
-    check_level,
-    check_number,
-)
+from wanbench.checks import check_choice, check_columns, check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, RowsResult, exact_binomial
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.trials.means import half_width
 
-from .step_curves import (
-    RATE,
-    StepCurve,
-    ends,
-    rising,
-    step_curve,
-    student,
-)
+from .step_curves import RATE, StepCurve, ends, rising, step_curve, student
 
 STEPS = (
     "the curve of trials' quantiles, interpolated on log axes; t on the jackknife over blocks (Shao & Tu 1995), and at "
@@ -51,9 +39,7 @@ STEPS = (
 )
 SEARCHES = "geometric mean of the middles of the searches' brackets; t over searches, beyond both ends of the brackets"
 ASSUMPTION = "Blocks are independent and represent further ones; the quantile rises with the rate"
-SEARCHED = (
-    "Searches are independent; the rate lies within each search's bracket, apart from what differs among them"
-)
+SEARCHED = "Searches are independent; the rate lies within each search's bracket, apart from what differs among them"
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,10 +96,7 @@ def best_rate_of(
         shares = pd.DataFrame({RATE: curve.rates, "n": r, "met": met})
     limits = np.array([exact_binomial(row.met, row.n, level) for row in shares.itertuples()])
     rows = shares.assign(
-        share_met=shares.met / shares.n,
-        low=limits[:, 0],
-        high=limits[:, 1],
-        latency_ms=curve.table().latency_ms,
+        share_met=shares.met / shares.n, low=limits[:, 0], high=limits[:, 1], latency_ms=curve.table().latency_ms
     )
     value, error = curve.jackknife(lambda logs: crossing(x, logs, goal))
     notes = curve.notes
@@ -131,15 +114,11 @@ def best_rate_of(
         low, high = min(low, curve.rates[max(above - 1, 0)]), max(high, curve.rates[above])
     if not isfinite(low):
         low, high = _by_steps(curve, goal, level)
-        ends_known = [f"at least {number(low, 0)}"] * (low > 0) + [f"below {number(high, 0)}"] * isfinite(
-            high
-        )
+        ends_known = [f"at least {number(low, 0)}"] * (low > 0) + [f"below {number(high, 0)}"] * isfinite(high)
         bound = f"is {' and '.join(ends_known)} records/s" if ends_known else "has no limit"
         if len(early):
             at = ", ".join(number(rate, 0) for rate in early)
-            why = (
-                f"at {at} records/s {order.name(curve.q)} exceeds the objective, though not at a higher rate"
-            )
+            why = f"at {at} records/s {order.name(curve.q)} exceeds the objective, though not at a higher rate"
         elif isfinite(value):
             why = "without one of the blocks, the curve does not cross the objective within the steps"
         else:
@@ -220,9 +199,7 @@ def searched_rate(
     closed = (table.met_records_per_s > 0) & np.isfinite(table.failed_records_per_s)
     notes, value, low, high = (), nan, nan, nan
     if closed.all():
-        lows, highs = (
-            np.log(table[column].to_numpy()) for column in ("met_records_per_s", "failed_records_per_s")
-        )
+        lows, highs = (np.log(table[column].to_numpy()) for column in ("met_records_per_s", "failed_records_per_s"))
         value = exp((lows.mean() + highs.mean()) / 2)
         low, high = exp(lows.mean() - _half(lows, level)), exp(highs.mean() + _half(highs, level))
         if len(table) < 2:
@@ -238,9 +215,7 @@ def searched_rate(
             "tried or at none, so the rate is bounded on one side only",
         )
     if silent:
-        notes += (
-            f"{count(silent, 'search', 'searches')} left out: no step says whether it met the objective",
-        )
+        notes += (f"{count(silent, 'search', 'searches')} left out: no step says whether it met the objective",)
     width = np.sqrt(table.failed_records_per_s[closed] / table.met_records_per_s[closed]) - 1
     error = f"; brackets of ±{number(100 * float(width.max()), 1)} % or less" if closed.any() else ""
     basis = f"{count(len(table), 'search', 'searches')}{error}"
@@ -248,14 +223,9 @@ def searched_rate(
     return _best_rate(table, q, objective_ms, (value, low, high), level=level, warnings=notes, **about)
 
 
-def _best_rate(
-    rows: pd.DataFrame, q: float, objective_ms: float, found: tuple, *, of: str, **about
-) -> BestRate:
+def _best_rate(rows: pd.DataFrame, q: float, objective_ms: float, found: tuple, *, of: str, **about) -> BestRate:
     name, within = order.name(q), f"within {number(objective_ms)} ms"
-    texts = {
-        "quantity": f"highest rate with {name} {within}",
-        "claim": f"{name} of {of} keeps {within} up to {{}}",
-    }
+    texts = {"quantity": f"highest rate with {name} {within}", "claim": f"{name} of {of} keeps {within} up to {{}}"}
     value, low, high = found
     rate = Estimate(estimate=value, low=low, high=high, unit="records/s", **texts, **about)
     return BestRate(rows, rate, q, objective_ms)

@@ -172,9 +172,7 @@ class SystemTrials(RowsResult):
         return rows
 
 
-def trials(
-    tables: Mapping[str, pd.DataFrame], systems: Sequence[str], *, what: str = "end to end"
-) -> SystemTrials:
+def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str], *, what: str = "end to end") -> SystemTrials:
     """
     The trials of a run whose plan is `campaign.systems_by_steps`.
 
@@ -196,9 +194,7 @@ def trials(
     """
     for name, columns in NEEDED.items():
         if name not in tables:
-            raise ParameterError(
-                f"table {name} is missing; it holds the trials of a run of systems by steps."
-            )
+            raise ParameterError(f"table {name} is missing; it holds the trials of a run of systems by steps.")
         check_columns(name, tables[name], columns)
     attempts, out = attempts_of(tables["tests"], tables["trials"])
     attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
@@ -212,17 +208,13 @@ def trials(
         raise MissingDataError(f"no trial of {', '.join(systems)} was measured.")
     histograms = tables["open_loop_histograms"]
     by_trial = dict(list(histograms[histograms.what == what].groupby(KEY)))
-    rows["why"] = [
-        _why_not(row, by_trial.get(tuple(row[name] for name in KEY))) for _, row in rows.iterrows()
-    ]
+    rows["why"] = [_why_not(row, by_trial.get(tuple(row[name] for name in KEY))) for _, row in rows.iterrows()]
     rows["counts"] = rows.why == ""
     rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
     rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
     rows["partitions"] = rows.topics * rows.partitions
     rows["tail"] = [
-        of_open_loop(by_trial[tuple(row[name] for name in KEY)], what=what, name=row.setting)
-        if row.counts
-        else None
+        of_open_loop(by_trial[tuple(row[name] for name in KEY)], what=what, name=row.setting) if row.counts else None
         for _, row in rows.iterrows()
     ]
     return SystemTrials(rows, tuple(systems))

@@ -17,9 +17,7 @@ def verdicts(result: Verdicts, *, note: str = "") -> go.Figure:
     """The ratio of b over a in each row of the table, with its interval, and the margin within which it is tied."""
     rows = result.rows.reset_index(drop=True)
     figure = go.Figure()
-    figure.add_vrect(
-        x0=1 / (1 + result.margin), x1=1 + result.margin, fillcolor=primitives.BAND_COLOUR, line_width=0
-    )
+    figure.add_vrect(x0=1 / (1 + result.margin), x1=1 + result.margin, fillcolor=primitives.BAND_COLOUR, line_width=0)
     primitives.reference_line(figure, x=1)
     for verdict in VERDICTS:
         part = rows[rows.verdict == verdict]
@@ -31,14 +29,10 @@ def verdicts(result: Verdicts, *, note: str = "") -> go.Figure:
                 marker={"color": COLOURS[verdict], "symbol": SYMBOLS[verdict], "size": 10},
                 name=verdict,
             )
-    primitives.label_rows(
-        figure, [theme.plain(result.ratios[k].quantity.rpartition(", ")[0]) for k in rows.index]
-    )
+    primitives.label_rows(figure, [theme.plain(result.ratios[k].quantity.rpartition(", ")[0]) for k in rows.index])
     ends = rows[["ratio", "low", "high"]].to_numpy().ravel()
     axis = theme.log_axis([*ends, 1 / (1 + result.margin), 1 + result.margin], "")
-    figure.update_xaxes(
-        title=f"latency of {theme.plain(result.b)} over {theme.plain(result.a)} (log axis)", **axis
-    )
+    figure.update_xaxes(title=f"latency of {theme.plain(result.b)} over {theme.plain(result.a)} (log axis)", **axis)
     return theme.finish(
         figure,
         name="verdicts",

@@ -34,9 +34,7 @@ def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:
     return tables.validate(name, pd.DataFrame(frame))
 
 
-def finished(
-    given: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = None
-) -> dict[str, pd.DataFrame]:
+def finished(given: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
     """
     The tables of an import: each validated, missing ones of `ALWAYS` empty, and flags raised.
 

@@ -16,14 +16,7 @@ from wanbench.errors import ParameterError, RawDataError
 from .assemble import finished, table_of
 from .cloudwatch_output import outputs, read_outputs
 from .provenance import read_bytes, source_of_bytes
-from .sheet import (
-    AS_TEXT,
-    Sheet,
-    decoded,
-    formatted,
-    read_csv,
-    read_jsonl,
-)
+from .sheet import AS_TEXT, Sheet, decoded, formatted, read_csv, read_jsonl
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}
 """Bits per second of a unit in a column's name."""
@@ -108,9 +101,7 @@ def read_circuit(
     interval_s = _intervals(sheet, at, names)
     for way, (value, _) in values.items():
         for line in sheet.lines[value.isna() & sheet.good]:
-            sheet.refuse_line(
-                int(line), "nothing", f"a value of {way}: what the circuit carried then is unknown"
-            )
+            sheet.refuse_line(int(line), "nothing", f"a value of {way}: what the circuit carried then is unknown")
     return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
 
 
@@ -143,9 +134,7 @@ def _decimal(sheet, there) -> str:
     points = cells[cells.str.contains(".", regex=False)]
     comma = cells.str.contains(",", regex=False).any()
     if len(points) and (comma or points.str.fullmatch(THOUSANDS).all()):
-        expected = (
-            "numbers whose decimal mark is clear, as 1204,5 or 1204.5; or give decimal=',' or decimal='.'"
-        )
+        expected = "numbers whose decimal mark is clear, as 1204,5 or 1204.5; or give decimal=',' or decimal='.'"
         raise RawDataError(sheet.path, int(sheet.lines[points.index[0]]), points.iloc[0], expected)
     return "," if comma else "."
 
@@ -183,18 +172,14 @@ def _check_columns(sheet, columns, there):
         if len(found) > 1 or (what in WAYS and not found):
             units = ", ".join(RATES if what == "capacity" else (*RATES, PERCENT))
             given = ", ".join(there[each] for each in found) or f"columns {', '.join(sheet.names)}"
-            raise RawDataError(
-                sheet.path, sheet.header_line, given, f"one column {what}_ with one of {units}"
-            )
+            raise RawDataError(sheet.path, sheet.header_line, given, f"one column {what}_ with one of {units}")
 
 
 def _times(sheet, name, time_zone):
     texts = sheet.text(name)
     unix = texts.str.fullmatch(r"[0-9]{9,10}(\.[0-9]+)?")
     if unix.any():
-        iso = pd.to_datetime(texts.where(unix).astype(float), unit="s", utc=True).dt.strftime(
-            "%Y-%m-%dT%H:%M:%S.%fZ"
-        )
+        iso = pd.to_datetime(texts.where(unix).astype(float), unit="s", utc=True).dt.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         sheet.replace(name, texts.where(~unix, iso))
     texts = sheet.text(name)
     sheet.replace(name, texts.str.replace(DAY_FIRST, r"\3-\2-\1T\4", regex=True))
@@ -241,22 +226,14 @@ def _intervals(sheet, at, names):
         late = since_s > GAP * usual_s
         for row in rows[late]:
             found = f"{since_s[row]:g} s after the row before of circuit {name}"
-            sheet.refuse_line(
-                int(sheet.lines[row]), found, f"a row every {usual_s:g} s: what is between is unknown"
-            )
+            sheet.refuse_line(int(sheet.lines[row]), found, f"a row every {usual_s:g} s: what is between is unknown")
         interval_s.iloc[rows] = since_s.mask(late).fillna(usual_s)
     return interval_s
 
 
 def _tables(sheet, at, names, interval_s, values):
     unread = sheet.unread()
-    every = {
-        "source_file": sheet.path,
-        "source": "circuit",
-        "cumulative": False,
-        "at_utc": at,
-        "subject": names,
-    }
+    every = {"source_file": sheet.path, "source": "circuit", "cumulative": False, "at_utc": at, "subject": names}
     every |= {"statistic": "Average", "interval_s": interval_s}
     parts = []
     for name, (value, unit) in values.items():

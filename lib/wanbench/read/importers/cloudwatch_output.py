@@ -81,9 +81,7 @@ def _series(path, output: dict) -> Iterator[tuple[str, pd.Series, str | None]]:
         for result in output["MetricDataResults"]:
             name = _metric(result["Label"])
             if name in VOLUMES:
-                expected = (
-                    "`get-metric-statistics --statistics Sum`, as this does not say which statistic it holds"
-                )
+                expected = "`get-metric-statistics --statistics Sum`, as this does not say which statistic it holds"
                 raise RawDataError(path, None, f"{name} by get-metric-data", expected)
             yield RATES.get(name, name), _by_start(result["Timestamps"], result["Values"]), None
         return

@@ -12,22 +12,9 @@ from dataclasses import dataclass, field
 from wanbench.errors import ParameterError
 
 from .corner import is_transposed
-from .region_names import (
-    candidates,
-    check_cloud,
-    cloud_from,
-    region_from,
-)
+from .region_names import candidates, check_cloud, cloud_from, region_from
 from .sheet import formatted
-from .times import (
-    STATISTICS,
-    check_settings,
-    decimal_mark,
-    milliseconds,
-    other_quantity,
-    stated_statistic,
-    stated_unit,
-)
+from .times import STATISTICS, check_settings, decimal_mark, milliseconds, other_quantity, stated_statistic, stated_unit
 
 MAX_HINTS = 20
 """Similar names are sought for the first unread labels only: the search is slow, and a page shows no more."""

@@ -19,12 +19,7 @@ from wanbench.checks import check_choice
 from wanbench.read.ingest.content import plain_name
 
 from .assemble import finished, table_of
-from .sheet import (
-    NUMBER,
-    Sheet,
-    read_csv,
-    read_jsonl,
-)
+from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
 BITRATE = ("bytes in 10 s", "bytes/s", "bit/s")
 DURATION_S = 10.0
@@ -45,12 +40,7 @@ ROUNDED_KM = 1.0
 
 
 def read_survey(
-    results,
-    locations=None,
-    *,
-    bitrate: str = "bytes in 10 s",
-    about=None,
-    locations_about=None,
+    results, locations=None, *, bitrate: str = "bytes in 10 s", about=None, locations_about=None
 ) -> dict[str, pd.DataFrame]:
     """
     Tables of a results file of the tool: tests, pings, transfers, sources, unread, flags; regions with `locations`.

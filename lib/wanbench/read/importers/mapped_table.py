@@ -11,13 +11,7 @@ from wanbench import tables
 from wanbench.errors import ParameterError
 
 from .assemble import finished, table_of
-from .mapping import (
-    COUNTS,
-    RATES,
-    RTTS,
-    Reading,
-    load_mapping,
-)
+from .mapping import COUNTS, RATES, RTTS, Reading, load_mapping
 from .region_names import REGION, region_from
 from .sheet import MISSING, Sheet, read_rows
 
@@ -97,9 +91,7 @@ class _MappedSheet:
         column = self.column(name)
         if unit := self.reading.unit(name):
             self.sheet.replace(column, self.sheet.text(column).str.removesuffix(unit).str.rstrip())
-        values = self.sheet.number(
-            column, decimal=decimal, whole=whole, minimum=minimum, missing=self.missing
-        )
+        values = self.sheet.number(column, decimal=decimal, whole=whole, minimum=minimum, missing=self.missing)
         with np.errstate(over="ignore"):
             values = values * self.reading.factor(name)
         maximum = MAX_BYTES if name == "bytes" else MAX_VALUE
@@ -146,14 +138,10 @@ class _MappedSheet:
         echoes = {"n_sent": counts["sent"], "n_lost": counts["lost"]}
         if counts["sent"] is not None and counts["lost"] is not None:
             self.sheet.refuse(
-                counts["lost"] > counts["sent"],
-                counts["lost"],
-                f"{self.column('lost')}: at most the number sent",
+                counts["lost"] > counts["sent"], counts["lost"], f"{self.column('lost')}: at most the number sent"
             )
         rows = {
-            "pings": self._any(
-                [column for name, column in rtts.items() if name != "sd_rtt_ms"] + [counts["lost"]]
-            ),
+            "pings": self._any([column for name, column in rtts.items() if name != "sd_rtt_ms"] + [counts["lost"]]),
             "transfers": self._any([rates["throughput_bps"], rates["sent_throughput_bps"]]),
         }
         return self._tables(ends, started, {"pings": rtts | echoes, "transfers": rates}, rows)

@@ -144,9 +144,7 @@ def load_mapping(mapping, path="") -> Reading:
     mapped = {**texts["columns"], **texts["constants"]}
     values = (*RTTS, *RATES, "lost")
     if not {"from", "to"} <= set(mapped) or not any(name in mapped for name in values):
-        raise ParameterError(
-            f"{where} lacks columns; allowed: from, to, and at least one of {', '.join(values)}."
-        )
+        raise ParameterError(f"{where} lacks columns; allowed: from, to, and at least one of {', '.join(values)}.")
     _check_units(texts["units"], mapped, where)
     return Reading(**texts, **layout, source=check_about(mapping.get("source")))
 
@@ -207,9 +205,7 @@ def _check_units(units, mapped, where):
         if used and quantity == "bytes":
             units.setdefault("bytes", "bytes")
         if used and quantity not in units:
-            raise ParameterError(
-                f"{where}: units lacks {quantity}, the unit of {', '.join(used)}; allowed: {allowed}."
-            )
+            raise ParameterError(f"{where}: units lacks {quantity}, the unit of {', '.join(used)}; allowed: {allowed}.")
         if quantity in units and units[quantity] not in UNITS[quantity]:
             raise refusal(f"{where}: unit of {quantity}", units[quantity], allowed)
 
@@ -221,13 +217,9 @@ def _layout(mapping, path, where):
     check_choice(f"{where}: format", layout["format"], dict.fromkeys(FORMATS.values()))
     csv_only = [key for key in CSV_ONLY if key in mapping]
     if csv_only and layout["format"] != "csv":
-        raise refusal(
-            f"{where}: format", layout["format"], f"csv, for {', '.join(csv_only)} apply to csv only"
-        )
+        raise refusal(f"{where}: format", layout["format"], f"csv, for {', '.join(csv_only)} apply to csv only")
     layout |= {key: mapping[key] for key in csv_only}
-    delimiter, decimal, comment = (
-        layout.get(key, default) for key, default in zip(CSV_ONLY, ",.#", strict=False)
-    )
+    delimiter, decimal, comment = (layout.get(key, default) for key, default in zip(CSV_ONLY, ",.#", strict=False))
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise refusal(f"{where}: delimiter", delimiter, "one character, not a quote or line break")
     if decimal not in (".", ",") or decimal == delimiter:

@@ -11,20 +11,8 @@ from pathlib import Path
 from wanbench.checks import refusal
 from wanbench.errors import RawDataError
 
-from .grid import (
-    MATRIX,
-    Grid,
-    MatrixTimes,
-    NoMatrixError,
-    read_grid,
-)
-from .matrix import (
-    MAX_COLUMNS,
-    MAX_ROWS,
-    decoded,
-    read_text,
-    tables_of,
-)
+from .grid import MATRIX, Grid, MatrixTimes, NoMatrixError, read_grid
+from .matrix import MAX_COLUMNS, MAX_ROWS, decoded, read_text, tables_of
 from .provenance import check_about, source_of_bytes
 from .sheet import formatted
 
@@ -156,17 +144,13 @@ def _grids(path, text):
             width = max(lines[row].count("|") + 1 for row in rows)
             cells += len(rows) * width
             if len(rows) > MAX_ROWS or width > MAX_COLUMNS or cells > MAX_CELLS:
-                limit = (
-                    f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns a table, {MAX_CELLS:,} cells in all"
-                )
+                limit = f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns a table, {MAX_CELLS:,} cells in all"
                 raise RawDataError(path, at + 1, f"{len(rows)} rows of up to {width} cells", limit)
             split = [_cells(lines[row]) for row in rows]
             caption = _CAPTION.match(lines[end].lstrip()[:1000]) if end < len(lines) else None
             filled = [(at_line + 1, row) for at_line, row in zip(rows, split, strict=True) if any(row)]
             over = [text for _, text in sorted(headings.items()) if text]
-            grid = Grid(
-                [row for _, row in filled], [line for line, _ in filled], caption[1] if caption else ""
-            )
+            grid = Grid([row for _, row in filled], [line for line, _ in filled], caption[1] if caption else "")
             grids.append((over, grid))
             if len(grids) > MAX_TABLES:
                 raise RawDataError(path, at + 1, "more tables", f"at most {MAX_TABLES} tables")

@@ -20,13 +20,7 @@ from wanbench.read.ingest import content
 from wanbench.read.ingest.other_tools import recognised
 
 from .assemble import finished
-from .grid import (
-    MATRIX,
-    Grid,
-    MatrixTimes,
-    NoMatrixError,
-    read_grid,
-)
+from .grid import MATRIX, Grid, MatrixTimes, NoMatrixError, read_grid
 from .provenance import check_about, read_bytes, source_of_bytes
 from .sheet import AS_TEXT
 
@@ -89,9 +83,7 @@ def read_matrix(
         If a parameter has a value that is not allowed, or the statistic or the direction is not known.
     """
     check_about(about)
-    if delimiter is not None and (
-        not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'
-    ):
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
         raise refusal("delimiter", delimiter, "one character, not a quote or line break")
     text, source = read_text(path, about)
     nested = text.lstrip().startswith("{")
@@ -144,10 +136,7 @@ def _of_json(path, text):
         raise RawDataError(path, 1, "more", f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns")
     rows = [
         ["", *tops],
-        *(
-            [side, *("" if row.get(top) is None else str(row[top]) for top in tops)]
-            for side, row in cells.items()
-        ),
+        *([side, *("" if row.get(top) is None else str(row[top]) for top in tops)] for side, row in cells.items()),
     ]
     about = found.get("metadata")
     texts = about.values() if isinstance(about, dict) else ()
@@ -158,9 +147,7 @@ def _of_json(path, text):
 def _grid(path, text, delimiter):
     """Rows that are not empty. Comments, and single cells above the matrix, are its caption."""
     rows, lines, above, at = [], [], [], 0
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True
-    )
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
         for cells in reader:
             line, at = at + 1, reader.line_num
@@ -179,9 +166,7 @@ def _grid(path, text, delimiter):
     return Grid(rows, lines, " ".join(above))
 
 
-def tables_of(
-    path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], settings: Sequence[str] = ()
-) -> dict:
+def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], settings: Sequence[str] = ()) -> dict:
     """
     The tables of the matrices in a file: for each part the column of its times, and its setting where several parts
     have the same pair.

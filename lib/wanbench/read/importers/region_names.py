@@ -235,9 +235,7 @@ def _rows() -> list[tuple[str, str, str, str]]:
         raise RawDataError(FILE, 1, ",".join(header), f"the columns {', '.join(_COLUMNS)}")
     for number, row in enumerate(rows, 2):
         if len(row) != 4 or row[0] not in regions or row[2] not in KINDS or not row[1] or not row[3]:
-            raise RawDataError(
-                FILE, number, ",".join(row), "a region of the catalogue, name, kind and source"
-            )
+            raise RawDataError(FILE, number, ",".join(row), "a region of the catalogue, name, kind and source")
     return [tuple(row) for row in rows]
 
 
@@ -290,12 +288,8 @@ def _similar(text, cloud):
         return []
     named = _by_name()
     names = [
-        name
-        for name, meanings in named.items()
-        if any(cloud in (None, one.region.split(":")[0]) for one in meanings)
+        name for name, meanings in named.items() if any(cloud in (None, one.region.split(":")[0]) for one in meanings)
     ]
     like = difflib.get_close_matches(_spelled(text), names, n=MAX_SUGGESTIONS, cutoff=0.7)
     regions = [one.region for name in like for one in sorted(named[name])]
-    return list(dict.fromkeys(r for r in regions if cloud is None or r.startswith(f"{cloud}:")))[
-        :MAX_SUGGESTIONS
-    ]
+    return list(dict.fromkeys(r for r in regions if cloud is None or r.startswith(f"{cloud}:")))[:MAX_SUGGESTIONS]

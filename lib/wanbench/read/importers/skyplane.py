@@ -74,9 +74,7 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
         outcome, measured = _transfers(sheet)
     else:
         found = f"columns {', '.join(sheet.names)}"
-        raise RawDataError(
-            path, sheet.header_line, found, f"{', '.join(LATENCY)}; or {SENT}, {RECEIVED[0]}, success"
-        )
+        raise RawDataError(path, sheet.header_line, found, f"{', '.join(LATENCY)}; or {SENT}, {RECEIVED[0]}, success")
     unread = sheet.unread()
     file = {"source_file": sheet.path}
     grid = {
@@ -132,10 +130,7 @@ def _transfers(sheet):
 
 def _outcome(done, reason):
     texts = pd.Series(reason, index=done.index, dtype="str")
-    return {
-        "outcome": pd.Series(np.where(done, "done", "failed"), dtype="str"),
-        "reason": texts.where(~done),
-    }
+    return {"outcome": pd.Series(np.where(done, "done", "failed"), dtype="str"), "reason": texts.where(~done)}
 
 
 def _batches(sheet, name):

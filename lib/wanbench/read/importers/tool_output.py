@@ -93,9 +93,7 @@ def read_folder(
             files.append(_file(folder, name, pattern, dict(regions or {}), kind))
         except RawDataError as error:
             unread.append(_unread(error))
-    read = {
-        tool: read_files([file["path"] for file in files if file["kind"] == tool], tool) for tool in KINDS
-    }
+    read = {tool: read_files([file["path"] for file in files if file["kind"] == tool], tool) for tool in KINDS}
     frames = {name: read["iperf3"][name] for name in ("transfers", "intervals")}
     frames["echoes"], several_hosts = _of_one_host(read["ping"]["echoes"])
     unread += several_hosts
@@ -107,9 +105,7 @@ def read_folder(
         raise RawDataError(first["path"], None, first["found"], expected)
     whole = {name: _with_context(name, frame, files) for name, frame in frames.items()}
     sources = [
-        source(file["path"], file["sha256"], file["bytes"], about)
-        for file in files
-        if str(file["path"]) not in broken
+        source(file["path"], file["sha256"], file["bytes"], about) for file in files if str(file["path"]) not in broken
     ]
     rest = {
         "tests": tables.from_rows("tests", _tests(files, broken, whole)),
@@ -167,10 +163,7 @@ def _file(folder, name, pattern, regions, kind):
     groups = {group: text or "" for group, text in match.groupdict().items()}
     if not path.is_file():
         raise RawDataError(path, None, "no regular file", "a file that can be read")
-    ends = {
-        f"{end}_region": _region(path, groups[end], groups.get(f"{end}_cloud"), regions)
-        for end in ("from", "to")
-    }
+    ends = {f"{end}_region": _region(path, groups[end], groups.get(f"{end}_cloud"), regions) for end in ("from", "to")}
     test = name
     if "kind" in groups:
         start, end = match.span("kind")
@@ -228,18 +221,13 @@ def _of_one_host(echoes):
     hosts = echoes.groupby("source_file", sort=False).target.unique()
     several = hosts[hosts.map(len) > 1]
     expected = "pings of one host: the file's name holds one pair"
-    unread = [
-        _unread(RawDataError(path, None, ", ".join(hosts), expected)) for path, hosts in several.items()
-    ]
+    unread = [_unread(RawDataError(path, None, ", ".join(hosts), expected)) for path, hosts in several.items()]
     return echoes[~echoes.source_file.isin(several.index)], unread
 
 
 def _with_context(name, frame, files):
     """The frame with run, test, attempt and regions of each row's file."""
-    context = {
-        column: frame.source_file.map({str(file["path"]): file[column] for file in files})
-        for column in CONTEXT
-    }
+    context = {column: frame.source_file.map({str(file["path"]): file[column] for file in files}) for column in CONTEXT}
     return tables.validate(name, frame.assign(**context))
 
 
@@ -258,10 +246,7 @@ def _tests(files, broken, whole):
     rows = {}
     for file in files:
         path = str(file["path"])
-        new = {name: file[name] for name in (*CONTEXT, "setting")} | {
-            "outcome": "done",
-            "started_at_utc": None,
-        }
+        new = {name: file[name] for name in (*CONTEXT, "setting")} | {"outcome": "done", "started_at_utc": None}
         row = rows.setdefault((file["run_id"], file["test_id"]), new)
         if path in failed and row["outcome"] == "done":
             row |= {"outcome": "failed", "failed_experiment": file["kind"], "reason": failed[path]}

@@ -61,9 +61,7 @@ def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
     ]
     if "flags" in tables:
         verdicts = tables["flags"].verdict
-        rows += [
-            (f"flags of the plausibility rules, {name}", int((verdicts == name).sum())) for name in VERDICTS
-        ]
+        rows += [(f"flags of the plausibility rules, {name}", int((verdicts == name).sum())) for name in VERDICTS]
     return Listing(rows, columns=["what", "n"])
 
 

@@ -8,14 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from .json_values import Members, read_json
-from .kafka_fault.files import (
-    LATEST_NS,
-    Program,
-    is_count,
-    is_number,
-    programs,
-    text,
-)
+from .kafka_fault.files import LATEST_NS, Program, is_count, is_number, programs, text
 from .rows import fitting
 
 _TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")

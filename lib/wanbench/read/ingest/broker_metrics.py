@@ -50,9 +50,7 @@ def read(path) -> dict[str, pd.DataFrame]:
         samples.feed(text)
         if not samples.n:
             found = text.strip() and "no sample"
-            raise RawDataError(
-                path, None, found or "nothing", "the answer of an exporter, or of several scrapes"
-            )
+            raise RawDataError(path, None, found or "nothing", "the answer of an exporter, or of several scrapes")
     found = {"metrics": fitting(path, "metrics", _columns(samples) | about)}
     return found | ({"unread": samples.repeated} if samples.repeated else {})
 

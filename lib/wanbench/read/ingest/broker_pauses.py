@@ -36,9 +36,7 @@ _COLLECTION = re.compile(r"GC\(\d+\) (Pause .+?)(?: \d+[KMG]->\d+[KMG]\(\d+[KMG]
 _SAFEPOINT = re.compile(r'Safepoint "(\w+)", Time since last: .*, Total: +(\d+) ns')
 _KAFKA_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z [A-Z]+ (.*)")
 _KAFKA = {
-    "roll": re.compile(
-        r"\[LocalLog partition=([^,\]]+).*\] Rolled new log segment at offset \d+ in (\d+) ms\."
-    ),
+    "roll": re.compile(r"\[LocalLog partition=([^,\]]+).*\] Rolled new log segment at offset \d+ in (\d+) ms\."),
     "snapshot": re.compile(
         r"\[ProducerStateManager partition=([^,\]]+)\] Wrote producer snapshot at offset \d+ .* in (\d+) ms\."
     ),
@@ -77,9 +75,7 @@ def _of_jvm(path, lines: list[str]) -> Iterator[dict]:
         time, tag, message = match.groups()
         if tag == "safepoint":
             if not (found := _SAFEPOINT.fullmatch(message)):
-                raise RawDataError(
-                    path, number, line[:SHOWN], "a safepoint with its cause and its total in ns"
-                )
+                raise RawDataError(path, number, line[:SHOWN], "a safepoint with its cause and its total in ns")
             duration_ms = int(found[2]) / 1e6
         elif found := _COLLECTION.fullmatch(message):
             duration_ms = float(found[2].replace(",", "."))

@@ -59,9 +59,5 @@ def read(path) -> dict[str, pd.DataFrame]:
             rows.append((at_s, "start_ticks", started, "", False))
     frame = pd.DataFrame(rows, columns=["at_s", "metric", "value", "unit", "cumulative"])
     at_utc = pd.to_datetime(frame.pop("at_s").astype(float), unit="s", utc=True)
-    columns = {name: frame[name] for name in frame} | {
-        "at_utc": at_utc,
-        "subject": "broker",
-        "source": "process",
-    }
+    columns = {name: frame[name] for name in frame} | {"at_utc": at_utc, "subject": "broker", "source": "process"}
     return {"metrics": fitting(path, "metrics", columns | about)}

@@ -60,9 +60,7 @@ def _points(series: Members):
     for point in points:
         fits = isinstance(point, list) and [type(each) in (int, float) for each in point] == [True, True]
         if not fits or not before < point[0] < LATEST_S or not abs(point[1]) < float("inf"):
-            series.refuse(
-                f"{series.where}: {str(point)[:80]}", "Unix s, later than the one before, and a number"
-            )
+            series.refuse(f"{series.where}: {str(point)[:80]}", "Unix s, later than the one before, and a number")
         before = point[0]
         yield point
 

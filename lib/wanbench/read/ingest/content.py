@@ -24,12 +24,7 @@ import pyarrow as pa
 
 from wanbench.errors import RawDataError
 
-from .formats import (
-    COMPRESSION_BYTES,
-    OPENING_BYTES,
-    binary_format,
-    compression,
-)
+from .formats import COMPRESSION_BYTES, OPENING_BYTES, binary_format, compression
 
 TEXT = "text, which may be compressed with gzip, bzip2, xz or zstd"
 DECOMPRESS = {
@@ -48,11 +43,7 @@ FREE_BYTES = 64 << 20
 MAX_RATIO = 100
 """Maximum compression ratio of larger ones: logs of measurements shrink 5 to 20 times, a bomb 1,000 times."""
 
-BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-}
+BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"(?:\0[^\0]){8}")}
 """Beginning of mostly ASCII UTF-16 without a byte order mark."""
 

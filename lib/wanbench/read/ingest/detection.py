@@ -8,14 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .json_values import Members, read_json
-from .kafka_fault.files import (
-    LATEST_NS,
-    LONGEST_US,
-    Program,
-    is_count,
-    programs,
-    text,
-)
+from .kafka_fault.files import LATEST_NS, LONGEST_US, Program, is_count, programs, text
 from .rows import fitting
 
 _LATEST_S = LATEST_NS / 1e9
@@ -134,9 +127,7 @@ def _latencies(program: Program, nodes: list[int], top: Members) -> tuple[dict, 
     if columns["late"]:
         columns["error"] = [
             "no answer" if late and latency is None and error is None else error
-            for late, latency, error in zip(
-                columns["late"], columns["latency_ms"], columns["error"], strict=True
-            )
+            for late, latency, error in zip(columns["late"], columns["latency_ms"], columns["error"], strict=True)
         ]
     first = program.lines()[0][1]
     client = first.get("client") if isinstance(first.get("client"), list | str) else None

@@ -154,9 +154,7 @@ class Samples:
                 self._refuse(text, at, line_number, WANTED)
             before, at = at, line.end()
         if is_sample and not whole and not text.endswith("\n"):
-            self._refuse(
-                text, before, line_number, "a line's end after the last sample, which may be truncated"
-            )
+            self._refuse(text, before, line_number, "a line's end after the last sample, which may be truncated")
         self._find_repeated(text, line_number)
 
     def add(self, metric: str, value: float, at_us: int) -> None:
@@ -255,9 +253,7 @@ def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
     if not brace or (metric and _PLAIN_LABELS.fullmatch(rest) and "__name__" not in rest):
         return metric, _PLAIN_LABEL.findall(rest)
     labels = _LABEL.findall(rest) if _LABELS.fullmatch(rest) else [("", "")]
-    names = [metric] * bool(metric) + [
-        _plain(name) for name, value in labels if not value and name[:1] == '"'
-    ]
+    names = [metric] * bool(metric) + [_plain(name) for name, value in labels if not value and name[:1] == '"']
     pairs = [(_plain(name), _plain(value)) for name, value in labels if value]
     fits = len(names) == 1 and len(pairs) >= len(labels) - (not metric) and "__name__" not in dict(pairs)
     return (names[0] if fits else None), pairs

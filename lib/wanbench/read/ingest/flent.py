@@ -35,9 +35,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     raw = top.values.get("raw_values") if isinstance(metadata, dict) else None
     about = metadata.get("SERIES_META") if isinstance(raw, dict) else None
     if not isinstance(about, dict) or not all(isinstance(series, dict) for series in about.values()):
-        raise RawDataError(
-            path, None, str(top.values)[:80], "flent's metadata with SERIES_META, and raw_values"
-        )
+        raise RawDataError(path, None, str(top.values)[:80], "flent's metadata with SERIES_META, and raw_values")
     rows: dict[str, list[dict]] = {"pings": [], "transfers": []}
     for name, series in about.items():
         values, unit = _values(path, name, raw.get(name, [])), series.get("UNITS")
@@ -58,9 +56,7 @@ def _values(path, name: str, raw) -> np.ndarray:
     try:
         values = np.array([each["val"] for each in raw if each.get("val") is not None], dtype=float)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise RawDataError(
-            path, None, f"raw_values of {name}: {error}", "objects with a number val"
-        ) from None
+        raise RawDataError(path, None, f"raw_values of {name}: {error}", "objects with a number val") from None
     return values[np.isfinite(values)]
 
 

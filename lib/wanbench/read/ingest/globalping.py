@@ -23,9 +23,7 @@ def read(source) -> dict[str, pd.DataFrame | list[dict]]:
     echoes, unread = [], []
     for measurement in read_objects(source, WANTED):
         if measurement.text("type") != "ping" or not isinstance(measurement.values.get("results"), list):
-            measurement.refuse(
-                ", ".join(map(str, measurement.values)), f"{WANTED}, with type ping and results"
-            )
+            measurement.refuse(", ".join(map(str, measurement.values)), f"{WANTED}, with type ping and results")
         for result in measurement.list("results"):
             try:
                 echoes.append(_echoes(measurement, result, len(echoes)))
@@ -41,9 +39,7 @@ def _echoes(measurement: Members, result: Members, number: int) -> pd.DataFrame:
     probe, answer = result.members("probe"), result.members("result")
     printed = answer.text("rawOutput") or ""
     if answer.text("status") != "finished" or not printed.strip():
-        answer.refuse(
-            f"{answer.where}: {printed.strip() or answer.text('status')}", "a finished ping's rawOutput"
-        )
+        answer.refuse(f"{answer.where}: {printed.strip() or answer.text('status')}", "a finished ping's rawOutput")
     try:
         frame = ping.read(printed.encode())["echoes"].to_pandas()
     except RawDataError as error:

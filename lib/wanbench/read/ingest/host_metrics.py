@@ -169,9 +169,7 @@ class _Entries:
         interval_s = np.where(is_mean[kind], np.array(self._interval_s)[sample], nan)
         n_metrics = lengths[kind]
         starts = np.cumsum(lengths) - lengths  # in `names`, of the metrics of each kind
-        metric = np.arange(n_metrics.sum()) + np.repeat(
-            starts[kind] - np.cumsum(n_metrics) + n_metrics, n_metrics
-        )
+        metric = np.arange(n_metrics.sum()) + np.repeat(starts[kind] - np.cumsum(n_metrics) + n_metrics, n_metrics)
         at = pd.Series(np.array(self._at_s).astype("M8[s]")[sample]).dt.tz_localize("UTC")
         by_entry = {
             "host": _texts(hosts, host),
@@ -205,8 +203,7 @@ def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float
             which = [str(entry.values.get(naming))] if naming else []
             if naming and not isinstance(entry.values.get(naming), str | int):
                 entry.refuse(
-                    f"{entry.where} with {', '.join(map(str, entry.values))}",
-                    f"{naming}, which identifies it",
+                    f"{entry.where} with {', '.join(map(str, entry.values))}", f"{naming}, which identifies it"
                 )
             values = {name: _number(entry, name, subject) for name in entry.values if name != naming}
             yield of_machine, " ".join([subject, *which]), is_mean, values
@@ -224,15 +221,9 @@ def _time(stamp: Members) -> tuple[datetime, float | None]:
     day, hour = stamp.text("date"), stamp.text("time")
     # From 12.7.1 on: the name of the zone. No other name will do: sadf prints "GMT" in British summer, too.
     if stamp.values.get("utc") not in (1, True) and stamp.values.get("tz") != "UTC":
-        stamp.refuse(
-            f"{stamp.where}: {json.dumps(stamp.values)[:100]}", "a time in UTC (sadf without -t and -T)"
-        )
+        stamp.refuse(f"{stamp.where}: {json.dumps(stamp.values)[:100]}", "a time in UTC (sadf without -t and -T)")
     text = f"{day}T{hour}+00:00"
-    if (
-        day is None
-        or hour is None
-        or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", text, re.ASCII)
-    ):
+    if day is None or hour is None or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", text, re.ASCII):
         stamp.refuse(f"{stamp.where}: {day} {hour}", "a date and a time such as 2026-11-21 17:39:51")
     try:
         at_utc = datetime.fromisoformat(text)

@@ -22,12 +22,7 @@ from wanbench.errors import RawDataError
 
 from . import iperf3_text
 from .content import read_text
-from .iperf3_documents import (
-    LARGEST_BYTES,
-    WANTED,
-    documents,
-    has_json,
-)
+from .iperf3_documents import LARGEST_BYTES, WANTED, documents, has_json
 from .json_values import Members
 
 TOLERANCE = 0.01
@@ -106,9 +101,7 @@ class _Test:
 
     def _transfer(self, direction, intervals):
         suffix = REVERSE if len(self.directions) == 2 and direction == "reverse" else ""
-        sent, received, both = (
-            self.end.members(name + suffix) for name in ("sum_sent", "sum_received", "sum")
-        )
+        sent, received, both = (self.end.members(name + suffix) for name in ("sum_sent", "sum_received", "sum"))
         times = [time for time in (sent.number("seconds"), *self._sender_seconds()) if time]
         row = self._about() | {"direction": direction, "error": self.error}
         for summary in (sent, received, both):
@@ -120,9 +113,7 @@ class _Test:
             sent, received = both, Members.none(self.top) if unreported else self._received_of(both, row)
             row |= {"lost_packets": None, "jitter_ms": None} if unreported else {}
         sent_bytes, received_bytes = sent.count("bytes"), received.count("bytes")
-        remote = remote or (
-            self.is_text and received.count("packets")
-        )  # text has no CPU, but counts what was lost
+        remote = remote or (self.is_text and received.count("packets"))  # text has no CPU, but counts what was lost
         if received_bytes == 0 and (self.error or (sent_bytes and not remote)):
             received = Members.none(self.top)
             row["error"] = self.error or "no result from the server"
@@ -144,8 +135,7 @@ class _Test:
             "protocol": self.protocol,
             "streams": self.test.count("num_streams"),
             "congestion_control": self.end.text("sender_tcp_congestion"),
-            "mss_bytes": self.start.count("tcp_mss", unknown=0)
-            or self.start.count("tcp_mss_default", unknown=0),
+            "mss_bytes": self.start.count("tcp_mss", unknown=0) or self.start.count("tcp_mss_default", unknown=0),
             "window_bytes": self.start.count("sock_bufsize", unknown=0),
             "block_bytes": self.test.count("blksize", unknown=0),
             "target_bitrate_bps": self.test.number("target_bitrate", unknown=0)
@@ -175,9 +165,7 @@ class _Test:
         """The receiver's values in UDP's single summary."""
         packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
         size, seconds = both.count("bytes"), both.number("seconds")
-        counts_fit = (
-            None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size
-        )
+        counts_fit = None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size
         if not counts_fit:  # it may count fewer than were sent: the last ones, which never came
             return Members.none(self.top)
         return both.of({"bytes": max(packets - lost, 0) * length, "seconds": seconds})
@@ -230,9 +218,7 @@ class _Test:
 def _udp_counts(sent, received, both):
     """Datagrams sent and lost, and jitter; with two summaries the receiver's loss."""
     packets = (
-        sent.count("packets", unknown=0)
-        or received.count("packets", unknown=0)
-        or both.count("packets", unknown=0)
+        sent.count("packets", unknown=0) or received.count("packets", unknown=0) or both.count("packets", unknown=0)
     )
     receiver = received if received.values else both
     return {

@@ -30,8 +30,7 @@ _ERROR_BEHIND = re.compile(r"\s*+iperf3: ((?:error|interrupt) - [^\r\n]+)")
 _START_EVENT = re.compile(r'\{\s*"event"\s*:\s*"start"')
 _NOT_A_NUMBER = r"-?\b(?:nan|inf)\b"
 _UP_TO_NOT_A_NUMBER = re.compile(
-    rf'((?:"(?:[^"\\\n]++|\\.)*+"?+|[^"nNiI-]++|(?!{_NOT_A_NUMBER}).)*+)({_NOT_A_NUMBER}|\Z)',
-    re.IGNORECASE | re.DOTALL,
+    rf'((?:"(?:[^"\\\n]++|\\.)*+"?+|[^"nNiI-]++|(?!{_NOT_A_NUMBER}).)*+)({_NOT_A_NUMBER}|\Z)', re.IGNORECASE | re.DOTALL
 )
 """Matches each character once, even in an unterminated string, so that no file takes more than a moment."""
 

@@ -114,9 +114,7 @@ class Members:
             if not isinstance(value, dict):
                 self._refuse(name, value, "a list of objects")
         place = self._place(name)
-        return [
-            Members(self.path, self.line_number, value, f"{place}[{n}]") for n, value in enumerate(values)
-        ]
+        return [Members(self.path, self.line_number, value, f"{place}[{n}]") for n, value in enumerate(values)]
 
     def text(self, name: str, allowed: tuple[str, ...] = ()) -> str | None:
         """Text, with characters invalid in UTF-8 replaced; must be one of `allowed`, if given."""

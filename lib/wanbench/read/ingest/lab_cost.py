@@ -25,9 +25,7 @@ class LabCost:
     def __str__(self) -> str:
         spent, expected = (f"{low:.2f} to {high:.2f}" for low, high in (self.spent_usd, self.expected_usd))
         without = f", without {', '.join(self.unknown)}" if self.unknown else ""
-        killed = (
-            ", the most if hosts of killed sessions ran until they ended themselves" if self.killed else ""
-        )
+        killed = ", the most if hosts of killed sessions ran until they ended themselves" if self.killed else ""
         return f"{spent} USD spent{killed}, {expected} USD expected{without}"
 
 

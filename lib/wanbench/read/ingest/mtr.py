@@ -73,9 +73,7 @@ def _of_report(path, text) -> list[dict]:
 def _row(path, line_number, hop: str, values: dict[str, float | None]) -> dict:
     sent, loss = values.get("Snt"), values.get("Loss%")
     if sent is None or loss is None or not (0 <= sent < 2**53 and 0 <= loss <= 100):
-        raise RawDataError(
-            path, line_number, f"Snt {sent}, Loss% {loss}", "echoes sent, and 0 to 100 % of them lost"
-        )
+        raise RawDataError(path, line_number, f"Snt {sent}, Loss% {loss}", "echoes sent, and 0 to 100 % of them lost")
     row = {"n_sent": sent, "n_lost": round(sent * loss / 100)}
     is_silent = hop == "???" or row["n_lost"] == sent
     return row if is_silent else row | {name: values.get(column) for name, column in RTTS.items()}

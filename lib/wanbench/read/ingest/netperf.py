@@ -93,9 +93,7 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
     values = _named(body) or _columns(body, protocol, direction)
     rate, unit = _number(values, "THROUGHPUT"), values.get("THROUGHPUT_UNITS", "")
     if not rate:
-        raise RawDataError(
-            path, line_number, banner[0], "a result above zero in netperf's own columns, -k or -o"
-        )
+        raise RawDataError(path, line_number, banner[0], "a result above zero in netperf's own columns, -k or -o")
     protocol = values.get("PROTOCOL", protocol)
     if unit == "Trans/s":
         times = {column: _number(values, name) for column, name in LATENCIES.items()}

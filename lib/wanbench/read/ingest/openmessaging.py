@@ -62,12 +62,7 @@ Above it a bucket of these histograms is wider than a tenth of a millisecond, to
 resolution.
 """
 
-WHAT = {
-    "publish": "publish",
-    "publishdelay": "publish delay",
-    "endtoend": "end to end",
-    "schedule": "send call",
-}
+WHAT = {"publish": "publish", "publishdelay": "publish delay", "endtoend": "end to end", "schedule": "send call"}
 UNITS_PER_MS = {"publish": 1, "publish delay": 1_000, "end to end": 1, "send call": 1}
 PERCENT = re.compile(
     r"(?P<aggregated>aggregated)?(?P<what>publish|publishdelay|endtoend|schedule)latency(?P<digits>[0-9]{2,7})pct"
@@ -100,9 +95,7 @@ class _Result:
         for name, value in members.items():
             first, its = self.members.setdefault(re.sub(r"[_\- ]", "", name).lower(), (name, value))
             if first != name and its != value:
-                raise RawDataError(
-                    path, None, f"{first[:60]!r} and {name[:60]!r}", "the same in both, or one of them"
-                )
+                raise RawDataError(path, None, f"{first[:60]!r} and {name[:60]!r}", "the same in both, or one of them")
         self.n_windows = len(self.series("publishRate")) or len(self.series("consumeRate"))
         if not self.n_windows and not any(QUANTILES.fullmatch(name) for name in self.members):
             self.refuse("publishRate", "a result with a list of rates or the quantiles of its run")
@@ -192,9 +185,7 @@ class _Result:
             return value
         if not isinstance(value, list) or len(value) > MOST_WINDOWS:
             self.refuse(name, "a list of numbers")
-        if not (
-            set(map(type, value)) <= {int, float} and all(-LARGEST <= number <= LARGEST for number in value)
-        ):
+        if not (set(map(type, value)) <= {int, float} and all(-LARGEST <= number <= LARGEST for number in value)):
             value = [self.checked(name, number) for number in value]
         numbers = np.array(value, float)
         given, _ = self.members[name.lower()]

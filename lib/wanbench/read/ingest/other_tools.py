@@ -71,9 +71,7 @@ def recognised(opening: str, reader: str = "") -> str:
     """
     for name, pattern, advice in TOOLS:
         if pattern.search(opening[:OPENING_BYTES]):
-            return (
-                "" if f"read_files(paths, {reader!r})" == advice else f" (this looks like {name}: {advice})"
-            )
+            return "" if f"read_files(paths, {reader!r})" == advice else f" (this looks like {name}: {advice})"
     return ""
 
 
@@ -81,8 +79,6 @@ def recognised_file(path, reader: str) -> str:
     """As `recognised`, for the opening of a file; "" if it cannot be read as text."""
     try:
         with decompressed(path) as (_, file):
-            return recognised(
-                as_utf8(file).read(OPENING_BYTES).decode("utf-8", "replace").lstrip("\ufeff"), reader
-            )
+            return recognised(as_utf8(file).read(OPENING_BYTES).decode("utf-8", "replace").lstrip("\ufeff"), reader)
     except RawDataError:
         return ""

@@ -11,12 +11,7 @@ import pandas as pd
 from wanbench import tables
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
-from wanbench.regions import (
-    distance_km,
-    geodesic_km,
-    light_rtt_ms,
-    region,
-)
+from wanbench.regions import distance_km, geodesic_km, light_rtt_ms, region
 
 from .setting import MixedSettings, mixture, selected
 
@@ -118,9 +113,7 @@ def _disturbed(echoes, sources):
 
 
 def _by_sender(transfers):
-    kept = transfers[
-        (transfers.protocol == "TCP") & transfers.throughput_bps.notna() & transfers.error.isna()
-    ]
+    kept = transfers[(transfers.protocol == "TCP") & transfers.throughput_bps.notna() & transfers.error.isna()]
     reverse = kept.direction == "reverse"
     senders = kept.from_region.where(~reverse, kept.to_region)
     receivers = kept.to_region.where(~reverse, kept.from_region)
@@ -154,9 +147,7 @@ def _statistic(pings, rtt):
     if len(lacking):
         there = [name for name, column in columns.items() if lacking[column].all()]
         allowed = ", ".join(there) or "another for each source"
-        raise ParameterError(
-            f"rtt is {rtt!r}; allowed with the pings of {', '.join(lacking.index)}: {allowed}."
-        )
+        raise ParameterError(f"rtt is {rtt!r}; allowed with the pings of {', '.join(lacking.index)}: {allowed}.")
     return pings[columns[rtt]]
 
 
@@ -176,9 +167,7 @@ def _distance_km(a, b, points):
     try:
         if a not in points and b not in points:
             return distance_km(a, b)
-        ends = [
-            points.get(name) or (region(name).latitude_deg, region(name).longitude_deg) for name in (a, b)
-        ]
+        ends = [points.get(name) or (region(name).latitude_deg, region(name).longitude_deg) for name in (a, b)]
     except ParameterError:
         return np.nan
     return geodesic_km(*ends)

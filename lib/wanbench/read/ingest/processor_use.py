@@ -41,15 +41,8 @@ def read(path) -> dict[str, pd.DataFrame]:
     for number, line in enumerate(lines[1:], 2):
         sample = object_of_line(path, number, line, NEXT)
         at_s, machine = sample.number("at_s", most=2**33), sample.values.get("machine")
-        used = {
-            name: sample.members("programs").number(name, most=MOST)
-            for name in sample.members("programs").values
-        }
-        is_whole = (
-            isinstance(machine, list)
-            and len(machine) == 8
-            and all(type(n) is int and n >= 0 for n in machine)
-        )
+        used = {name: sample.members("programs").number(name, most=MOST) for name in sample.members("programs").values}
+        is_whole = isinstance(machine, list) and len(machine) == 8 and all(type(n) is int and n >= 0 for n in machine)
         if at_s is None or not is_whole or None in used.values():
             sample.refuse(line.decode("utf-8", "replace")[:100], NEXT)
         origin = origin or machine
@@ -63,11 +56,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     frame = pd.DataFrame(rows, columns=["at_s", "subject", "value"])
     at_utc = pd.to_datetime(frame.pop("at_s").astype(float), unit="s", utc=True)
     about = {"source": "processors", "host": host, "metric": "used_s", "unit": "s", "cumulative": True}
-    return {
-        "metrics": fitting(
-            path, "metrics", {name: frame[name] for name in frame} | {"at_utc": at_utc} | about
-        )
-    }
+    return {"metrics": fitting(path, "metrics", {name: frame[name] for name in frame} | {"at_utc": at_utc} | about)}
 
 
 def _driver(path: Path) -> list[tuple]:

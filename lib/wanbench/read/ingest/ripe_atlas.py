@@ -61,10 +61,7 @@ def _echoes(result: Members, number: int) -> list[dict]:
         row = {"ping": number, "target": target or address, "sequence": sequence, "duplicate": is_again}
         row |= {"rtt_ms": rtt_ms or None, "lost": rtt_ms is None, "error": echo.text("error")}
         if rtt_ms is not None:
-            row |= {
-                "ttl": echo.count("ttl") or result.count("ttl"),
-                "responder": echo.text("src_addr") or address,
-            }
+            row |= {"ttl": echo.count("ttl") or result.count("ttl"), "responder": echo.text("src_addr") or address}
             n_answered += not is_again
         else:
             n_lost += 1

@@ -53,8 +53,7 @@ def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
         if not n:
             return _empty(name).copy()
         typed = {
-            column.name: column.check(_series(data.get(column.name), n, column.dtype), name)
-            for column in core(name)
+            column.name: column.check(_series(data.get(column.name), n, column.dtype), name) for column in core(name)
         }
         return pd.DataFrame(typed)
     except (ParameterError, OverflowError, UnicodeEncodeError) as error:

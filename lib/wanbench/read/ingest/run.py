@@ -15,12 +15,7 @@ from wanbench.runs import Run
 
 from .lab_counters import of_all_sessions
 from .other_tools import recognised_file
-from .readers import (
-    ALWAYS,
-    Reader,
-    reader_in_run,
-    reader_of,
-)
+from .readers import ALWAYS, Reader, reader_in_run, reader_of
 from .rows import Rows, joined
 from .trials import of_plan, trials
 

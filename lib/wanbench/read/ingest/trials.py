@@ -70,9 +70,7 @@ def _row(run_id, test, experiment):
     row |= {name: experiment.get(name) for name in ("security", "gateway_bps", "system", "cluster")}
     return row | {
         "acks": None if load.get("acks") is None else str(load["acks"]),
-        "client_regions": None
-        if experiment.get("client_regions") is None
-        else len(experiment["client_regions"]),
+        "client_regions": None if experiment.get("client_regions") is None else len(experiment["client_regions"]),
         **_kafka_settings(experiment, load),
     }
 
@@ -121,9 +119,7 @@ def _kafka_settings(experiment, load):
     return {
         **{name: None if text is None else int(text) for name, text in numbers.items()},
         "broker_settings": json.dumps(brokers, sort_keys=True) if brokers else "",
-        "broker_sizes": json.dumps(sizes, sort_keys=True)
-        if (sizes := experiment.get("broker_sizes"))
-        else "",
+        "broker_sizes": json.dumps(sizes, sort_keys=True) if (sizes := experiment.get("broker_sizes")) else "",
     }
 
 

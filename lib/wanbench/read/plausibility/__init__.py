@@ -21,12 +21,4 @@ from .rate_ceilings import known_instances
 from .report import Report, report, suspects
 from .rules import RULES, check, geolocate
 
-__all__ = [
-    "RULES",
-    "Report",
-    "check",
-    "geolocate",
-    "known_instances",
-    "report",
-    "suspects",
-]
+__all__ = ["RULES", "Report", "check", "geolocate", "known_instances", "report", "suspects"]

@@ -61,9 +61,7 @@ def _flags(frame, a, b, pair, bound):
     expected = usual * float(rows.light_ms.iloc[0])
     if not np.isfinite(expected):  # without coordinates: queues lengthen an RTT, nothing shortens it
         expected = min(pair.there, pair.back)
-    off_there, off_back = (
-        abs(np.log((rtt + OFFSET_MS) / (expected + OFFSET_MS))) for rtt in (pair.there, pair.back)
-    )
+    off_there, off_back = (abs(np.log((rtt + OFFSET_MS) / (expected + OFFSET_MS))) for rtt in (pair.there, pair.back))
     start, end, other = (a, b, pair.back) if off_there >= off_back else (b, a, pair.there)
     rows = frame[(frame.from_region == start) & (frame.to_region == end)]
     rows = rows[(rows.rtt_ms - other).abs() > bound]

@@ -125,9 +125,7 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tu
     below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
     for region, verdict, found, cause, value, bound in blamed:
         table = usable.table.mode().iloc[0]
-        flags.append(
-            RULE.flag(table, "region", verdict, found, cause, region=region, value=value, bound=bound)
-        )
+        flags.append(RULE.flag(table, "region", verdict, found, cause, region=region, value=value, bound=bound))
         theirs = below & ~explained & ((rtts.from_region == region) | (rtts.to_region == region)).to_numpy()
         flags += light.flags(rtts[theirs], f"{region}: {cause}")
         explained |= theirs
@@ -160,9 +158,7 @@ def _landmarks(region, pairs, places, without) -> pd.DataFrame:
     used = (place >= 0) & np.array([name not in without for name in other], dtype=bool)
     kept = place[used]
     columns = {name: places[name].to_numpy()[kept] for name in places}
-    return pd.DataFrame(
-        {"region": places.index[kept]} | columns | {"rtt_ms": pairs.rtt_ms.to_numpy()[mine[used]]}
-    )
+    return pd.DataFrame({"region": places.index[kept]} | columns | {"rtt_ms": pairs.rtt_ms.to_numpy()[mine[used]]})
 
 
 def _region(name, pairs, places, without) -> _Region:
@@ -179,9 +175,7 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
     names = sorted({*pairs.region_a, *pairs.region_b})
     blamed: dict[str, tuple] = {}
     while True:  # greedy set cover: blame the region that explains most pairs, drop its pairs, and look again
-        left = pairs[
-            (pairs.rtt_ms < pairs.fibre_ms) & ~pairs.region_a.isin(blamed) & ~pairs.region_b.isin(blamed)
-        ]
+        left = pairs[(pairs.rtt_ms < pairs.fibre_ms) & ~pairs.region_a.isin(blamed) & ~pairs.region_b.isin(blamed)]
         counts = pd.concat([left.region_a, left.region_b]).value_counts()
         best = _best(counts.head(N_TRIED), left, pairs, places, set(blamed))
         if best is None:
@@ -338,10 +332,7 @@ def _catalogued(region: _Region, area: Area) -> str:
     own = catalogued.loc[region.name]
     away = float(great_circle_km(region.latitude, region.longitude, own.latitude_deg, own.longitude_deg))
     slack = own.precision_km + region.precision_km
-    if (
-        away < slack + SAME_PLACE_KM
-        or not area.allows(own.latitude_deg, own.longitude_deg, slack_km=slack)[0]
-    ):
+    if away < slack + SAME_PLACE_KM or not area.allows(own.latitude_deg, own.longitude_deg, slack_km=slack)[0]:
         return ""
     latitude_off = abs(region.latitude - own.latitude_deg) > 1
     longitude_off = abs(region.longitude - own.longitude_deg) > 1

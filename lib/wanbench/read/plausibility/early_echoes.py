@@ -51,9 +51,7 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
     early = possible & (agrees | usual)
     also = open_rows & usual & ~below & _short(rtts, opposite)
     flags = _of_a_sender(rtts, early, also) + light.flags(rtts[early], CAUSE)
-    flags += [
-        _shorter(row, other) for row, other in zip(rtts[also].itertuples(), opposite[also], strict=True)
-    ]
+    flags += [_shorter(row, other) for row, other in zip(rtts[also].itertuples(), opposite[also], strict=True)]
     return flags, early | also
 
 
@@ -86,9 +84,7 @@ def answered_near(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict]
         if group.to_region.nunique() < MIN_ROWS:
             continue
         cause = LOCAL.format(region=region)
-        found = (
-            f"{count(len(group), 'row')} from {region} faster than light, and the opposite directions are not"
-        )
+        found = f"{count(len(group), 'row')} from {region} faster than light, and the opposite directions are not"
         flags += light.flags_of_region(group, table, region, found, cause)
         explained[group.index] = True
     return flags, explained

@@ -9,12 +9,7 @@ import pandas as pd
 
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
-from .positions import (
-    EARTH_RADIUS_KM,
-    SPHERE_SLACK,
-    destination,
-    great_circle_km,
-)
+from .positions import EARTH_RADIUS_KM, SPHERE_SLACK, destination, great_circle_km
 
 N_POINTS = 6_000
 """Points that fill a disc: 1 % of its area is 60 of them."""

@@ -18,10 +18,7 @@ RULE = Rule(
     "senders or receivers",
     "the factors between units",
 )
-CAUSES = {
-    1e3: "factor 1,000: kbit/s for bit/s in these rows",
-    1e6: "factor 1,000,000: Mbit/s for bit/s in these rows",
-}
+CAUSES = {1e3: "factor 1,000: kbit/s for bit/s in these rows", 1e6: "factor 1,000,000: Mbit/s for bit/s in these rows"}
 MIN_ROWS = 20
 """Fewer rows do not show what is usual."""
 MIN_LOW = 5

@@ -64,10 +64,7 @@ def _echoes(echoes: pd.DataFrame) -> pd.DataFrame:
     frame = frame[frame.rtt_ms.notna() & ~frame.duplicate & ~disturbed]
     groups = frame.groupby(TEST, sort=False, dropna=False)
     tests = groups.agg(
-        rtt_ms=("rtt_ms", "min"),
-        max_ms=("rtt_ms", "max"),
-        position=("position", "min"),
-        time=("received_at_s", "min"),
+        rtt_ms=("rtt_ms", "min"), max_ms=("rtt_ms", "max"), position=("position", "min"), time=("received_at_s", "min")
     ).reset_index()
     tests["row"] = row_names("echoes", tests)
     return tests.assign(table="echoes", column_name="rtt_ms")

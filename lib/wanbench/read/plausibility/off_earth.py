@@ -7,10 +7,7 @@ import pandas as pd
 from .rule import IMPOSSIBLE, Rule
 
 RULE = Rule(
-    "earth",
-    "A latitude lies between -90 and 90 degrees, a longitude between -180 and 180.",
-    "no tolerance",
-    "WGS-84",
+    "earth", "A latitude lies between -90 and 90 degrees, a longitude between -180 and 180.", "no tolerance", "WGS-84"
 )
 
 
@@ -26,9 +23,7 @@ def check(*tables: pd.DataFrame | None) -> list[dict]:
         for row in () if regions is None else regions[~on_earth(regions)].itertuples(index=False):
             exchanged = abs(row.longitude_deg) <= 90 and abs(row.latitude_deg) <= 180
             found = f"{row.name} is stated at latitude {row.latitude_deg:g}, longitude {row.longitude_deg:g}"
-            cause = (
-                "latitude and longitude are exchanged" if exchanged else "not degrees, or a digit too many"
-            )
+            cause = "latitude and longitude are exchanged" if exchanged else "not degrees, or a digit too many"
             where = {"region": row.name, "value": float(row.latitude_deg), "bound": 90.0}
             flags.append(RULE.flag("regions", "region", IMPOSSIBLE, found, cause, **where))
     return flags

@@ -42,9 +42,7 @@ def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.D
     """
     points = {
         name: (float(latitude), float(longitude))
-        for name, latitude, longitude in zip(
-            places.index, places.latitude_deg, places.longitude_deg, strict=True
-        )
+        for name, latitude, longitude in zip(places.index, places.latitude_deg, places.longitude_deg, strict=True)
     }
     distance_km = {}
     for a, b in set(zip(first, second, strict=True)):

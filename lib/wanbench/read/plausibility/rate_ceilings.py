@@ -58,9 +58,7 @@ class Column:
     name: str
     rate: pd.Series
 
-    def row(
-        self, rule: Rule, k: int, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE
-    ) -> dict:
+    def row(self, rule: Rule, k: int, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE) -> dict:
         """A flag of row k."""
         row, start, end, value = (values[k] for values in self._of_rows)
         where = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
@@ -72,9 +70,7 @@ class Column:
         columns = (self.names, self.frame.from_region, self.frame.to_region, self.rate)
         return tuple(column.tolist() for column in columns)
 
-    def whole(
-        self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict=IMPOSSIBLE
-    ) -> dict:
+    def whole(self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict=IMPOSSIBLE) -> dict:
         """A flag of the column."""
         where = {"column_name": self.name, "value": value, "bound": bound}
         return rule.flag(self.table, "column", verdict, found, cause, **where)
@@ -158,9 +154,7 @@ def _by_setting(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
     return np.array([rates.get(key, np.nan) for key in keys], dtype=float)
 
 
-def check(
-    rule: Rule, column: Column, ceiling: np.ndarray, exchanged: np.ndarray, cause: str = ""
-) -> list[dict]:
+def check(rule: Rule, column: Column, ceiling: np.ndarray, exchanged: np.ndarray, cause: str = "") -> list[dict]:
     """
     Flags of the rates above a ceiling, per row and of the column.
 

@@ -60,9 +60,7 @@ def check(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
             f"2 % more, and {adjacent:,.0f} in an adjacent band of that width"
         )
         cause = CAUSE.format(round=quantity(at, "bit/s"))
-        flags.append(
-            column.whole(RULE, found, cause, float(np.median(column.rate.iloc[inside])), at, SUSPECT)
-        )
+        flags.append(column.whole(RULE, found, cause, float(np.median(column.rate.iloc[inside])), at, SUSPECT))
     return flags
 
 

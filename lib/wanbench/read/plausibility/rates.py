@@ -12,13 +12,7 @@ from wanbench.formatting import count, number, quantity
 from . import mixed_rate_units, rate_ceilings, rate_plateau
 from .observations import row_names
 from .rate_ceilings import Column
-from .rate_units import (
-    BLOCK,
-    UNITS,
-    block_cause,
-    common_block,
-    rounding,
-)
+from .rate_units import BLOCK, UNITS, block_cause, common_block, rounding
 from .rule import Rule
 
 BYTES = Rule(
@@ -110,9 +104,7 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
     clear = np.abs(column.rate - computed).to_numpy() > ROW_TOLERANCE * computed.to_numpy() + step
     if factor and len(good) >= MIN_ROWS_OF_COLUMN and alike >= MOST_ROWS:
         usual, unit = factor, UNITS[factor]
-        found = (
-            f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
-        )
+        found = f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
         flags.append(column.whole(BYTES, found, unit, middle, 1.0))
     rates, due = column.rate.to_numpy(), computed.to_numpy()
     sizes, durations = (

@@ -74,9 +74,7 @@ def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
     return Report(flags, tuple(sentences))
 
 
-def suspects(
-    frame: pd.DataFrame, flags: pd.DataFrame, *, table: str = "pairs", about: str | None = None
-) -> pd.Series:
+def suspects(frame: pd.DataFrame, flags: pd.DataFrame, *, table: str = "pairs", about: str | None = None) -> pd.Series:
     """
     The flagged rows of a table, as a mask with the frame's index.
 

@@ -98,9 +98,7 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
 def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
     """The median RTT of the opposite direction (`among` these rows), per row; NaN where there is none."""
     median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
-    return np.array(
-        [median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float
-    )
+    return np.array([median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float)
 
 
 def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.ndarray:
@@ -112,9 +110,7 @@ def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.n
         if factor > 1:
             wrong = (value < fibre) | (ratio > FAR_APART)
             # In seconds, the maximum is too fast as well; a maximum that is possible shows a single wrong echo.
-            wrong &= (
-                (maximum < fibre) | np.isnan(fibre) | (factor * value <= 1.1 * maximum) | (ratio > FAR_APART)
-            )
+            wrong &= (maximum < fibre) | np.isnan(fibre) | (factor * value <= 1.1 * maximum) | (ratio > FAR_APART)
         else:
             wrong = (value > TOO_LONG * usual) | (ratio < 1 / FAR_APART)
         plausible = np.isnan(fibre) | ((factor * value >= 0.95 * fibre) & (factor * value <= usual))

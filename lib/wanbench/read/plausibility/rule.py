@@ -38,15 +38,7 @@ class Rule:
         return flag | {"found": found, "cause": cause} | where
 
     def flag_row(
-        self,
-        table: str,
-        frame: pd.DataFrame,
-        names: pd.Series,
-        k: int,
-        verdict: str,
-        found: str,
-        cause: str,
-        **where,
+        self, table: str, frame: pd.DataFrame, names: pd.Series, k: int, verdict: str, found: str, cause: str, **where
     ) -> dict:
         """A flag of row k of a table; `names` as from `row_names`, `where` as for `flag`."""
         ends = {"from_region": frame.from_region.iloc[k], "to_region": frame.to_region.iloc[k]}

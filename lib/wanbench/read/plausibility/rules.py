@@ -90,11 +90,7 @@ def check(
 
 
 def geolocate(
-    tables: Mapping[str, pd.DataFrame],
-    region: str,
-    *,
-    regions: pd.DataFrame | None = None,
-    without: Iterable[str] = (),
+    tables: Mapping[str, pd.DataFrame], region: str, *, regions: pd.DataFrame | None = None, without: Iterable[str] = ()
 ) -> Area:
     """
     The area that a region's round trips allow, leaving out RTTs that are wrong wherever the region lies.

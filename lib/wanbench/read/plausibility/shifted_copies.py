@@ -59,9 +59,7 @@ def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
             continue
         start = copies.started_at_utc.min()
         rows = count(int(block.sum()), "row")
-        found = (
-            f"{n:,} of {rows} from {start:%Y-%m-%d} on have the values of the same pair {distance} earlier"
-        )
+        found = f"{n:,} of {rows} from {start:%Y-%m-%d} on have the values of the same pair {distance} earlier"
         cause = (
             f"what was measured on {start - distance:%Y-%m-%d} was copied under the date {start:%Y-%m-%d}: it is one "
             "measurement, not two"

@@ -80,9 +80,7 @@ def _against_intervals(tables) -> list[dict]:
     frame, by = tables["transfers"], ["run_id", "source_file", "direction"]
     rows = tables["intervals"]
     counted = {name: rows[name].where(~rows.omitted) for name in ("start_s", "end_s")}
-    rows = rows.assign(
-        carried=rows.bytes.where(~rows.omitted), left_out=rows.bytes.where(rows.omitted), **counted
-    )
+    rows = rows.assign(carried=rows.bytes.where(~rows.omitted), left_out=rows.bytes.where(rows.omitted), **counted)
     sums = {"carried": "sum", "left_out": "sum", "start_s": "min", "end_s": "max"}
     sums = rows.groupby(by, dropna=False, sort=False).agg(sums).reset_index()
     sums = frame[by].merge(sums, on=by, how="left").set_index(frame.index)
@@ -94,10 +92,7 @@ def _against_intervals(tables) -> list[dict]:
     own = (MAX_ABOVE_INTERVALS - 1) * carried
     there = np.maximum(own, (left_out / 2).where(left_out > 0))
     names, flags = row_names("transfers", frame), []
-    for column, extra in (
-        ("sent_throughput_bps", own.where(forward)),
-        ("throughput_bps", own.mask(forward, there)),
-    ):
+    for column, extra in (("sent_throughput_bps", own.where(forward)), ("throughput_bps", own.mask(forward, there))):
         rate = frame[column]
         for k in np.flatnonzero(comparable & (rate > 8 * (carried + extra) / length)):
             bound = float(8 * carried.iloc[k] / length.iloc[k])
@@ -149,10 +144,7 @@ def decimals(values: pd.Series, share: float = DECIMALS_SHARE) -> int:
     """The fewest decimal places, at most six, that suffice for more than this share of a column's values."""
     numbers = values.dropna().to_numpy(dtype=float)
     for places in range(MAX_DECIMALS):
-        if (
-            not len(numbers)
-            or np.isclose(numbers, numbers.round(places), rtol=1e-12, atol=1e-9).mean() > share
-        ):
+        if not len(numbers) or np.isclose(numbers, numbers.round(places), rtol=1e-12, atol=1e-9).mean() > share:
             return places
     return MAX_DECIMALS
 
@@ -192,9 +184,7 @@ def _spread(frame, names) -> list[dict]:
         frame[f"{name}_rtt_ms"].astype("float64").to_numpy() for name in ("min", "mean", "max", "sd")
     )
     n = frame.n_sent.astype("float64").to_numpy()
-    slack = 10.0 ** -min(
-        (decimals(frame[f"{name}_rtt_ms"]) for name in ("min", "mean", "max", "sd")), default=0
-    )
+    slack = 10.0 ** -min((decimals(frame[f"{name}_rtt_ms"]) for name in ("min", "mean", "max", "sd")), default=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         no_mean = np.isnan(mean)
         ordered = (minimum <= mean + slack) & (mean <= maximum + slack)
@@ -207,10 +197,7 @@ def _spread(frame, names) -> list[dict]:
         high = (sd > bound + slack) & (ordered | no_mean)
         low = (sd < floor) & (maximum >= minimum)
     flags = []
-    for wrong, ends, verdict, limit in (
-        (high, bound, IMPOSSIBLE, "at most"),
-        (low, floor, SUSPECT, "at least"),
-    ):
+    for wrong, ends, verdict, limit in ((high, bound, IMPOSSIBLE, "at most"), (low, floor, SUSPECT, "at least")):
         for k in np.flatnonzero(wrong):
             found = (
                 f"sd_rtt_ms is {number(sd[k])} where values from {number(minimum[k])} to {number(maximum[k])} allow "

@@ -89,8 +89,7 @@ def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT
     except (ValueError, LookupError, TypeError):
         last = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-1:]
         raise AnswerError(
-            f"{tried}: it ended with status {done.returncode}: {' '.join(last)[:500] or 'it printed nothing'}",
-            "Died",
+            f"{tried}: it ended with status {done.returncode}: {' '.join(last)[:500] or 'it printed nothing'}", "Died"
         ) from None
     raise AnswerError(f"{tried}: {kind}: {message}" if kind != message else f"{tried}: {kind}", kind)
 

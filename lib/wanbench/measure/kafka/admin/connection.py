@@ -23,9 +23,7 @@ _PERMANENT = (
     errors.UnsupportedSaslMechanismError,
     errors.IncompatibleBrokerVersion,
 )
-_TLS_REFUSED = re.compile(
-    r"SSL: (CERTIFICATE_VERIFY_FAILED|TLSV\d|SSLV3_ALERT|WRONG_VERSION|RECORD_LAYER)|alert", re.I
-)
+_TLS_REFUSED = re.compile(r"SSL: (CERTIFICATE_VERIFY_FAILED|TLSV\d|SSLV3_ALERT|WRONG_VERSION|RECORD_LAYER)|alert", re.I)
 
 
 class Unreachable(errors.KafkaError):
@@ -119,9 +117,7 @@ def connected(settings: dict, *, connect_s: float, request_s: float) -> KafkaAdm
         )
     except errors.KafkaTimeoutError:
         failures = managers[0].failures if managers else {}
-        raise Unreachable(
-            "; ".join(f"{where}: {message(error)}" for where, error in failures.items())
-        ) from None
+        raise Unreachable("; ".join(f"{where}: {message(error)}" for where, error in failures.items())) from None
 
 
 def message(error: BaseException) -> str:

@@ -58,9 +58,7 @@ async def list_groups(admin: KafkaAdminClient) -> dict:
     answers, rows, silent = {}, [], []
     for broker in admin._manager.cluster.brokers():
         try:
-            answers[broker.node_id] = admin._manager.send(
-                ListGroupsRequest(min_version=0), node_id=broker.node_id
-            )
+            answers[broker.node_id] = admin._manager.send(ListGroupsRequest(min_version=0), node_id=broker.node_id)
         except errors.KafkaError:
             silent.append(broker.node_id)
     for node_id, answer in answers.items():
@@ -90,9 +88,7 @@ async def members_of(admin: KafkaAdminClient, group: str) -> dict:
         described = await _classic(admin, row)
     except Refused:  # it is no classic group
         described = await _newer(admin, row)
-    members = [
-        {name: member[name] for name in ("client_id", "partitions")} for member in described["members"]
-    ]
+    members = [{name: member[name] for name in ("client_id", "partitions")} for member in described["members"]]
     return {"state": described["state"], "members": members}
 
 
@@ -114,8 +110,7 @@ async def _newer(admin, row):
             "client_id": member["client_id"],
             "host": member["client_host"].lstrip("/"),
             "partitions": _pairs(
-                (topic["topic_name"], topic["partitions"])
-                for topic in member["assignment"]["topic_partitions"]
+                (topic["topic_name"], topic["partitions"]) for topic in member["assignment"]["topic_partitions"]
             ),
         }
         for member in group["members"]
@@ -160,9 +155,7 @@ def log_ends(admin: KafkaAdminClient, topic: str) -> list[dict]:
         numbers_of.setdefault(row["leader_id"], []).append(row["partition_index"])
     rows = []
     for leader, numbers in numbers_of.items():
-        found = [
-            admin._manager.run(_latest, admin, leader, topic, numbers, as_) for as_ in (CONSUMER, DEBUGGER)
-        ]
+        found = [admin._manager.run(_latest, admin, leader, topic, numbers, as_) for as_ in (CONSUMER, DEBUGGER)]
         rows += [{"partition": n, "high_watermark": found[0][n], "end": found[1][n]} for n in numbers]
     return sorted(rows, key=lambda row: row["partition"])
 

@@ -53,9 +53,7 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
     connect_s, request_s = question.pop("connect_s", CONNECT_S), question.pop("request_s", REQUEST_S)
     takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
     if unknown := sorted(set(question) - set(takes)):
-        return _error(
-            "UnknownArgument", f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}"
-        )
+        return _error("UnknownArgument", f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}")
     end, asked_before = time.monotonic() + connect_s, False
     try:
         admin = connected(settings, connect_s=connect_s, request_s=request_s)

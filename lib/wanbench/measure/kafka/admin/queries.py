@@ -130,9 +130,7 @@ def create_topic(
         wanted |= {"num_partitions": partitions, "replication_factor": replication}
     else:
         wanted["assignments"] = dict(enumerate(placement))
-    (answer,) = admin.create_topics({name: wanted}, raise_errors=False, timeout_ms=int(wait_s * 1000))[
-        "topics"
-    ]
+    (answer,) = admin.create_topics({name: wanted}, raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
     refuse(answer["error_code"], answer.get("error_message"))
     count = partitions if placement is None else len(placement)
 
@@ -233,10 +231,7 @@ def elect(admin: KafkaAdminClient, topic: str | None = None, unclean: bool = Fal
 
 
 def lead(
-    admin: KafkaAdminClient,
-    replicas: dict[str, dict[str, list[int]]],
-    wait_s: float = 30.0,
-    others: bool = False,
+    admin: KafkaAdminClient, replicas: dict[str, dict[str, list[int]]], wait_s: float = 30.0, others: bool = False
 ) -> dict:
     """
     Reorder the replicas of partitions and elect the first in-sync replica of each; no data move.
@@ -264,9 +259,7 @@ def lead(
     if changed := {each: order for each, order in wanted.items() if order != there[each]["replicas"]}:
         for each, error in admin.alter_partition_reassignments(changed).items():
             if error is not None:
-                raise Refused(
-                    error, f"partition {each.partition} of {each.topic!r}: {_error_text(error.errno)}"
-                )
+                raise Refused(error, f"partition {each.partition} of {each.topic!r}: {_error_text(error.errno)}")
     end = time.monotonic() + wait_s
     while wanted:
         there = _partitions(admin, replicas)
@@ -317,11 +310,7 @@ def settings(admin: KafkaAdminClient, of: str, name: str | int, everything: bool
         refuse(result.error_code, result.error_message)
     described = admin._describe_configs_process_responses([response], "all" if everything else "modified")
     return {
-        key: {
-            "value": row["value"],
-            "source": row["config_source"].lower(),
-            "read_only": bool(row["read_only"]),
-        }
+        key: {"value": row["value"], "source": row["config_source"].lower(), "read_only": bool(row["read_only"])}
         for key, row in sorted(described[of][str(name)].items())
     }
 

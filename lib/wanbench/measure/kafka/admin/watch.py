@@ -69,9 +69,7 @@ def watch(
             if admin is None:
                 admin = connected(settings, connect_s=min(CONNECT_S, duration_s), request_s=request_s)
                 for group in members or ():
-                    threading.Thread(
-                        target=_look_at_members, args=(admin, group, write, end), daemon=True
-                    ).start()
+                    threading.Thread(target=_look_at_members, args=(admin, group, write, end), daemon=True).start()
             sample |= admin._manager.run(_look, admin, topics, groups, internal)
         except (errors.KafkaError, OSError) as error:
             sample["error"] = {"kind": type(error).__name__, "message": message(error)}

@@ -24,12 +24,7 @@ import sys
 import time
 from functools import partial
 
-from .checked_record import (
-    HEAD,
-    PROBE,
-    WARM_UP,
-    record,
-)
+from .checked_record import HEAD, PROBE, WARM_UP, record
 from .fault_record import Lines, client_settings, numbered
 
 WARM_UP_S = 90.0
@@ -111,10 +106,7 @@ class Schedule:
         self.lines.say(("sent", sequence, self.lines.now()))
         try:
             self.producer.produce(
-                self.arguments.topic,
-                value,
-                partition=partition,
-                on_delivery=partial(self._answered, sequence),
+                self.arguments.topic, value, partition=partition, on_delivery=partial(self._answered, sequence)
             )
         except Exception as error:  # such as a full queue: the next record is due anyway
             kafka_error = error.args[0] if error.args and hasattr(error.args[0], "name") else None
@@ -173,10 +165,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, schedule.hurry)
     if left := schedule.warm_up():
-        print(
-            f"{left} of {arguments.partitions} partitions did not acknowledge in {WARM_UP_S:g} s",
-            file=sys.stderr,
-        )
+        print(f"{left} of {arguments.partitions} partitions did not acknowledge in {WARM_UP_S:g} s", file=sys.stderr)
         return 1
     start_ns = time.time_ns() + LEAD_NS
     lines.say({"start_ns": start_ns, "interval_ns": arguments.interval_ns})

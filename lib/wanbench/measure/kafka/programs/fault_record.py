@@ -14,12 +14,7 @@ import logging
 import time
 from collections import deque
 
-from .checked_record import (
-    PROBE,
-    line,
-    opened,
-    put,
-)
+from .checked_record import PROBE, line, opened, put
 
 SEQUENCE_BITS = 40
 """A million records a second for twelve days."""

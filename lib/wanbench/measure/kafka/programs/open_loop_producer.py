@@ -283,9 +283,7 @@ class Process:
         """Records sent again while a second passed."""
 
         def until(last):
-            return sum(
-                max((n for at, n in of.items() if at <= last), default=0) for of in self.resent.values()
-            )
+            return sum(max((n for at, n in of.items() if at <= last), default=0) for of in self.resent.values())
 
         return until(second) - until(second - 1)
 

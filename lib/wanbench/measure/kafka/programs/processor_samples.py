@@ -51,14 +51,10 @@ def throttled(pid: str) -> dict:
             folder, limited = V2 + own, read(f"{V2}{own}/cpu.max").split()[:1] not in ([], ["max"])
         else:
             continue
-        counted = dict(
-            line.split() for line in read(f"{folder}/cpu.stat").splitlines() if line.count(" ") == 1
-        )
+        counted = dict(line.split() for line in read(f"{folder}/cpu.stat").splitlines() if line.count(" ") == 1)
         if limited and "nr_throttled" in counted:
             waited = counted.get("throttled_time") or 1000 * int(counted.get("throttled_usec", 0))
-            return {name: int(counted[name]) for name in ("nr_periods", "nr_throttled")} | {
-                "throttled_ns": int(waited)
-            }
+            return {name: int(counted[name]) for name in ("nr_periods", "nr_throttled")} | {"throttled_ns": int(waited)}
     return {}
 
 

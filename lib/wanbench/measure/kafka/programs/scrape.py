@@ -79,9 +79,7 @@ def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
 
 def write(word: str, about: dict, content: bytes | None = None) -> None:
     """Print a line of JSON, and its data."""
-    data = memoryview(
-        f"{word} {json.dumps(about)}\n".encode() + (b"" if content is None else content + b"\n")
-    )
+    data = memoryview(f"{word} {json.dumps(about)}\n".encode() + (b"" if content is None else content + b"\n"))
     while data:
         data = data[os.write(1, data) :]
 

@@ -69,12 +69,8 @@ def identity(certificate_file: str | Path, key_file: str | Path, password: Secre
         ) from None
     form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     if key.public_key().public_bytes(*form) != chain[0].public_key().public_bytes(*form):
-        raise ParameterError(
-            f"key_file {key_file} does not belong to the first certificate of {certificate_file}."
-        )
-    return pkcs8(key) + b"".join(
-        certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain
-    )
+        raise ParameterError(f"key_file {key_file} does not belong to the first certificate of {certificate_file}.")
+    return pkcs8(key) + b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain)
 
 
 def pkcs8(key) -> bytes:

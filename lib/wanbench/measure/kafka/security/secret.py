@@ -91,8 +91,7 @@ def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
     {'linger.ms': 5, 'ssl.key.password': '(hidden)', 'role': '(hidden)'}
     """
     return {
-        name: HIDDEN if names_secret(name) or _ARN.search(str(value)) else value
-        for name, value in settings.items()
+        name: HIDDEN if names_secret(name) or _ARN.search(str(value)) else value for name, value in settings.items()
     }
 
 
@@ -101,7 +100,5 @@ def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, ob
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise ParameterError("settings must be a mapping of names to values.")
     if secrets := sorted(name for name in settings if names_secret(name)):
-        raise ParameterError(
-            f"settings may not hold secrets, so not {', '.join(secrets)}; use {instead} instead."
-        )
+        raise ParameterError(f"settings may not hold secrets, so not {', '.join(secrets)}; use {instead} instead.")
     return dict(settings)

@@ -105,9 +105,7 @@ class Aws:
         except BotoCoreError as error:
             code, text = "", str(error)
         # Not chained: the original message may name the account.
-        message = (
-            f"{service} {operation} in {region}: {code + ': ' if code else ''}{without_identities(text)}"
-        )
+        message = f"{service} {operation} in {region}: {code + ': ' if code else ''}{without_identities(text)}"
         raise AwsError(message, code) from None
 
 

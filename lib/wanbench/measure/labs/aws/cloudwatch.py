@@ -13,12 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
-from wanbench.checks import (
-    check_choice,
-    check_name,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_choice, check_name, check_number, refusal
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
@@ -27,13 +22,7 @@ from .clients import Aws, AwsError, without_identities
 MOST_QUERIES = 500
 """Maximum number of queries of one request (CloudWatch's limit)."""
 POLL_S = 15.0
-THROTTLED = (
-    "Throttling",
-    "ThrottlingException",
-    "ThrottledException",
-    "RequestLimitExceeded",
-    "InternalServiceFault",
-)
+THROTTLED = ("Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "InternalServiceFault")
 """Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause."""
 
 
@@ -132,9 +121,7 @@ class Watched:
         check_choice("kind", self.kind, KINDS)
         for field in ("region", "id", "name"):
             if _ACCOUNT.search(check_name(field, getattr(self, field))):
-                raise refusal(
-                    field, "(left out)", "a name or id; an ARN and an account id are never written down"
-                )
+                raise refusal(field, "(left out)", "a name or id; an ARN and an account id are never written down")
         check_number("period_s", self.period_s, 60, 3600, whole=True, optional=True)
         if (self.period_s or 60) % 60:
             raise refusal("period_s", self.period_s, "a multiple of 60")
@@ -183,9 +170,7 @@ class CloudWatch:
         self.resources, self._aws = tuple(resources), aws or Aws()
         self.patience_s = check_number("patience_s", patience_s, 0, 3600)
 
-    def keep(
-        self, folder: Path, stem: str, opened_at_utc: str, leaving: Event | None = None
-    ) -> list[RawFile]:
+    def keep(self, folder: Path, stem: str, opened_at_utc: str, leaving: Event | None = None) -> list[RawFile]:
         """
         Fetch everything since then: <run folder>/cloudwatch/<stem>-<number>.cloudwatch.json of each resource.
 
@@ -203,17 +188,10 @@ class CloudWatch:
             missing = sum(series["missing"] for series in each["series"])
             if missing or each["error"]:
                 why = f": {each['error']}" if each["error"] else ""
-                print(
-                    f"wanbench: CloudWatch lacks {missing} data points of {each['name']}{why}",
-                    file=sys.stderr,
-                )
+                print(f"wanbench: CloudWatch lacks {missing} data points of {each['name']}{why}", file=sys.stderr)
         return [
             write_raw(
-                folder,
-                "cloudwatch",
-                f"{stem}-{n}.cloudwatch.json",
-                json.dumps(each, indent=1).encode() + b"\n",
-                **ends,
+                folder, "cloudwatch", f"{stem}-{n}.cloudwatch.json", json.dumps(each, indent=1).encode() + b"\n", **ends
             )
             for n, each in enumerate(told, 1)
         ]
@@ -252,9 +230,7 @@ class CloudWatch:
         start, end = (datetime.fromtimestamp(each, UTC) for each in (expected[0], expected[-1]))
         found: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
         for begin in range(0, len(series), MOST_QUERIES):
-            queries = [
-                _query(number, series[number]) for number in found if begin <= number < begin + MOST_QUERIES
-            ]
+            queries = [_query(number, series[number]) for number in found if begin <= number < begin + MOST_QUERIES]
             pages = self._aws.pages(
                 "cloudwatch",
                 region,
@@ -269,18 +245,11 @@ class CloudWatch:
                 if each.get("StatusCode") in ("InternalError", "Forbidden"):
                     texts = [text.get("Value", "") for text in each.get("Messages", [])]
                     told = without_identities("; ".join([each["StatusCode"], *texts]))
-                    code = (
-                        "InternalServiceFault"
-                        if each["StatusCode"] == "InternalError"
-                        else each["StatusCode"]
-                    )
+                    code = "InternalServiceFault" if each["StatusCode"] == "InternalError" else each["StatusCode"]
                     raise AwsError(f"cloudwatch get_metric_data in {region}: {told}", code)
                 times = (round(at.timestamp()) for at in each["Timestamps"])
                 found[int(each["Id"][1:])] |= dict(zip(times, each["Values"], strict=True))
-        return {
-            number: {at: value for at, value in of.items() if at in set(expected)}
-            for number, of in found.items()
-        }
+        return {number: {at: value for at, value in of.items() if at in set(expected)} for number, of in found.items()}
 
 
 def _query(number: int, series: Mapping) -> dict:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wanbench.measure.labs.rented import (
-    Instance,
-    Order,
-    RentedLab,
-    everywhere,
-)
+from wanbench.measure.labs.rented import Instance, Order, RentedLab, everywhere
 
 from .clients import Aws
 from .costs import Costs
-from .launch import (
-    allow_hosts,
-    launch,
-    prepare_region,
-    wait_until_running,
-)
+from .launch import allow_hosts, launch, prepare_region, wait_until_running
 from .preflight import Site, survey
 from .teardown import AwsResources
 from .user_data import user_data

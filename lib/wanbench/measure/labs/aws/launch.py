@@ -62,9 +62,7 @@ def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tag
     """Make the run's security group, closed to all, unless it is there; its id."""
     named = {"GroupName": name, "Description": description, "VpcId": vpc}
     named["TagSpecifications"] = specifications(tags, "security-group")
-    made = unless_there(
-        "InvalidGroup.Duplicate", lambda: aws.call("ec2", region, "create_security_group", **named)
-    )
+    made = unless_there("InvalidGroup.Duplicate", lambda: aws.call("ec2", region, "create_security_group", **named))
     return made["GroupId"] if made else _group_of(aws, region, tags.run)
 
 
@@ -130,9 +128,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
             if error.code not in NO_CAPACITY:
                 raise
             told.append(str(error))
-    raise LabError(
-        f"No zone of {wanted.region} has {wanted.count} x {wanted.instance_type}: {' '.join(told)}"
-    )
+    raise LabError(f"No zone of {wanted.region} has {wanted.count} x {wanted.instance_type}: {' '.join(told)}")
 
 
 def wait_until_running(aws: Aws, site: Site, run: str, timeout_s: float = START_TIMEOUT_S) -> list[Instance]:
@@ -163,9 +159,7 @@ def wait_until_running(aws: Aws, site: Site, run: str, timeout_s: float = START_
                 for each in sorted(ready, key=lambda each: each["InstanceId"])
             ]
         if time.monotonic() > deadline:
-            raise LabError(
-                f"{len(ready)} of {wanted.count} hosts in {wanted.region} run after {timeout_s:g} s."
-            )
+            raise LabError(f"{len(ready)} of {wanted.count} hosts in {wanted.region} run after {timeout_s:g} s.")
         time.sleep(POLL_S)
 
 
@@ -178,11 +172,7 @@ def _volumes(volume_gb):
 
 def _group_of(aws, region, run):
     found = aws.pages(
-        "ec2",
-        region,
-        "describe_security_groups",
-        "SecurityGroups",
-        Filters=[{"Name": f"tag:{RUN}", "Values": [run]}],
+        "ec2", region, "describe_security_groups", "SecurityGroups", Filters=[{"Name": f"tag:{RUN}", "Values": [run]}]
     )
     return found[0]["GroupId"]
 

@@ -38,9 +38,7 @@ def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[st
     except AwsError:
         return {}
     found = {instance_type: hours, BETWEEN_REGIONS: egress}
-    return {
-        item: (min(map(min, usd)), max(map(max, usd))) for item, usd in found.items() if all(map(len, usd))
-    }
+    return {item: (min(map(min, usd)), max(map(max, usd))) for item, usd in found.items() if all(map(len, usd))}
 
 
 def _usd(aws: Aws, service: str, **fields: str) -> list[float]:

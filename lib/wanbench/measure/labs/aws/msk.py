@@ -12,33 +12,17 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
 
-from wanbench.checks import (
-    check_flag,
-    check_name,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.costs import HOURS_PER_MONTH, Costs
 from wanbench.measure.labs.rented.leases import Lease
-from wanbench.measure.labs.rented.resources import (
-    SETTLE_S,
-    take_down,
-    tell,
-    uninterrupted,
-)
+from wanbench.measure.labs.rented.resources import SETTLE_S, take_down, tell, uninterrupted
 from wanbench.measure.labs.spending import agree
 
 from .clients import Aws, without_identities
 from .cloudwatch import Watched
 from .launch import allow, make_group, unless_there
-from .msk_resources import (
-    POLL_S,
-    PREFIX,
-    TIMEOUT_S,
-    MskResources,
-    clusters,
-)
+from .msk_resources import POLL_S, PREFIX, TIMEOUT_S, MskResources, clusters
 from .preflight import default_subnets
 from .tags import Tags
 

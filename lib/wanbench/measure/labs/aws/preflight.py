@@ -41,18 +41,12 @@ def enabled_regions(aws: Aws, ask: str) -> list[str]:
     """The regions that the account may use, asked in region `ask`."""
     states = ("opt-in-not-required", "opted-in")
     found = aws.call(
-        "ec2",
-        ask,
-        "describe_regions",
-        AllRegions=False,
-        Filters=[{"Name": "opt-in-status", "Values": list(states)}],
+        "ec2", ask, "describe_regions", AllRegions=False, Filters=[{"Name": "opt-in-status", "Values": list(states)}]
     )
     return sorted(region["RegionName"] for region in found["Regions"])
 
 
-def survey(
-    aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()
-) -> tuple[list[Site], list[str]]:
+def survey(aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
     """
     Where everything can be launched. Hosts that are launched `alongside` are in the same quotas.
 
@@ -84,9 +78,7 @@ def survey(
     looked = everywhere(look, wanted)
     if problems := [text for _, found, _ in looked for text in found]:
         raise LabError(f"Nothing was launched: {' '.join(dict.fromkeys(problems))}")
-    return [site for site, _, _ in looked], list(
-        dict.fromkeys(text for *_, notes in looked for text in notes)
-    )
+    return [site for site, _, _ in looked], list(dict.fromkeys(text for *_, notes in looked for text in notes))
 
 
 def _site(aws: Aws, wanted: Wanted) -> Site:
@@ -109,9 +101,7 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
     else:
         found = default_subnets(aws, region)
     by_zone = {each["AvailabilityZone"]: each["SubnetId"] for each in found}
-    subnets = tuple(
-        (zone, by_zone[zone]) for zone in zones if zone in by_zone and wanted.zone in (None, zone)
-    )
+    subnets = tuple((zone, by_zone[zone]) for zone in zones if zone in by_zone and wanted.zone in (None, zone))
     if not subnets:
         what = wanted.subnet or "default subnet"
         raise LabError(f"{region} has no {what} in {wanted.zone or ', '.join(zones)}.")
@@ -122,34 +112,21 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
 
 def default_subnets(aws: Aws, region: str) -> list[dict]:
     """The subnets that the default VPC has in its zones, one in each; LabError if there is no such VPC."""
-    vpcs = aws.pages(
-        "ec2", region, "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}]
-    )
+    vpcs = aws.pages("ec2", region, "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}])
     if not vpcs:
-        raise LabError(
-            f"{region} has no default VPC; `aws ec2 create-default-vpc --region {region}` makes one."
-        )
-    filters = [
-        {"Name": "vpc-id", "Values": [vpcs[0]["VpcId"]]},
-        {"Name": "default-for-az", "Values": ["true"]},
-    ]
+        raise LabError(f"{region} has no default VPC; `aws ec2 create-default-vpc --region {region}` makes one.")
+    filters = [{"Name": "vpc-id", "Values": [vpcs[0]["VpcId"]]}, {"Name": "default-for-az", "Values": ["true"]}]
     return aws.pages("ec2", region, "describe_subnets", "Subnets", Filters=filters)
 
 
 def _type(aws: Aws, wanted: Wanted) -> Mapping:
     [found] = aws.pages(
-        "ec2",
-        wanted.region,
-        "describe_instance_types",
-        "InstanceTypes",
-        InstanceTypes=[wanted.instance_type],
+        "ec2", wanted.region, "describe_instance_types", "InstanceTypes", InstanceTypes=[wanted.instance_type]
     )
     supported = found["ProcessorInfo"]["SupportedArchitectures"]
     architecture = next((each for each in ARCHITECTURES if each in supported), None)
     if architecture is None:
-        raise LabError(
-            f"{wanted.instance_type} is {', '.join(supported)}; allowed: {', '.join(ARCHITECTURES)}."
-        )
+        raise LabError(f"{wanted.instance_type} is {', '.join(supported)}; allowed: {', '.join(ARCHITECTURES)}.")
     return {"architecture": architecture, "vcpus": found["VCpuInfo"]["DefaultVCpus"]}
 
 

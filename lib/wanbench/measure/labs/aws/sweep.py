@@ -5,12 +5,7 @@ from __future__ import annotations
 from wanbench.measure.labs.rented import leases
 from wanbench.measure.labs.rented import sweep as shared
 
-from .clients import (
-    HOME,
-    Aws,
-    AwsError,
-    session,
-)
+from .clients import HOME, Aws, AwsError, session
 from .msk_resources import MskResources, clusters
 from .teardown import AwsResources
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from wanbench.measure.labs.rented.tags import (
-    CAMPAIGN,
-    EXPIRES,
-    OWNER,
-    RUN,
-    Tags,
-    is_expired,
-)
+from wanbench.measure.labs.rented.tags import CAMPAIGN, EXPIRES, OWNER, RUN, Tags, is_expired
 
 __all__ = ["CAMPAIGN", "EXPIRES", "OWNER", "RUN", "Tags", "is_expired", "specifications", "tags_of"]
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from wanbench.measure.labs.rented.clock import clock_at
-from wanbench.measure.labs.rented.resources import (
-    POLL_S,
-    TIMEOUT_S,
-    Resource,
-    Resources,
-)
+from wanbench.measure.labs.rented.resources import POLL_S, TIMEOUT_S, Resource, Resources
 
 from .clients import HOME, Aws, AwsError
 from .preflight import enabled_regions
@@ -41,9 +36,7 @@ class AwsResources(Resources):
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """See `Resources.listed`; AwsError if any kind cannot be listed."""
-        name = (
-            {"Name": "tag-key", "Values": [RUN]} if run is None else {"Name": f"tag:{RUN}", "Values": [run]}
-        )
+        name = {"Name": "tag-key", "Values": [RUN]} if run is None else {"Name": f"tag:{RUN}", "Values": [run]}
         reservations = self._aws.pages("ec2", region, "describe_instances", "Reservations", Filters=[name])
         instances = [instance for each in reservations for instance in each["Instances"]]
         volumes = self._aws.pages("ec2", region, "describe_volumes", "Volumes", Filters=[name])

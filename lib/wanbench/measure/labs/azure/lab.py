@@ -11,12 +11,7 @@ from wanbench.measure.labs.rented.resources import everywhere
 from wanbench.measure.labs.rented.user_data import user_data
 
 from .clients import Azure
-from .launch import (
-    join,
-    launch,
-    let_in,
-    make_group,
-)
+from .launch import join, launch, let_in, make_group
 from .preflight import BOOT_GB, Site, survey
 from .teardown import SUBSCRIPTION, AzureResources
 

@@ -11,12 +11,7 @@ from wanbench.measure.labs.rented.hosts import Instance, Order
 from wanbench.measure.labs.rented.resources import everywhere
 
 from .clients import Azure, AzureError
-from .preflight import (
-    BOOT_GB,
-    OFFER,
-    PUBLISHER,
-    Site,
-)
+from .preflight import BOOT_GB, OFFER, PUBLISHER, Site
 
 NO_CAPACITY = (
     "AllocationFailed",
@@ -65,10 +60,7 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
         "addressPrefix": site.cidr,
         "networkSecurityGroup": {"id": azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)},
     }
-    network = {
-        "addressSpace": {"addressPrefixes": [site.cidr]},
-        "subnets": [{"name": SUBNET, "properties": subnet}],
-    }
+    network = {"addressSpace": {"addressPrefixes": [site.cidr]}, "subnets": [{"name": SUBNET, "properties": subnet}]}
     whole = {**place, "properties": network}
     azure.call("network", "virtual_networks", "begin_create_or_update", group, NETWORK, whole)
 
@@ -185,10 +177,7 @@ def _properties(site: Site, order: Order, user: str, name: str, interface: str) 
             "computerName": name,
             "adminUsername": user,
             "customData": base64.b64encode(order.first_start.encode()).decode(),
-            "linuxConfiguration": {
-                "disablePasswordAuthentication": True,
-                "ssh": {"publicKeys": [public_key]},
-            },
+            "linuxConfiguration": {"disablePasswordAuthentication": True, "ssh": {"publicKeys": [public_key]}},
         },
         "networkProfile": {"networkInterfaces": [{"id": interface, "properties": {"primary": True}}]},
     }

@@ -44,9 +44,7 @@ class Site:
         return f"{PUBLISHER}:{OFFER}:{self.image_sku}:{self.image_version}"
 
 
-def survey(
-    azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()
-) -> tuple[list[Site], list[str]]:
+def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
     """
     Where everything can be launched, and notes; see `RentedLab.survey`. Hosts that are launched `alongside` are in the
     same quotas.
@@ -83,9 +81,7 @@ def _locations(provider: Any, kind: str) -> set[str]:
     }
 
 
-def _survey_region(
-    azure: Azure, number: int, each: Wanted, of_lab: Sequence[Wanted], stopping: set[str]
-) -> Site | str:
+def _survey_region(azure: Azure, number: int, each: Wanted, of_lab: Sequence[Wanted], stopping: set[str]) -> Site | str:
     """Where a region's hosts can be launched, or why they cannot."""
     region, size = each.region, each.instance_type
     skus = azure.pages("compute", "resource_skus", "list", filter=f"location eq '{region}'")
@@ -164,10 +160,7 @@ def _lacking_in(azure: Azure, here: Sequence[Wanted], sizes: Mapping[str, Any]) 
     needed += Counter({"VirtualNetworks": len(here), "NetworkSecurityGroups": len(here)})
     for name in ("virtualMachines", "NetworkInterfaces", "PublicIPAddresses", "StandardSkuPublicIpAddresses"):
         needed[name] = hosts
-    told = [
-        *azure.pages("compute", "usage", "list", region),
-        *azure.pages("network", "usages", "list", region),
-    ]
+    told = [*azure.pages("compute", "usage", "list", region), *azure.pages("network", "usages", "list", region)]
     used = {each.name.value.lower(): each for each in told}
     return [
         f"{region}: {value} {name} are needed, {each.current_value} of the quota of {each.limit} are in use; "

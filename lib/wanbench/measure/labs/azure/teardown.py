@@ -10,12 +10,7 @@ from wanbench.measure.labs.rented import sweep as shared
 from wanbench.measure.labs.rented.clock import clock_at
 from wanbench.measure.labs.rented.resources import POLL_S, Resource, Resources
 
-from .clients import (
-    VARIABLE,
-    Azure,
-    AzureError,
-    installed,
-)
+from .clients import VARIABLE, Azure, AzureError, installed
 
 GROUP = "resource group"
 SUBSCRIPTION = "the subscription"
@@ -50,9 +45,7 @@ class AzureResources(Resources):
         and picked here, as a filter that Azure reads otherwise would list nothing, which looks like all being gone.
         """
         found = [
-            Resource(
-                GROUP, each.name, each.location, each.properties.provisioning_state or "", each.tags or {}
-            )
+            Resource(GROUP, each.name, each.location, each.properties.provisioning_state or "", each.tags or {})
             for each in self._azure.pages("resource", "resource_groups", "list")
         ]
         return [each for each in found if each.run and run in (None, each.run)]

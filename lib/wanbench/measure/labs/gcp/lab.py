@@ -9,14 +9,7 @@ from wanbench.measure.labs.rented.costs import Costs
 from wanbench.measure.labs.rented.user_data import user_data
 
 from .clients import Gcp
-from .launch import (
-    VOLUME_NAME,
-    launch,
-    let_in,
-    make_subnet,
-    prepare_network,
-    wait_until_running,
-)
+from .launch import VOLUME_NAME, launch, let_in, make_subnet, prepare_network, wait_until_running
 from .preflight import BOOT_GB, Site, survey
 from .teardown import PROJECT, GcpResources
 

@@ -94,9 +94,7 @@ def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
             if error.code not in NO_CAPACITY:
                 raise
             told.append(str(error))
-    raise LabError(
-        f"No zone of {wanted.region} has {wanted.count} x {wanted.instance_type}: {' '.join(told)}"
-    )
+    raise LabError(f"No zone of {wanted.region} has {wanted.count} x {wanted.instance_type}: {' '.join(told)}")
 
 
 def wait_until_running(gcp: Gcp, site: Site, run: str, zone: str) -> list[Instance]:
@@ -110,15 +108,11 @@ def wait_until_running(gcp: Gcp, site: Site, run: str, zone: str) -> list[Instan
         ready = [each for each in found if each.status == "RUNNING" and _public(each)]
         if len(ready) >= wanted.count:
             return [
-                Instance(
-                    each.name, wanted.region, zone, _public(each), each.network_interfaces[0].network_i_p
-                )
+                Instance(each.name, wanted.region, zone, _public(each), each.network_interfaces[0].network_i_p)
                 for each in sorted(ready, key=lambda each: each.name)
             ]
         if time.monotonic() > deadline:
-            raise LabError(
-                f"{len(ready)} of {wanted.count} hosts in {wanted.region} run after {START_TIMEOUT_S:g} s."
-            )
+            raise LabError(f"{len(ready)} of {wanted.count} hosts in {wanted.region} run after {START_TIMEOUT_S:g} s.")
         time.sleep(gcp.poll_s)
 
 
@@ -152,9 +146,7 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
         "network_interfaces": [
             {
                 "subnetwork": f"{link}/regions/{wanted.region}/subnetworks/{name(tags.run)}",
-                "access_configs": [
-                    {"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}
-                ],
+                "access_configs": [{"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}],
             }
         ],
         "scheduling": {

@@ -31,9 +31,7 @@ class Site:
     cidr: str
 
 
-def survey(
-    gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()
-) -> tuple[list[Site], list[str]]:
+def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
     """
     Where everything can be launched, and notes; see `RentedLab.survey`. Hosts that are launched `alongside` are in the
     same quotas.
@@ -54,9 +52,7 @@ def survey(
         if not zones:
             problems.append(f"{each.region} does not offer {instance_type}.")
         elif each.zone is not None and each.zone not in zones:
-            problems.append(
-                f"{each.region} offers {instance_type} in {', '.join(zones)}, not in {each.zone}."
-            )
+            problems.append(f"{each.region} offers {instance_type} in {', '.join(zones)}, not in {each.zone}.")
         if regions[each.region].quota_status_warning.code:
             notes.append(f"The quotas of {each.region} cannot be read.")
     all_cpus = 0
@@ -124,7 +120,5 @@ def _lacking(where: str, needed: Mapping[str, float], told: Mapping[str, Any]) -
 def _image(gcp: Gcp, machine_type):
     family = IMAGE_FAMILIES.get(machine_type.architecture or "X86_64")
     if family is None:
-        raise LabError(
-            f"{machine_type.name} is {machine_type.architecture}; allowed: {', '.join(IMAGE_FAMILIES)}."
-        )
+        raise LabError(f"{machine_type.name} is {machine_type.architecture}; allowed: {', '.join(IMAGE_FAMILIES)}.")
     return gcp.call("images", "get_from_family", project=IMAGE_PROJECT, family=family)

@@ -9,12 +9,7 @@ from pathlib import Path
 from wanbench.measure.labs.rented import sweep as shared
 from wanbench.measure.labs.rented.clock import clock_at
 from wanbench.measure.labs.rented.extras import installed
-from wanbench.measure.labs.rented.resources import (
-    POLL_S,
-    TIMEOUT_S,
-    Resource,
-    Resources,
-)
+from wanbench.measure.labs.rented.resources import POLL_S, TIMEOUT_S, Resource, Resources
 
 from .clients import MODULE, Gcp, GcpError
 from .tags import name, tags_of

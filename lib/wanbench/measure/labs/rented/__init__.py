@@ -2,12 +2,7 @@
 
 from .hosts import Instance, Order, Wanted
 from .lab import RentedLab
-from .resources import (
-    Resource,
-    Resources,
-    everywhere,
-    take_down,
-)
+from .resources import Resource, Resources, everywhere, take_down
 from .several import SeveralClouds, on_one_cloud
 from .sweep import sweep
 from .tags import Tags

@@ -11,9 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from wanbench.checks import refusal
 
 OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
-_INSIDE = (
-    "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/3"
-)
+_INSIDE = "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/3"
 INSIDE = tuple(map(ipaddress.IPv4Network, _INSIDE.split()))
 """Private, local and reserved networks: no login arrives from them, so rented hosts would wait for it in vain."""
 

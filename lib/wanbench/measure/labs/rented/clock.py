@@ -15,9 +15,7 @@ def clock_at(address: str) -> datetime | None:
     """The time in an HTTP server's answer, whatever else it answers; None if it tells none."""
     try:
         try:
-            with urllib.request.urlopen(
-                urllib.request.Request(address, method="HEAD"), timeout=TIMEOUT_S
-            ) as told:
+            with urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=TIMEOUT_S) as told:
                 date = told.headers["Date"]
         except urllib.error.HTTPError as refused:
             date = refused.headers["Date"]

@@ -6,12 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from .costs import Costs
-from .hosts import (
-    Instance,
-    Order,
-    Site,
-    Wanted,
-)
+from .hosts import Instance, Order, Site, Wanted
 from .resources import Resources
 
 

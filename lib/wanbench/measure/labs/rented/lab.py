@@ -9,12 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
-from wanbench.checks import (
-    check_flag,
-    check_name,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.spending import Estimate
@@ -30,12 +25,7 @@ from .leases import Lease
 from .own_address import own_public_address
 from .paths import PATHS
 from .ready import close, make_ready, not_launched
-from .resources import (
-    SETTLE_S,
-    everywhere,
-    take_down,
-    tell,
-)
+from .resources import SETTLE_S, everywhere, take_down, tell
 from .tags import Tags
 from .tenancy import Tenancy
 
@@ -231,11 +221,7 @@ class RentedLab(Cloud, Tenancy):
 
     def rent(self) -> None:
         """See `Tenancy.rent`; makes the run's lease and keys first."""
-        self._lease, self._leaving, self._meter = (
-            Lease(self.kind, self.resources().account()),
-            Event(),
-            Meter(),
-        )
+        self._lease, self._leaving, self._meter = (Lease(self.kind, self.resources().account()), Event(), Meter())
         operator_key, operator_public = key_pair()
         host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"

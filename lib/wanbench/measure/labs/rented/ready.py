@@ -26,10 +26,7 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
     """
     no_login = {"control_address": "", "user": "", "key_file": "", "known_hosts_file": ""}
     return {
-        region: [
-            SshHost(f"{region}/{number}", region, "", **no_login)
-            for number in range(first, first + each.count)
-        ]
+        region: [SshHost(f"{region}/{number}", region, "", **no_login) for number in range(first, first + each.count)]
         for region, each in wanted.items()
     }
 

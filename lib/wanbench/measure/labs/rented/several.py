@@ -152,9 +152,7 @@ class SeveralClouds(Several):
         of_cloud = {cloud: [name for name in regions if name.startswith(f"{cloud}:")] for cloud in clouds}
         rented = [name for names in of_cloud.values() for name in names]
         if sorted(rented) != sorted(regions) or not all(of_cloud.values()):
-            raise refusal(
-                f"regions of the lab {self.kind}", list(regions), "regions of all these clouds alone"
-            )
+            raise refusal(f"regions of the lab {self.kind}", list(regions), "regions of all these clouds alone")
         own = {cloud: _own(self.kind, cloud, options.pop(cloud, None)) for cloud in clouds}
         common = options | {"hosts_per_region": hosts_per_region, "sysctls": sysctls}
         for cloud, names in of_cloud.items():
@@ -166,9 +164,7 @@ class SeveralClouds(Several):
         for part in parts:
             part.sends_to = ELSEWHERE
             if part.private_addresses:
-                raise refusal(
-                    "private_addresses", True, "false for several clouds, as nothing joins their networks"
-                )
+                raise refusal("private_addresses", True, "false for several clouds, as nothing joins their networks")
         self._join(parts, budget_usd, yes)
         self.settings = {part.kind: part.settings for part in parts}
 
@@ -207,9 +203,7 @@ class SeveralTypes(Several):
             number += count
             parts.append(part)
         if number < hosts_per_region:
-            raise refusal(
-                "instance_type", dict(instance_type), f"at least {hosts_per_region} hosts in a region"
-            )
+            raise refusal("instance_type", dict(instance_type), f"at least {hosts_per_region} hosts in a region")
         for part in parts:
             part.alongside = [each for other in parts if other is not part for each in other.wanted.values()]
         self.kind = parts[0].kind
@@ -233,13 +227,9 @@ def _by_region(each: Iterable[Mapping[str, list]]) -> dict[str, list]:
 
 def _own(kind, cloud, given):
     if given is None or not isinstance(given, Mapping):
-        raise refusal(
-            f"lab_options[{cloud!r}] of the lab {kind}", given, 'options such as {"instance_type": ...}'
-        )
+        raise refusal(f"lab_options[{cloud!r}] of the lab {kind}", given, 'options such as {"instance_type": ...}')
     if shared := sorted({"budget_usd", "yes"} & set(given)):
-        raise ParameterError(
-            f"lab_options[{cloud!r}] has {', '.join(shared)}; allowed: once, for all clouds."
-        )
+        raise ParameterError(f"lab_options[{cloud!r}] has {', '.join(shared)}; allowed: once, for all clouds.")
     return dict(given)
 
 

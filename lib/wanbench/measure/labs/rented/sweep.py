@@ -11,29 +11,9 @@ from pathlib import Path
 from wanbench.errors import LabError
 from wanbench.formatting import count
 
-from .leases import (
-    FREE,
-    HELD,
-    UNKNOWN,
-    forget,
-    free_leases,
-    is_of,
-    lease_state,
-)
-from .resources import (
-    SETTLE_S,
-    Resource,
-    Resources,
-    everywhere,
-    take_down,
-)
-from .tags import (
-    CAMPAIGN,
-    EXPIRES,
-    OWNER,
-    expiry,
-    is_expired,
-)
+from .leases import FREE, HELD, UNKNOWN, forget, free_leases, is_of, lease_state
+from .resources import SETTLE_S, Resource, Resources, everywhere, take_down
+from .tags import CAMPAIGN, EXPIRES, OWNER, expiry, is_expired
 
 CLOUDS = ("aws", "gcp", "azure")
 """Clouds that rent out hosts. Each is a package of `wanbench.measure.labs`, with functions `sweep` and `unusable`."""
@@ -91,9 +71,7 @@ def sweep(
         # Not resources of runs that began during the sweep: nobody was shown these.
         return "asked for" if everything and each.run in seen else None
 
-    unclear = [
-        each for each in there if not why(each) and lease_state(each.run) == UNKNOWN and not expiry(each.tags)
-    ]
+    unclear = [each for each in there if not why(each) and lease_state(each.run) == UNKNOWN and not expiry(each.tags)]
     if unclear:
         others.append(
             f"{count(len(unclear), 'resource')} without a readable expiry: `wanbench sweep --all` deletes them."
@@ -118,9 +96,7 @@ def sweep(
     if not left:
         for lease in ended:
             forget(lease)
-        print(
-            f"{resources.title}: deleted {len(to_go)} resources; two listings of {where} show none of them."
-        )
+        print(f"{resources.title}: deleted {len(to_go)} resources; two listings of {where} show none of them.")
     return 1 if left or others else 0
 
 

@@ -11,14 +11,7 @@ from pathlib import Path
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Host, Lab
-from wanbench.measure.labs.spending import (
-    COSTS,
-    IF_KILLED,
-    Estimate,
-    agree,
-    check_budget,
-    spent_before_usd,
-)
+from wanbench.measure.labs.spending import COSTS, IF_KILLED, Estimate, agree, check_budget, spent_before_usd
 from wanbench.measure.labs.ssh import SshLab
 from wanbench.measure.labs.ssh.inventory import Entry, Inventory
 from wanbench.measure.plan.plan import Plan
@@ -180,9 +173,7 @@ class Tenancy(Lab):
         """A killed session cannot say what it cost; this file does, until `keep_costs` removes it."""
         if self._folder is not None:
             number = 1 + sum(1 for _ in self._folder.glob(f"{COSTS}/{IF_KILLED}*"))
-            self._if_killed = self._costs_file(
-                self._folder, f"{IF_KILLED}{number}", self.at_most(), opened=True
-            )
+            self._if_killed = self._costs_file(self._folder, f"{IF_KILLED}{number}", self.at_most(), opened=True)
 
     def _costs_file(self, folder: Path, stem: str, spent: Estimate, *, opened: bool) -> RawFile:
         costs = {

@@ -76,14 +76,7 @@ def user_data(
         ],
         "runcmd": [
             [python, "-m", "venv", PYTHON_FOLDER],
-            [
-                HOST_PYTHON,
-                "-m",
-                "pip",
-                "install",
-                "--no-input",
-                *(f"{name}=={version(name)}" for name in MODULES),
-            ],
+            [HOST_PYTHON, "-m", "pip", "install", "--no-input", *(f"{name}=={version(name)}" for name in MODULES)],
             # The last command's status is that of the whole first start.
             ["systemctl", "enable", "--now", "wanbench-expiry.timer"],
         ],

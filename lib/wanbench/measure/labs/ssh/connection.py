@@ -57,14 +57,7 @@ class Connection:
     """
 
     def __init__(
-        self,
-        name: str,
-        login: Login,
-        *,
-        patience_s: float,
-        python: str,
-        sudo: bool,
-        folder: str | None = None,
+        self, name: str, login: Login, *, patience_s: float, python: str, sudo: bool, folder: str | None = None
     ):
         self.name, self.patience_s, self._login = name, patience_s, login
         self._said = tempfile.TemporaryFile()  # noqa: SIM115

@@ -13,13 +13,7 @@ from uuid import uuid4
 
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.labs.base import Completed, Host, Process
-from wanbench.measure.labs.processes import (
-    GRACE_S,
-    OUTPUT_BYTES,
-    command_error,
-    judged,
-    result_of,
-)
+from wanbench.measure.labs.processes import GRACE_S, OUTPUT_BYTES, command_error, judged, result_of
 
 from .connection import CHUNK, Connection, ConnectionLost
 from .login import Login
@@ -88,9 +82,7 @@ class SshHost(Host):
         patience_s: float = PATIENCE_S,
     ):
         self.name, self.region, self.address = name, region, address
-        self.login = Login(
-            control_address, user, key_file, known_hosts_file, port, jump, tuple(proxy_command)
-        )
+        self.login = Login(control_address, user, key_file, known_hosts_file, port, jump, tuple(proxy_command))
         self.python, self.sudo, self.patience_s = python, sudo, patience_s
         self._kept = _Kept()
 

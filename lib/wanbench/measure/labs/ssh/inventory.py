@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wanbench.checks import (
-    check_flag,
-    check_name,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.plain_yaml import read_yaml
 from wanbench.regions import catalogue
@@ -123,9 +118,7 @@ class _Reader:
         given = {**self.defaults, **fields}
         region = check_name(f"{place}: region", given.get("region"))
         latitude = check_number(f"{place}: latitude_deg", given.get("latitude_deg"), -90, 90, optional=True)
-        longitude = check_number(
-            f"{place}: longitude_deg", given.get("longitude_deg"), -180, 180, optional=True
-        )
+        longitude = check_number(f"{place}: longitude_deg", given.get("longitude_deg"), -180, 180, optional=True)
         if (latitude is None) != (longitude is None) or (latitude is None and region not in self.catalogued):
             raise ParameterError(
                 f"{place}: region {region!r} needs latitude_deg and longitude_deg: both, or neither for a region "

@@ -12,12 +12,7 @@ from wanbench.errors import LabError
 from wanbench.measure.labs.base import Lab
 from wanbench.measure.labs.clock_offset import Offset, nearest
 
-from .facts import (
-    PATHS,
-    facts_of,
-    install_command,
-    lacking,
-)
+from .facts import PATHS, facts_of, install_command, lacking
 from .host import SshHost
 from .inventory import Inventory, read_inventory
 

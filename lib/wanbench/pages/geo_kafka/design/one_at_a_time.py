@@ -20,11 +20,7 @@ LEFT_TO_KERNEL = -1
 """Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem."""
 PRODUCTS = {"bdp": 1, "2 bdp": 2}
 """Levels of `buffers` in bandwidth-delay products."""
-BROKER_BUFFERS = (
-    "socket.send.buffer.bytes",
-    "socket.receive.buffer.bytes",
-    "replica.socket.receive.buffer.bytes",
-)
+BROKER_BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
 CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
 CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
 """Kafka's default; the consumer's perf tool has a different one, 2 MiB."""
@@ -173,9 +169,7 @@ def _with_buffers(trial, level, links):
         load=replace(
             load,
             producer_settings=_over(load.producer_settings, clients),
-            consumer_settings=_over(
-                load.consumer_settings, clients if size else {**clients, **CONSUMER_DEFAULT}
-            ),
+            consumer_settings=_over(load.consumer_settings, clients if size else {**clients, **CONSUMER_DEFAULT}),
         ),
     )
 

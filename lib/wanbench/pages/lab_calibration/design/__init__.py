@@ -4,8 +4,4 @@ from .calibrate import calibrate
 from .cut import Cut
 from .shorten import Shorten
 
-__all__ = [
-    "Cut",
-    "Shorten",
-    "calibrate",
-]
+__all__ = ["Cut", "Shorten", "calibrate"]

@@ -29,11 +29,7 @@ def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
 
 
 def plan_for_links(
-    links: Mapping[tuple[str, str], LinkSettings],
-    experiments: list,
-    *,
-    batch: int | None = None,
-    seed: int = 0,
+    links: Mapping[tuple[str, str], LinkSettings], experiments: list, *, batch: int | None = None, seed: int = 0
 ) -> Plan:
     """
     A plan that tests every link once, in the first-named direction, to calibrate a lab.

@@ -79,27 +79,16 @@ class Detection:
         check_flag("Detection take_out", self.take_out, optional=True)
         check_fields(self, ("record_bytes", 1, 100_000), whole=True)
         check_fields(
-            self,
-            ("interval_s", 0.01, self.detector.window_s),
-            ("settle_s", 0, 3600),
-            ("duration_s", 1, 86_400),
+            self, ("interval_s", 0.01, self.detector.window_s), ("settle_s", 0, 3600), ("duration_s", 1, 86_400)
         )
 
     def __str__(self) -> str:
         then = ", who is then demoted" if self.demote_on_alarm else ""
-        return (
-            f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
-        )
+        return f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
 
     @contextmanager
     def concurrently(
-        self,
-        source: Host,
-        target: Host,
-        folder: Path,
-        stem: str,
-        *,
-        sending: Callable[[], bool] | None = None,
+        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
     ) -> Iterator[list[RawFile]]:
         """
         Probe and detect while the block runs; the yielded list holds the raw files once the block is left:

@@ -52,9 +52,7 @@ class DetectionSession:
         self._cluster = cluster_of(self.host)
         brokers = self._cluster.ask(self.host, "cluster")["brokers"]
         self.nodes = [row["node_id"] for row in brokers if not row["is_fenced"]]
-        self._cluster.ask(
-            self.host, "create_topic", name=self._topic, placement=[[node] for node in self.nodes]
-        )
+        self._cluster.ask(self.host, "create_topic", name=self._topic, placement=[[node] for node in self.nodes])
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
         words = module_command(self.host, detection_probe.__name__, needs="confluent_kafka")
@@ -107,10 +105,7 @@ class DetectionSession:
             self._faults.append(f"{type(error).__name__}: {error}")
 
     def _alarm(self, alarm: Alarm) -> None:
-        row = asdict(alarm) | {
-            "named_at_s": time.time(),
-            "baseline": asdict(self.detector.baseline(alarm.broker)),
-        }
+        row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(self.detector.baseline(alarm.broker))}
         row |= {"demoted_at_s": None, "leaders_moved": None, "error": None}
         self.alarms.append(row)
         few = 2 * alarm.n_alarmed <= len(self.nodes)
@@ -131,11 +126,7 @@ class DetectionSession:
         self._demoted.add(node_id)
         if not order:
             return 0
-        led = {
-            (topic, row["partition"])
-            for topic, row in leadership.partitions(view)
-            if row["leader"] == node_id
-        }
+        led = {(topic, row["partition"]) for topic, row in leadership.partitions(view) if row["leader"] == node_id}
         answer = self._cluster.ask(self.host, "lead", replicas=order, others=bool(self.settings.take_out))
         if answer["led"] == sum(map(len, order.values())):
             return len(led)

@@ -7,12 +7,7 @@ from dataclasses import fields, replace
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments import (
-    BrokerAction,
-    BrokerActions,
-    KafkaOpenLoop,
-    KafkaTrial,
-)
+from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.plan import Trial
 
 from .detection import Detection
@@ -23,9 +18,7 @@ _OF_ROLL = ("load", "broker_settings")
 _OF_SLOWNESS = "take_out"
 
 
-def rolls(
-    load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial
-) -> dict[str, KafkaTrial]:
+def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
     """
     Trials that restart every broker in turn.
 
@@ -56,13 +49,7 @@ def rolls(
         made[name] = KafkaTrial(
             own,
             broker_settings=given.get("broker_settings"),
-            **trial
-            | {
-                "alongside": (
-                    *trial.get("alongside", ()),
-                    BrokerActions((action,), rolling=True, pause_s=0),
-                )
-            },
+            **trial | {"alongside": (*trial.get("alongside", ()), BrokerActions((action,), rolling=True, pause_s=0))},
         )
     return made
 
@@ -114,15 +101,12 @@ def slowed(
             made[label] = KafkaTrial(
                 replace(load, duration_s=first_s + brokers * turn_s - load.warmup_s),
                 system=name,
-                **trial
-                | {"alongside": (*trial.get("alongside", ()), watched, BrokerActions(tuple(actions)))},
+                **trial | {"alongside": (*trial.get("alongside", ()), watched, BrokerActions(tuple(actions)))},
             )
     return made
 
 
-def leader_skew(
-    load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial
-) -> KafkaTrial:
+def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
     """
     A trial in which all leaders move to one broker, and are later spread again.
 
@@ -161,9 +145,7 @@ def _starts_brokers(trial: Trial) -> bool:
 def _action(name: str, given: Mapping, **more) -> BrokerAction:
     allowed = [field.name for field in fields(BrokerAction) if field.name not in ("node_id", "at_s")]
     if unknown := [str(key) for key in given if key not in allowed]:
-        raise ParameterError(
-            f"“{name}” has {', '.join(unknown)}; allowed: {', '.join((*allowed, *_OF_ROLL))}."
-        )
+        raise ParameterError(f"“{name}” has {', '.join(unknown)}; allowed: {', '.join((*allowed, *_OF_ROLL))}.")
     if "kind" not in given:
         raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, link.")
     return BrokerAction(**{**given, **more})
@@ -172,7 +154,5 @@ def _action(name: str, given: Mapping, **more) -> BrokerAction:
 def _changed(name: str, load: KafkaOpenLoop, changes: Mapping) -> KafkaOpenLoop:
     known = [field.name for field in fields(load)]
     if unknown := [str(key) for key in changes if key not in known]:
-        raise ParameterError(
-            f"“{name}” changes {', '.join(unknown)}; allowed: fields of the load: {', '.join(known)}."
-        )
+        raise ParameterError(f"“{name}” changes {', '.join(unknown)}; allowed: fields of the load: {', '.join(known)}.")
     return replace(load, **changes)

@@ -10,12 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import (
-    check_choice,
-    check_fields,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_choice, check_fields, check_number, refusal
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.experiments.base import ExperimentError, cluster_of
 from wanbench.measure.experiments.kafka_open_loop import KafkaOpenLoop
@@ -94,9 +89,7 @@ class KafkaRateSearch:
         check_choice("KafkaRateSearch what", self.what, (END_TO_END, PUBLISH))
         if not self.quantile < 1:
             raise refusal(
-                "KafkaRateSearch quantile",
-                self.quantile,
-                "below 1: no run contains the slowest possible record",
+                "KafkaRateSearch quantile", self.quantile, "below 1: no run contains the slowest possible record"
             )
         if not self.lowest_records_per_s < self.highest_records_per_s:
             raise ParameterError(
@@ -135,13 +128,7 @@ class KafkaRateSearch:
         return replace(self.load, rate_records_per_s=float(rate))
 
     def run(
-        self,
-        source: Host,
-        target: Host,
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
     ) -> list[RawFile]:
         """
         Search with producers on `source` and consumers on `target`; `when_sending` is called once, when the first step
@@ -192,13 +179,7 @@ class KafkaRateSearch:
                 low = rate if verdict["met"] else low
                 high = rate if verdict["met"] is False else high
                 steps.append(
-                    {
-                        "step": number,
-                        "rate_records_per_s": rate,
-                        **verdict,
-                        "met_until": low,
-                        "failed_from": high,
-                    }
+                    {"step": number, "rate_records_per_s": rate, **verdict, "met_until": low, "failed_from": high}
                 )
                 if len(steps) > 1 and steps[-1]["met"] is steps[-2]["met"] is None:
                     ended = FELL_BEHIND
@@ -209,13 +190,7 @@ class KafkaRateSearch:
             error = f"{type(failed).__name__}: {failed}"
             raise
         finally:
-            about = {
-                "format": 1,
-                "settings": asdict(self),
-                "steps": steps,
-                "ended": error or ended,
-                "error": error,
-            }
+            about = {"format": 1, "settings": asdict(self), "steps": steps, "ended": error or ended, "error": error}
             content = json.dumps(about, indent=1).encode() + b"\n"
             times = {"started_at_utc": began_utc, "ended_at_utc": now_utc()}
             files.append(write_raw(folder, self.name, f"{stem}.search.json", content, **times))

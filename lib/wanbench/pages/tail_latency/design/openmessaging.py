@@ -15,12 +15,7 @@ from wanbench.measure.kafka.security.secret import names_secret
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .openmessaging_files import (
-    Driver,
-    Workload,
-    read_driver,
-    read_workload,
-)
+from .openmessaging_files import Driver, Workload, read_driver, read_workload
 from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES
 from .openmessaging_session import OpenMessagingSession
 
@@ -121,24 +116,16 @@ class OpenMessaging:
     def _check_workload(self):
         workload = self.workload
         if workload.testDurationMinutes < 1:
-            raise refusal(
-                "OpenMessaging testDurationMinutes", workload.testDurationMinutes, "at least 1: 0 never ends"
-            )
+            raise refusal("OpenMessaging testDurationMinutes", workload.testDurationMinutes, "at least 1: 0 never ends")
         for name in ("topics", "partitionsPerTopic", "messageSize", "producersPerTopic"):
             if getattr(workload, name) < 1:
                 raise refusal(f"OpenMessaging {name}", getattr(workload, name), "at least 1")
         if workload.useRandomizedPayloads:
             for name in ("randomBytesRatio", "randomizedPayloadPoolSize"):
-                if not getattr(workload, name) and (
-                    name != "randomBytesRatio" or workload.randomBytesRatio is None
-                ):
-                    raise refusal(
-                        f"OpenMessaging {name}", getattr(workload, name), "given with random payloads"
-                    )
+                if not getattr(workload, name) and (name != "randomBytesRatio" or workload.randomBytesRatio is None):
+                    raise refusal(f"OpenMessaging {name}", getattr(workload, name), "given with random payloads")
         elif not workload.payloadFile:
-            raise refusal(
-                "OpenMessaging payloadFile", workload.payloadFile, "a path, or useRandomizedPayloads: true"
-            )
+            raise refusal("OpenMessaging payloadFile", workload.payloadFile, "a path, or useRandomizedPayloads: true")
         if workload.consumerBacklogSizeGB and self.timeout_s is None:
             raise ParameterError(
                 "OpenMessaging has consumerBacklogSizeGB, and runs until the backlog is drained; give timeout_s."
@@ -208,13 +195,7 @@ class OpenMessaging:
         return self.expected_s(0.0) + 120.0 if self.timeout_s is None else self.timeout_s
 
     def run(
-        self,
-        source: Host,
-        target: Host,
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
     ) -> list[RawFile]:
         """
         Run the benchmark on `source`, and its workers in the regions `workers`. `when_sending` is called once, when its
@@ -287,7 +268,5 @@ def _path(value, kind):
     if isinstance(value, str | Path):
         return value
     raise refusal(
-        f"OpenMessaging {kind.__name__.lower()}",
-        value,
-        f"a {kind.__name__}, a mapping of its fields or a path",
+        f"OpenMessaging {kind.__name__.lower()}", value, f"a {kind.__name__}, a mapping of its fields or a path"
     )

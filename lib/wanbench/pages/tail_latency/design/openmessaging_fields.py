@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, field, fields
 from pathlib import Path
 
-from wanbench.checks import (
-    check_choice,
-    check_flag,
-    check_number,
-    refusal,
-)
+from wanbench.checks import check_choice, check_flag, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.files import replace_file
 

@@ -14,12 +14,7 @@ from wanbench.checks import check_choice
 
 from . import openmessaging_open_loop as carried
 from .java_properties import read_properties
-from .openmessaging_fields import (
-    LARGEST_LONG,
-    FlatFile,
-    kept,
-    read_file,
-)
+from .openmessaging_fields import LARGEST_LONG, FlatFile, kept, read_file
 
 KEY_DISTRIBUTORS = ("NO_KEY", "KEY_ROUND_ROBIN", "RANDOM_NANO")
 KAFKA_DRIVER = "io.openmessaging.benchmark.driver.kafka.KafkaBenchmarkDriver"

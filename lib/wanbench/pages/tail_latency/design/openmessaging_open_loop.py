@@ -43,25 +43,17 @@ _LOST: tuple[tuple[Callable, Lost], ...] = (
         lambda w: bool(w.useRandomizedPayloads) and w.randomBytesRatio != 1.0,
         Lost("randomBytesRatio", "payloads of an open-loop load are not partly zeros", "payload"),
     ),
-    (
-        lambda w: w.testDurationMinutes == 0,
-        Lost("testDurationMinutes", "0 never ends", "duration_s"),
-    ),
+    (lambda w: w.testDurationMinutes == 0, Lost("testDurationMinutes", "0 never ends", "duration_s")),
     (
         lambda w: w.partitionsPerTopicList is not None,
-        Lost(
-            "partitionsPerTopicList", "all topics of an open-loop load have as many partitions", "partitions"
-        ),
+        Lost("partitionsPerTopicList", "all topics of an open-loop load have as many partitions", "partitions"),
     ),
     (
         lambda w: w.producersPerTopicList is not None,
         Lost("producersPerTopicList", "all topics of an open-loop load have as many producers", "producers"),
     ),
     *(
-        (
-            lambda w, name=name: bool(getattr(w, name)),
-            Lost(name, "an open-loop load makes its own topics"),
-        )
+        (lambda w, name=name: bool(getattr(w, name)), Lost(name, "an open-loop load makes its own topics"))
         for name in ("existingTopicList", "existingProduceTopicList", "existingConsumeTopicList")
     ),
 )
@@ -116,13 +108,10 @@ def cautions(workload, driver) -> tuple[str, ...]:
     ]
     if workload.warmupDurationMinutes is None:
         said.append(
-            f"The workload has no warm-up; {WARMUP_MINUTES} minute is used, as in the benchmark "
-            "(Redpanda's fork: 30)."
+            f"The workload has no warm-up; {WARMUP_MINUTES} minute is used, as in the benchmark (Redpanda's fork: 30)."
         )
     if workload.useRandomizedPayloads:
-        said.append(
-            "The benchmark draws its payloads from a pool, which matters where batches are compressed."
-        )
+        said.append("The benchmark draws its payloads from a pool, which matters where batches are compressed.")
     for name in ("sampleRateMillis", "logIntervalMillis"):
         if getattr(workload, name) is not None:
             said.append(f"{name} is left out: windows of an open-loop load last a second.")
@@ -154,18 +143,11 @@ def workload_fields(load: KafkaOpenLoop, changes: Mapping[str, object]) -> dict[
         if rate != int(rate):
             raise refusal("KafkaOpenLoop rate_records_per_s", rate, "a whole number, or give producerRate")
         found["producerRate"] = int(rate)
-    for name, seconds in (
-        ("testDurationMinutes", load.duration_s),
-        ("warmupDurationMinutes", load.warmup_s),
-    ):
+    for name, seconds in (("testDurationMinutes", load.duration_s), ("warmupDurationMinutes", load.warmup_s)):
         if name not in changes:
             if seconds % MINUTE_S:
                 given = "duration_s" if name == "testDurationMinutes" else "warmup_s"
-                raise refusal(
-                    f"KafkaOpenLoop {given}",
-                    seconds,
-                    f"whole minutes, as in the benchmark, or give {name}",
-                )
+                raise refusal(f"KafkaOpenLoop {given}", seconds, f"whole minutes, as in the benchmark, or give {name}")
             found[name] = int(seconds // MINUTE_S)
     if not {"payloadFile", "useRandomizedPayloads"} & set(changes):
         if load.payload != "random":
@@ -189,9 +171,7 @@ def driver_fields(load: KafkaOpenLoop, bootstrap: str | None) -> dict[str, objec
     }
     consumer = {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     if load.client_rack == "region":
-        raise refusal(
-            "KafkaOpenLoop client_rack", load.client_rack, "the name of one rack, as a driver has one"
-        )
+        raise refusal("KafkaOpenLoop client_rack", load.client_rack, "the name of one rack, as a driver has one")
     if load.client_rack is not None:
         consumer["client.rack"] = load.client_rack
     consumer |= java_names("consumer_settings", load)

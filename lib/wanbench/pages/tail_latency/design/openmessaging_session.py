@@ -124,9 +124,7 @@ class OpenMessagingSession:
             hosts.setdefault(program.host.name, (program.host, {}))[1][script] = None
         for host, scripts in hosts.values():
             if not self._is(host, "-d", path):
-                raise ExperimentError(
-                    f"OpenMessaging distribution is {path!r}; {host.name} has no such folder"
-                )
+                raise ExperimentError(f"OpenMessaging distribution is {path!r}; {host.name} has no such folder")
             for script in scripts:
                 if not self._is(host, "-f", script):
                     raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {script}")
@@ -159,10 +157,7 @@ class OpenMessagingSession:
             self._prepared.append(program)
             parts = [f"{self.load.distribution}/{part}" for part in ("bin", "lib")]
             host.run(["ln", "-s", "-t", program.folder, *parts], timeout_s=_RUN_S)
-        self._texts = {
-            "workload.yaml": self.load.workload_on_host().text(),
-            "driver.yaml": self._driver().text(),
-        }
+        self._texts = {"workload.yaml": self.load.workload_on_host().text(), "driver.yaml": self._driver().text()}
         host = self.benchmark.host
         inside = Path(self.benchmark.folder).name
         for name, text in self._texts.items():
@@ -182,28 +177,20 @@ class OpenMessagingSession:
                         f"{worker.host.name} does not see {path}, which says how clients reach the cluster; workers of "
                         "a secured cluster must share a file system"
                     )
-            names = (
-                self.benchmark.host.run(["sed", "-n", "s/=.*//p", path], timeout_s=_RUN_S)
-                .stdout.decode()
-                .split()
-            )
+            names = self.benchmark.host.run(["sed", "-n", "s/=.*//p", path], timeout_s=_RUN_S).stdout.decode().split()
             settings |= {
                 "config.providers": "file",
                 "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
                 **{name: f"${{file:{path}:{name}}}" for name in names},
             }
         given = self.load.driver
-        common = given.commonConfig + "\n" * bool(
-            given.commonConfig and not given.commonConfig.endswith("\n")
-        )
+        common = given.commonConfig + "\n" * bool(given.commonConfig and not given.commonConfig.endswith("\n"))
         return replace(given, commonConfig=common + properties_text(settings))
 
     def _start(self) -> None:
         for worker, address in zip(self.workers, self.addresses, strict=True):
             port = int(address.rpartition(":")[2])
-            self._start_program(
-                worker, "bin/benchmark-worker", "--port", str(port), "--stats-port", str(port + 1)
-            )
+            self._start_program(worker, "bin/benchmark-worker", "--port", str(port), "--stats-port", str(port + 1))
         limit_s = time.monotonic() + self.load.start_timeout_s
         for worker in self.workers:
             try:
@@ -217,9 +204,7 @@ class OpenMessagingSession:
     def _start_program(self, program: _Program, script: str, *arguments: str) -> None:
         heap = f"HEAP_OPTS=-Xms{self.load.heap_mb}m -Xmx{self.load.heap_mb}m"
         java = f"JDK_JAVA_OPTIONS=-XX:-UsePerfData -Djava.io.tmpdir={program.folder}"
-        program.process = program.host.start(
-            ["env", "-C", program.folder, heap, java, "bash", script, *arguments]
-        )
+        program.process = program.host.start(["env", "-C", program.folder, heap, java, "bash", script, *arguments])
 
     def _follow(self) -> None:
         """
@@ -254,9 +239,7 @@ class OpenMessagingSession:
                     worker.done = worker.process.wait(0)
                     raise ExperimentError(self._why(worker, "ended before the benchmark did"))
             if time.monotonic() > end:
-                raise ExperimentError(
-                    self._why(benchmark, f"did not end within {limit_s:g} s and was stopped")
-                )
+                raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
 
     def _written_result(self) -> bytes:
         """The result once complete; ExperimentError on timeout."""
@@ -319,9 +302,7 @@ class OpenMessagingSession:
             self.files.append(write_raw(self.folder, self.load.name, f"{self.stem}.{name}", content, **ends))
         for program in (self.benchmark, *self.workers):
             if program.done is not None:
-                done = replace(
-                    program.done, stdout=_cut(program.done.stdout), stderr=_cut(program.done.stderr)
-                )
+                done = replace(program.done, stdout=_cut(program.done.stdout), stderr=_cut(program.done.stderr))
                 stem = f"{self.stem}.{program.what}"
                 self.files += keep(self.folder, self.load.name, stem, "txt", done)
 

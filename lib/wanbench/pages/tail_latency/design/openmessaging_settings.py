@@ -34,18 +34,8 @@ _RENAMED = {
 """Names in Java to names in librdkafka."""
 _KERNEL_DECIDES = {"socket.receive.buffer.bytes": ("-1", "0"), "socket.send.buffer.bytes": ("-1", "0")}
 """Values by which Java and librdkafka let the kernel size a buffer."""
-_FIELDS = {
-    "acks": "acks",
-    "linger.ms": "linger_ms",
-    "batch.size": "batch_bytes",
-    "compression.type": "compression",
-}
-_JAVA_DEFAULTS = {
-    "acks": "all",
-    "linger_ms": 0,
-    "batch_bytes": 16_384,
-    "compression": "none",
-}
+_FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
+_JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Default of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _OVERRULED = (
     "bootstrap.servers",

@@ -84,9 +84,7 @@ def systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence) or not given:
         raise refusal("systems", given, "a list of systems, or of mappings of their parameters, at least one")
-    made = tuple(
-        one if isinstance(one, System) else _made(f"systems[{at}]", one) for at, one in enumerate(given)
-    )
+    made = tuple(one if isinstance(one, System) else _made(f"systems[{at}]", one) for at, one in enumerate(given))
     names = [system.name for system in made]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"systems has {twice[0]!r} twice; allowed: each name once.")

@@ -146,10 +146,7 @@ def _check_fields(systems, load, steps):
     known = [field.name for field in fields(load)]
     if not isinstance(steps, Mapping) or not steps:
         raise refusal("steps", steps, "a mapping of fields of the load to their levels")
-    for where, names in [
-        ("steps", steps),
-        *((f"system {one.name!r}: load", dict(one.load or ())) for one in systems),
-    ]:
+    for where, names in [("steps", steps), *((f"system {one.name!r}: load", dict(one.load or ())) for one in systems)]:
         if unknown := [str(name) for name in names if name not in known]:
             raise ParameterError(
                 f"{where} has {', '.join(unknown)}; allowed: fields of {type(load).__name__}: {', '.join(known)}."

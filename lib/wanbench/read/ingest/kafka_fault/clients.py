@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from .files import (
-    LATEST_NS,
-    MOST_RECORDS,
-    Program,
-    is_count,
-    is_time,
-    text,
-)
+from .files import LATEST_NS, MOST_RECORDS, Program, is_count, is_time, text
 
 _ANSWERS = {"sent": 3, "acknowledged": 5, "failed": 4}
 _CHANGES = ("assigned", "revoked", "lost")
@@ -25,9 +18,7 @@ def records(program: Program, partitions: int) -> tuple[dict[str, list], list[di
         if isinstance(line, dict):
             if "start_ns" in line:
                 start_ns, interval_ns = line["start_ns"], line.get("interval_ns")
-                well = (
-                    is_count(start_ns) and start_ns < LATEST_NS and is_count(interval_ns) and interval_ns > 0
-                )
+                well = is_count(start_ns) and start_ns < LATEST_NS and is_count(interval_ns) and interval_ns > 0
                 program.check(number, line, well, "start_ns and interval_ns")
             if "due" in line:
                 due = line["due"]
@@ -37,19 +28,8 @@ def records(program: Program, partitions: int) -> tuple[dict[str, list], list[di
         if _is_error(line):
             errors.append(_error(program, origin_ns, number, line))
             continue
-        well = (
-            isinstance(line, list)
-            and bool(line)
-            and isinstance(line[0], str)
-            and len(line) == _ANSWERS.get(line[0])
-        )
-        well = (
-            well
-            and start_ns is not None
-            and is_count(line[1])
-            and line[1] < MOST_RECORDS
-            and is_time(line[2])
-        )
+        well = isinstance(line, list) and bool(line) and isinstance(line[0], str) and len(line) == _ANSWERS.get(line[0])
+        well = well and start_ns is not None and is_count(line[1]) and line[1] < MOST_RECORDS and is_time(line[2])
         program.check(number, line, well, "a line of a fault producer")
         what, sequence, at, *more = line
         if what == "acknowledged":
@@ -78,8 +58,7 @@ def receipts(program: Program, partitions: int) -> tuple[dict[str, list], list[d
     """Columns of table fault_receipts, rows of fault_assignments and of fault_errors, of one consumer."""
     origin_ns, lines = program.events("fault consumer")
     columns = {
-        name: []
-        for name in ("consumer", "producer", "sequence", "partition", "offset", "received_at_s", "damaged")
+        name: [] for name in ("consumer", "producer", "sequence", "partition", "offset", "received_at_s", "damaged")
     }
     changes, errors = [], []
     for number, line in lines:
@@ -100,12 +79,7 @@ def receipts(program: Program, partitions: int) -> tuple[dict[str, list], list[d
                 }
             )
         else:
-            well = (
-                isinstance(line, list)
-                and len(line) == 7
-                and line[0] == "received"
-                and isinstance(line[6], bool)
-            )
+            well = isinstance(line, list) and len(line) == 7 and line[0] == "received" and isinstance(line[6], bool)
             well = well and all(map(is_count, line[3:5])) and line[3] < partitions and is_time(line[5])
             well = well and (line[1:3] == [None, None] if line[6] else all(map(is_count, line[1:3])))
             program.check(number, line, well, "a line of a fault consumer")

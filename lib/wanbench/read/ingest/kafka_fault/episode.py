@@ -19,12 +19,7 @@ from wanbench.read.ingest.json_values import Members
 from wanbench.read.ingest.rows import fitting
 
 from .clients import receipts, records
-from .files import (
-    LATEST_NS,
-    Program,
-    is_count,
-    open_episode,
-)
+from .files import LATEST_NS, Program, is_count, open_episode
 from .node_logs import controller_events
 from .watchers import cluster_samples, group_samples
 
@@ -39,9 +34,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     path = Path(path)
     top, programs = open_episode(path)
     settings = top.members("settings")
-    partitions = settings.count("partitions", minimum=1) or settings.refuse(
-        "settings without partitions", "a number"
-    )
+    partitions = settings.count("partitions", minimum=1) or settings.refuse("settings without partitions", "a number")
     rows = {
         "faults": [_fault(top, settings)],
         "fault_clients": [
@@ -112,10 +105,7 @@ def _pairs(settings: Members, name: str) -> dict[str, str]:
     value = settings.values.get(name)
     well = value is None or (
         isinstance(value, list)
-        and all(
-            isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, str) for x in pair)
-            for pair in value
-        )
+        and all(isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, str) for x in pair) for pair in value)
     )
     if not well:
         settings.refuse(f"settings.{name} = {str(value)[:80]}", "a list of pairs of text")

@@ -55,10 +55,7 @@ class Program:
         well = isinstance(first, dict) and first.get("program") == name and first.get("format") == 1
         origin_ns = first.get("origin_ns") if well else None
         self.check(
-            1,
-            first,
-            is_count(origin_ns) and origin_ns < LATEST_NS,
-            f"the first line of a {name}, with origin_ns",
+            1, first, is_count(origin_ns) and origin_ns < LATEST_NS, f"the first line of a {name}, with origin_ns"
         )
         return origin_ns, iter(lines[1:])
 
@@ -100,9 +97,7 @@ def programs(top: Members, path: Path) -> list[Program]:
         number, region, host = one.count("number"), one.text("region"), one.text("host")
         role = one.text("role", ROLES)
         if None in (role, number, region, host, started_at_s, killed):
-            one.refuse(
-                str(one.values)[:80], "role, number, region, host, started_at_s and killed of a program"
-            )
+            one.refuse(str(one.values)[:80], "role, number, region, host, started_at_s and killed of a program")
         found.append(
             Program(
                 role,

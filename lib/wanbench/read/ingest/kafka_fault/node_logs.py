@@ -76,7 +76,5 @@ def _event(text: str, topic: str | None, node_id: int) -> tuple[str, int | None,
             return kind, int(match[1]), None
     for kind, pattern in _OF_PARTITIONS.items():
         if match := pattern.search(text):
-            return (
-                (kind, node_id if kind == "elected" else None, int(match[2])) if match[1] == topic else None
-            )
+            return (kind, node_id if kind == "elected" else None, int(match[2])) if match[1] == topic else None
     return ("elected", node_id, None) if _CONTROLLER in text else None

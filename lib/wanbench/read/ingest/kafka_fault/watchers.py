@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from .files import (
-    Program,
-    is_count,
-    is_number,
-    text,
-)
+from .files import Program, is_count, is_number, text
 
 _COLUMNS = ("region", "at_s", "took_s", "node_id", "partition", "leader", "isr", "n_isr", "error")
 
@@ -76,7 +71,6 @@ def group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
         program.check(number, line, well, "the number and the partitions of each member")
         row |= {"state": text(state)}
         rows += [
-            row | {"member": member, "client_region": regions.get(member), "n_partitions": n}
-            for member, n in members
+            row | {"member": member, "client_region": regions.get(member), "n_partitions": n} for member, n in members
         ] or [row]
     return rows

@@ -44,9 +44,7 @@ def read_batches(path) -> dict[str, pd.DataFrame]:
     if (again := batches.duplicated(keys)).any():
         repeated = batches.loc[again, keys].iloc[0].tolist()
         raise RawDataError(path, None, repeated, "one row per second of a partition")
-    empty = batches[
-        (batches.batches < 1) | (batches.records < batches.batches) | (batches.bytes < batches.records)
-    ]
+    empty = batches[(batches.batches < 1) | (batches.records < batches.batches) | (batches.bytes < batches.records)]
     if len(empty):
         expected = "at least a record in every batch, and a byte in every record"
         raise RawDataError(path, None, empty.iloc[0].tolist(), expected)
@@ -62,11 +60,7 @@ def _placements(path, content) -> pd.DataFrame:
             of = dict(zip(PLACED, placed, strict=True))
             rows += [
                 {"topic": of["topic"], "partition": of["partition"], "replica": number, "broker": broker}
-                | {
-                    "region": regions[broker],
-                    "leads": broker == of["leader"],
-                    "in_sync": broker in of["in_sync"],
-                }
+                | {"region": regions[broker], "leads": broker == of["leader"], "in_sync": broker in of["in_sync"]}
                 for number, broker in enumerate(of["replicas"])
             ]
     except (TypeError, ValueError, KeyError) as error:

@@ -85,9 +85,7 @@ def kind(text: str, after: str | None) -> str:
         return MORE
     if level := _LEVEL.match(text):
         word = level[1].upper()
-        return (
-            NOTHING if word in ("TRACE", "DEBUG", "INFO") else WARNING if word.startswith("WARN") else ERROR
-        )
+        return NOTHING if word in ("TRACE", "DEBUG", "INFO") else WARNING if word.startswith("WARN") else ERROR
     if text[0] in " \t" and after is not None:
         return MORE
     return ERROR if _EXCEPTION.match(text) else UNKNOWN

@@ -23,12 +23,7 @@ from functools import cache
 
 from .complaints import NO_SUMMARY, Complaints
 from .lines import Line, must_search
-from .numbers import (
-    WHOLE,
-    real,
-    real_with,
-    whole,
-)
+from .numbers import WHOLE, real, real_with, whole
 
 MIB = 2**20
 EPOCH_MS = 1e11
@@ -71,9 +66,7 @@ _DECIMALS = 4
 
 _NAMES = "|".join(re.escape(name) for name in sorted(FIELDS, key=len, reverse=True))
 _HEADER = re.compile(rf"(?:{_NAMES})(?:, (?:{_NAMES}))*, (?:{_NAMES})")
-_OF_A_MEMBER = re.compile(
-    r"Share consumer \d{1,9} consumption metrics- .{1,300}|\d.{1,300} for share consumer \d{1,9}"
-)
+_OF_A_MEMBER = re.compile(r"Share consumer \d{1,9} consumption metrics- .{1,300}|\d.{1,300} for share consumer \d{1,9}")
 _TWO_FIGURES = re.compile(r"(?:[\dN∞]|ity), -?[\dNI∞]")
 _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 

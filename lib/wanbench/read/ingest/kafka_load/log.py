@@ -22,12 +22,7 @@ from wanbench.read.ingest.rows import fitting
 from . import round_trip
 from .lines import LARGEST_BYTES, OTHERWISE, lines
 from .outputs import WANTED, OutputReader
-from .times import (
-    NAME,
-    LoadTimes,
-    sibling,
-    times_of_lines,
-)
+from .times import NAME, LoadTimes, sibling, times_of_lines
 
 TABLES = {
     "producer": ("producers", "producer_windows", "metrics"),

@@ -12,13 +12,7 @@ from __future__ import annotations
 
 from wanbench.errors import RawDataError
 
-from . import (
-    client_metrics,
-    complaints,
-    consumer,
-    producer,
-    round_trip,
-)
+from . import client_metrics, complaints, consumer, producer, round_trip
 from .lines import Line, must_search
 
 OUTPUTS = {

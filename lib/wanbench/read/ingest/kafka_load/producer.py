@@ -16,12 +16,7 @@ import re
 
 from .complaints import NO_SUMMARY, Complaints
 from .lines import Line
-from .numbers import (
-    REAL,
-    WHOLE,
-    real,
-    whole,
-)
+from .numbers import REAL, WHOLE, real, whole
 
 MIB_BITS = 8 * 2**20
 ROUNDING_MS = 0.051

@@ -30,9 +30,7 @@ hosts, unless the producers were stopped; the others are of the clock that start
 """
 
 OF_A_LOAD = "the times of a load: an object in JSON"
-NAME = re.compile(
-    r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)?(?P<number>\d{1,9})\.[a-z]+$"
-)
+NAME = re.compile(r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)?(?P<number>\d{1,9})\.[a-z]+$")
 """How the name of a tool's log ends: `<stem>.producer-2.txt`, `<stem>.consumer-<group>-<number>.txt`."""
 
 

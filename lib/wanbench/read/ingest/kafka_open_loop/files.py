@@ -112,11 +112,7 @@ def _read(path: Path, program: Members, title: str, counts, histograms, printed:
 
 def _read_error(line: Members, errors: Counter) -> None:
     error = line.values["error"]
-    if (
-        not isinstance(error, list)
-        or [type(part) for part in error] != [str, str, int]
-        or not 0 <= error[2] <= LARGEST
-    ):
+    if not isinstance(error, list) or [type(part) for part in error] != [str, str, int] or not 0 <= error[2] <= LARGEST:
         line.refuse(str(error)[:80], "name, text and number of an error")
     errors[error[0].encode("utf-8", "replace").decode()] += error[2]
 
@@ -144,9 +140,7 @@ def _lines(path: Path, sha256: str) -> list[tuple[int, dict]]:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise RawDataError(
-                path, number, text[:80].decode("utf-8", "replace"), "a line of JSON"
-            ) from error
+            raise RawDataError(path, number, text[:80].decode("utf-8", "replace"), "a line of JSON") from error
         if not isinstance(value, dict):
             raise RawDataError(path, number, str(value)[:80], "a JSON object")
         lines.append((number, value))

@@ -19,13 +19,7 @@ from wanbench import open_loop
 from wanbench.read.ingest.json_values import Members
 from wanbench.read.ingest.rows import fitting
 
-from .files import (
-    MOST_SECONDS,
-    Printed,
-    groups,
-    open_load,
-    producers,
-)
+from .files import MOST_SECONDS, Printed, groups, open_load, producers
 from .histograms import encoded_counts
 
 _SETTINGS = (
@@ -66,9 +60,7 @@ class _Load:
         self.numbers = range(ceil(self.length_s - 1e-9)) if self.start_s is not None else range(0)
         self.counted = [n for n in self.numbers if n >= self.warmup_s]
         self.clocks = [program.members("clock") for program in top.list("consumers")]
-        self.late = sum(
-            (self.sent.second(n).histograms.get("late", Counter()) for n in self.counted), Counter()
-        )
+        self.late = sum((self.sent.second(n).histograms.get("late", Counter()) for n in self.counted), Counter())
 
     @property
     def clock_error_ms(self) -> float:
@@ -77,18 +69,14 @@ class _Load:
     @property
     def fell_behind(self) -> bool:
         """Whether the generator itself was late: see the module."""
-        published = sum(
-            (self.sent.second(n).histograms.get("publish", Counter()) for n in self.counted), Counter()
-        )
+        published = sum((self.sent.second(n).histograms.get("publish", Counter()) for n in self.counted), Counter())
         return open_loop.fell_behind(self.late, published)
 
     def row(self) -> dict:
         """The row of open_loop_loads."""
         settings, sent = self.settings, self.sent
         length_s = sum(self._length_s(n) for n in self.counted)
-        worst = max(
-            self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top)
-        )
+        worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top))
         late_p99 = open_loop.quantile(self.late, 0.99)
         errors = sum((each.errors for each in (sent, *self.groups)), Counter())
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")

@@ -24,10 +24,7 @@ CARRY_MS = 0.9
 _NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"
 _LINES = (
     # (the line, the places of minimum, mean and maximum in it)
-    (
-        re.compile(rf"(?:rtt|round-trip) min/avg/max(?:/[a-z-]+)? = {_NUMBER}/{_NUMBER}/{_NUMBER}[/ ].*"),
-        (1, 2, 3),
-    ),
+    (re.compile(rf"(?:rtt|round-trip) min/avg/max(?:/[a-z-]+)? = {_NUMBER}/{_NUMBER}/{_NUMBER}[/ ].*"), (1, 2, 3)),
     (re.compile(rf" *Minimum = {_NUMBER}ms, Maximum = {_NUMBER}ms, Average = {_NUMBER}ms ?"), (1, 3, 2)),
 )
 _UNITS_MS = ((99.5, 1.0), (9.95, 0.1), (0.995, 0.01), (0.0, 0.001))
@@ -117,9 +114,7 @@ def lack_carry(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool
     if carry.fits(times) and not fits:
         return True
     if not fits:
-        shown = (
-            f"minimum {printed.min_ms:g}, mean {printed.sum_ms / printed.n:.6g}, maximum {printed.max_ms:g}"
-        )
+        shown = f"minimum {printed.min_ms:g}, mean {printed.sum_ms / printed.n:.6g}, maximum {printed.max_ms:g}"
         expected = f"times that fit the lines: {shown} ms of {printed.n:,} replies"
         raise RawDataError(path, times.line_number, times.text, expected)
     if not carry.fits(times):

@@ -8,14 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .events import (
-    ADDRESS,
-    AT,
-    REPLY,
-    SILENCE,
-    Event,
-    number,
-)
+from .events import ADDRESS, AT, REPLY, SILENCE, Event, number
 
 _TIME = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
 _TARGET = rf"(?P<target>{ADDRESS})(?: \([^ ]{{1,128}}\))?"

@@ -19,17 +19,7 @@ import pandas as pd
 from wanbench.errors import RawDataError
 
 from . import fping
-from .events import (
-    ADDRESS,
-    AT,
-    REPLY,
-    REPORT,
-    SILENCE,
-    Event,
-    Footer,
-    Ping,
-    number,
-)
+from .events import ADDRESS, AT, REPLY, REPORT, SILENCE, Event, Footer, Ping, number
 from .footer_times import CARRY_MS, WITHOUT_CARRY, Times
 
 LONGEST_LINE = 4096
@@ -44,9 +34,7 @@ REPLY_LINE = re.compile(
     r"(?: time=(?P<time>[0-9]{1,9}(?:\.[0-9]{1,6})?) ms)?"
     rf"(?P<marks>(?: \((?:{'|'.join(MARKS)})\))*)(?:\t\(same route\))?"
 )
-SILENCE_LINE = re.compile(
-    rf"{AT}(?P<message>no answer yet|Request timeout) for icmp_seq(?:=| )(?P<seq>[0-9]{{1,9}})"
-)
+SILENCE_LINE = re.compile(rf"{AT}(?P<message>no answer yet|Request timeout) for icmp_seq(?:=| )(?P<seq>[0-9]{{1,9}})")
 REPORT_LINE = re.compile(rf"{AT}From {_WHO}:? icmp_seq=(?P<seq>[0-9]{{1,5}}) (?P<message>[ -~]{{1,200}})")
 DAMAGE_LINE = re.compile(r"wrong (?:data byte|total length) [ -~]{1,100}")
 # Messages that name no echo, IP options, and dumps of headers and payloads.
@@ -84,16 +72,8 @@ WINDOWS_AFTER_COUNTS_LINE = re.compile(r" *(?:Approximate round trip|Minimum = )
 HEADERS = tuple(
     (dialect, first_sequence, re.compile(pattern))
     for dialect, first_sequence, pattern in (
-        (
-            "iputils",
-            1,
-            r"PING (?P<target>.*) \([^ ]+\) (?:from [^ ]+ [^ ]*: )?[0-9]+\([0-9]+\) bytes of data\.",
-        ),
-        (
-            "bsd",
-            0,
-            r"PING (?P<target>.*) \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id 0x[0-9a-f]+ = [0-9]+)?",
-        ),
+        ("iputils", 1, r"PING (?P<target>.*) \([^ ]+\) (?:from [^ ]+ [^ ]*: )?[0-9]+\([0-9]+\) bytes of data\."),
+        ("bsd", 0, r"PING (?P<target>.*) \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id 0x[0-9a-f]+ = [0-9]+)?"),
         (
             "iputils",
             1,
@@ -101,11 +81,7 @@ HEADERS = tuple(
             r"[0-9]+ data bytes",
         ),
         ("bsd", 0, r"PING6\([0-9=+ ]+bytes\) [^ ]+ --> (?P<target>[^ ]+)"),
-        (
-            "windows",
-            1,
-            r"Pinging (?P<target>[^ ]+) (?:\[[^ ]+\] )?(?:from [^ ]+ )?with [0-9]+ bytes of data: ?",
-        ),
+        ("windows", 1, r"Pinging (?P<target>[^ ]+) (?:\[[^ ]+\] )?(?:from [^ ]+ )?with [0-9]+ bytes of data: ?"),
         ("toybox", 1, r"Ping (?P<target>.*) \([^ ]+\): [0-9]+\([0-9]+\) bytes\."),
     )
 )
@@ -319,12 +295,7 @@ class LineReader:
             sequence = self._in_range(line_number, text, line["seq"], 65535)
             who = line["who"] or line["bare"]
             return Event(
-                line_number,
-                REPORT,
-                sequence,
-                number(line["at"]),
-                responder=who,
-                error=line["message"].strip(),
+                line_number, REPORT, sequence, number(line["at"]), responder=who, error=line["message"].strip()
             )
         if DAMAGE_LINE.fullmatch(text) and self.last_reply[0]:
             return Event(line_number, REPORT, self.last_reply[1], error=text)

@@ -18,12 +18,7 @@ from wanbench.files import replaced_file
 from wanbench.read.ingest.content import as_utf8, decompressed
 from wanbench.read.ingest.rows import core
 
-from .echoes import (
-    Echoes,
-    Events,
-    Rows,
-    Texts,
-)
+from .echoes import Echoes, Events, Rows, Texts
 from .events import REPLY, Ping
 from .footer_times import Tally, lack_carry
 from .lines import LineReader

@@ -32,9 +32,7 @@ LARGEST_EXACT = 2**53
 
 PADDING = bytes(1024)  # more than a plain line is long
 POWERS = 10 ** np.arange(9)
-ZEROS, PAST_NINE, HIGH_BITS = (
-    np.uint64(int.from_bytes(bytes([byte] * 8), "little")) for byte in (0x30, 0x76, 0x80)
-)
+ZEROS, PAST_NINE, HIGH_BITS = (np.uint64(int.from_bytes(bytes([byte] * 8), "little")) for byte in (0x30, 0x76, 0x80))
 ONE = np.uint64(1)
 LINE_END = np.uint64(int.from_bytes(b" ms\n", "little") << 32)
 
@@ -65,13 +63,7 @@ class Kind(NamedTuple):
                 return None
             return cls._of(text, line, b"", SILENCE, -1, -1, None, line["message"])
         line = REPLY_LINE.fullmatch(text)
-        if (
-            line is None
-            or line["clock"]
-            or line["ttl"] is None
-            or line["time"] is None
-            or int(line["ttl"]) > 255
-        ):
+        if line is None or line["clock"] or line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
             return None
         between = text[line.end("seq") : line.start("time")].encode()
         who = line["who"] or line["bare"]
@@ -201,9 +193,7 @@ class _Text:
         power = POWERS[decimals]
         time = (whole * power + np.where(pointed, parts, 0)) / power  # at most 14 digits, so exact as above
         ends = (self.eight[at + digits + pointed + decimals] << np.uint64(32)) == LINE_END
-        ends &= (decimals < 2) | (
-            parts * 10 != power
-        )  # `footer_times` asks whether .10 and .100 lack a carry
+        ends &= (decimals < 2) | (parts * 10 != power)  # `footer_times` asks whether .10 and .100 lack a carry
         return time, ends & (digits >= 1) & (pointed == (decimals >= 1)) & (decimals <= 6) & (time > 0)
 
 

@@ -31,9 +31,7 @@ NOT_SPACE = bytes(byte not in b" \t\r\n" for byte in range(256))
 """Whether each byte is not blank; blank lines are skipped."""
 
 
-def scan(
-    stream: BinaryIO, reader: LineReader, texts: Texts, *, fast: bool
-) -> Iterator[tuple[Ping, Events, bool]]:
+def scan(stream: BinaryIO, reader: LineReader, texts: Texts, *, fast: bool) -> Iterator[tuple[Ping, Events, bool]]:
     """
     Each ping with its events in order, in batches, and whether that was its last batch because another ping began.
 
@@ -149,10 +147,7 @@ def _merged(plain, others, lines_before, texts):
     def of_kinds(name, dtype):
         return np.array([getattr(kind, name) for kind in plain.kinds] or [0], dtype)[plain.kind]
 
-    coded = {
-        name: [texts.code(getattr(kind, name)) for kind in plain.kinds] or [0]
-        for name in ("responder", "error")
-    }
+    coded = {name: [texts.code(getattr(kind, name)) for kind in plain.kinds] or [0] for name in ("responder", "error")}
     n = len(plain.places)
     events = Events(
         plain.places + lines_before + 1,

@@ -15,15 +15,7 @@ import socket
 import subprocess
 import sys
 
-TOOLS = {
-    "iperf3": "--version",
-    "ping": "-V",
-    "java": "-version",
-    "sar": "-V",
-    "sadf": "-V",
-    "ip": "-V",
-    "ss": "-V",
-}
+TOOLS = {"iperf3": "--version", "ping": "-V", "java": "-version", "sar": "-V", "sadf": "-V", "ip": "-V", "ss": "-V"}
 MODULES = ("kafka", "confluent_kafka", "wanbench")
 MANAGERS = ("apt-get", "dnf", "yum")
 
@@ -31,9 +23,7 @@ MANAGERS = ("apt-get", "dnf", "yum")
 def version(tool):
     """The first line that a tool prints about its version; None if it is not there or cannot be asked."""
     try:
-        done = subprocess.run(
-            [tool, TOOLS[tool]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60
-        )
+        done = subprocess.run([tool, TOOLS[tool]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
     lines = done.stdout.decode(errors="replace").strip().splitlines()
