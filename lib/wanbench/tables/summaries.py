@@ -92,4 +92,5 @@ declare(
     column("page", "text", "", "the page that it is on"),
     column("answer", "flag", "", "whether it answers the question of its page"),
     column("place", "count", "", "its place among the findings of its page, from 1; 0: on no page"),
+    column("cautions", "text", "", "what a reader must know before quoting it, a line each"),
 )
