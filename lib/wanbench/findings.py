@@ -75,69 +75,40 @@ class Finding:
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
-            raise refusal(
-                "name of a finding",
-                self.name,
-                "small letters, digits and single hyphens inside",
-            )
+            raise refusal("name of a finding", self.name, "small letters, digits and single hyphens inside")
         for field in ("sentence", "unit", "method", "assumption", "page"):
             text = getattr(self, field)
             if not isinstance(text, str) or (field == "sentence" and not text.strip()):
-                raise refusal(
-                    f"finding {self.name}: {field}",
-                    text,
-                    "text, and for the sentence not empty",
-                )
-        if not isinstance(self.cautions, list | tuple) or not all(
-            isinstance(text, str) for text in self.cautions
-        ):
-            raise refusal(
-                f"finding {self.name}: cautions", self.cautions, "a list of texts"
-            )
+                raise refusal(f"finding {self.name}: {field}", text, "text, and for the sentence not empty")
+        if not isinstance(self.cautions, list | tuple) or not all(isinstance(text, str) for text in self.cautions):
+            raise refusal(f"finding {self.name}: cautions", self.cautions, "a list of texts")
         object.__setattr__(self, "cautions", tuple(self.cautions))
         check_flag(f"finding {self.name}: answer", self.answer)
         check_number(f"finding {self.name}: place", self.place, 0, whole=True)
         for field in (*NUMBERS, *COUNTS):
             check = _number if field in NUMBERS else _count
-            object.__setattr__(
-                self,
-                field,
-                check(f"finding {self.name}: {field}", getattr(self, field)),
-            )
+            object.__setattr__(self, field, check(f"finding {self.name}: {field}", getattr(self, field)))
 
     def __str__(self) -> str:
-        return " ".join(
-            [self.sentence, *(f"Caution: {caution}." for caution in self.cautions)]
-        )
+        return " ".join([self.sentence, *(f"Caution: {caution}." for caution in self.cautions)])
 
     def _repr_html_(self, seen: Collection[str] = ()) -> str:
         """HTML of the finding, without the cautions in `seen`."""
         details = "".join(
             f"<dt>{label}</dt><dd>{escape(text)}</dd>"
-            for label, text in (
-                ("Method", self.method),
-                ("Assumption", self.assumption),
-            )
+            for label, text in (("Method", self.method), ("Assumption", self.assumption))
             if text
         )
-        more = (
-            f"<details><summary>How this was computed</summary><dl>{details}</dl></details>"
-            if details
-            else ""
-        )
+        more = f"<details><summary>How this was computed</summary><dl>{details}</dl></details>" if details else ""
         notes = "".join(
-            f'<p class="caution">Caution: {escape(caution)}.</p>'
-            for caution in self.cautions
-            if caution not in seen
+            f'<p class="caution">Caution: {escape(caution)}.</p>' for caution in self.cautions if caution not in seen
         )
         return f'<div class="finding"><p>{escape(self.sentence)}</p>{notes}{more}</div>'
 
     def save(self, folder, page: str | None = None) -> Finding:
         """Write `<folder>/<name>.json` in one step, with `page` if given; returns the finding as written."""
         finding = self if page is None else replace(self, page=page)
-        content = {
-            field.name: getattr(finding, field.name) for field in fields(finding)
-        }
+        content = {field.name: getattr(finding, field.name) for field in fields(finding)}
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         replace_file(Path(folder) / f"{finding.name}.json", text.encode())
         return finding
@@ -173,18 +144,10 @@ def read(path) -> Finding:
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
         if isinstance(content, dict):
-            content = {
-                field.name: field.default
-                for field in fields(Finding)
-                if field.default is not MISSING
-            } | content
+            content = {field.name: field.default for field in fields(Finding) if field.default is not MISSING} | content
         if not isinstance(content, dict) or set(content) != set(names):
-            keys = (
-                ", ".join(map(str, content)) if isinstance(content, dict) else content
-            )
-            raise RawDataError(
-                path, None, keys, f"a finding with the keys {', '.join(names)}"
-            )
+            keys = ", ".join(map(str, content)) if isinstance(content, dict) else content
+            raise RawDataError(path, None, keys, f"a finding with the keys {', '.join(names)}")
         finding = Finding(**content)
     except RawDataError:
         raise
@@ -202,19 +165,11 @@ def _refuse_constant(text: str):
 def load(folder) -> pd.DataFrame:
     """The findings of a folder, one row each, by page and in its order; columns as in table `findings`."""
     findings = [read(path) for path in sorted(Path(folder).glob("*.json"))]
-    dtypes = (
-        dict.fromkeys(NUMBERS, "float64")
-        | dict.fromkeys(COUNTS, "Int64")
-        | {"answer": "bool", "place": "int64"}
-    )
+    dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64") | {"answer": "bool", "place": "int64"}
     columns = {}
     for name in (field.name for field in fields(Finding)):
         values = [getattr(finding, name) for finding in findings]
-        values = (
-            ["\n".join(cautions) for cautions in values]
-            if name == "cautions"
-            else values
-        )
+        values = ["\n".join(cautions) for cautions in values] if name == "cautions" else values
         columns[name] = pd.Series(values, dtype=object).astype(dtypes.get(name, "str"))
     frame = pd.DataFrame(columns)
     return frame.sort_values(["page", "place", "name"], ignore_index=True)
@@ -228,45 +183,26 @@ def html_table(findings: pd.DataFrame) -> str:
     link to `<page>.html`.
     """
     head = "".join(
-        f"<th scope='col'>{name}</th>"
-        for name in ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
+        f"<th scope='col'>{name}</th>" for name in ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
     )
     rows = "".join(_html_row(row) for row in findings.itertuples(index=False))
     return f'<table class="findings"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _html_row(row) -> str:
-    estimate, low, high = (
-        nan if pd.isna(value) else float(value)
-        for value in (row.estimate, row.low, row.high)
-    )
+    estimate, low, high = (nan if pd.isna(value) else float(value) for value in (row.estimate, row.low, row.high))
     if isfinite(low) != isfinite(high):
         low, high = (low, float("inf")) if isfinite(low) else (float("-inf"), high)
     value, ends = interval(estimate, low, high, row.unit)
-    if (
-        not ends
-        and row.unit not in SCALES
-        and isfinite(estimate)
-        and estimate == round(estimate)
-    ):
+    if not ends and row.unit not in SCALES and isfinite(estimate) and estimate == round(estimate):
         value = f"{number(estimate, 0)} {row.unit}".strip()
     page = escape(row.page)
     if NAME.fullmatch(row.page):
         page = f'<a href="{page}.html">{page}</a>'
     counts = ["" if pd.isna(n) else number(n) for n in (row.n, row.n_regions)]
     cautions = row.cautions.splitlines()
-    notes = (
-        f"<br><small>{count(len(cautions), 'caution')} on the page</small>"
-        if cautions
-        else ""
-    )
-    cells = [
-        escape(row.sentence) + notes,
-        escape(value if isfinite(estimate) else ""),
-        escape(ends),
-        *counts,
-        page,
-    ]
+    notes = f"<br><small>{count(len(cautions), 'caution')} on the page</small>" if cautions else ""
+    cells = [escape(row.sentence) + notes, escape(value if isfinite(estimate) else ""), escape(ends), *counts, page]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -289,9 +225,7 @@ class Page:
 
     def __init__(self, name: str, folder=None):
         self.name = name
-        self.folder = (
-            Path(folder) if folder is not None else data_folder() / "findings" / name
-        )
+        self.folder = Path(folder) if folder is not None else data_folder() / "findings" / name
         self.findings: list[Finding] = []
         self._html: list[str] = []
         self._cautions: dict[str, set[str]] = {}
@@ -306,20 +240,13 @@ class Page:
         """
         findings = [finding for finding in findings if finding is not None]
         if about:
-            findings = [
-                replace(finding, sentence=f"{about}: {finding.sentence}")
-                for finding in findings
-            ]
+            findings = [replace(finding, sentence=f"{about}: {finding.sentence}") for finding in findings]
         if findings and not self.findings:
             for path in self.folder.glob("*.json"):
                 path.unlink()
         for finding in findings:
             if any(earlier.name == finding.name for earlier in self.findings):
-                raise refusal(
-                    "name of a finding",
-                    finding.name,
-                    f"a name not yet on page {self.name}",
-                )
+                raise refusal("name of a finding", finding.name, f"a name not yet on page {self.name}")
             placed = replace(finding, place=len(self.findings) + 1)
             self.findings.append(placed.save(self.folder, page=self.name))
             stated = self._cautions.setdefault(about, set()) if about else set()
@@ -331,10 +258,7 @@ class Page:
         self.add(replace(finding, answer=True), about=about)
 
     def __str__(self) -> str:
-        return (
-            "\n".join(str(finding) for finding in self.findings)
-            or f"No finding on {self.name} yet."
-        )
+        return "\n".join(str(finding) for finding in self.findings) or f"No finding on {self.name} yet."
 
     __repr__ = __str__
 
