@@ -150,7 +150,7 @@ def test_what_does_not_fit_into_the_queue_is_dropped_from_the_tail():
     assert len(full.accept(packet(bytes(MSS)), now=size * 8 / 1e6)) == 1, "one has left"
 
 
-def test_links_at_one_bottleneck_share_its_rate_and_its_queue():
+def test_links_at_one_gate_share_its_rate_and_its_queue():
     size, bottleneck = MSS + HEADER_BYTES, Bottleneck()
     bottleneck.set(1e6, 4 * size + 10, now=0.0)
     near, far, apart = link(10, rate_bps=1e9), link(30), link(10)
@@ -184,7 +184,7 @@ def test_a_gateway_is_that_of_the_links_that_leave_its_region():
     assert backlogs() == [False, False, False]
 
 
-def test_a_link_that_leaves_a_bottleneck_has_its_own_rate_again():
+def test_a_link_that_leaves_a_gate_has_its_own_rate_again():
     size, bottleneck = MSS + HEADER_BYTES, Bottleneck()
     bottleneck.set(1e6, None, now=0.0)
     one = link(10, rate_bps=1e7)
