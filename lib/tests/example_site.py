@@ -14,7 +14,7 @@ import nbformat
 from wanbench.findings import Finding
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
-from wanbench.runs.origin import origin
+from wanbench.runs import origin
 
 PARAMETERS = """\
 n_points = 12  # points on the line

@@ -16,7 +16,7 @@ from wanbench import findings
 from wanbench.errors import RawDataError
 from wanbench.files import replace_file
 from wanbench.folders import data_folder
-from wanbench.runs.origin import origin
+from wanbench.runs import origin
 
 from .notebooks import notebook_paths
 from .page import Page, templates, versions

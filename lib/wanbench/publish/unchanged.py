@@ -10,7 +10,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder
-from wanbench.runs.origin import origin
+from wanbench.runs import origin
 
 from .figure_files import browser
 from .file_parameters import contents
