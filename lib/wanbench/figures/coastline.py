@@ -12,8 +12,7 @@ import json
 from functools import cache
 from importlib.resources import files
 
-TENTHS = 10
-"""Units of the file per degree."""
+TENTHS = 10  # Units of the file per degree.
 
 
 @cache

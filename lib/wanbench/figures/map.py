@@ -8,11 +8,9 @@ import plotly.graph_objects as go
 
 from . import coastline, theme
 
-LATITUDES = (-58, 90)
-"""Latitudes shown: without Antarctica, which has no region."""
+LATITUDES = (-58, 90)  # Latitudes shown: without Antarctica, which has no region.
 SMALLEST_POINT = 6
-RING_STEP = 2
-"""Difference of point size between clouds: a ring one pixel wide."""
+RING_STEP = 2  # Difference of point size between clouds: a ring one pixel wide.
 
 
 def world() -> go.Figure:

@@ -14,10 +14,9 @@ import plotly.graph_objects as go
 
 from . import theme
 
-BAND_COLOUR = "rgba(0, 114, 178, 0.12)"
-"""`theme.WITHIN`, pale enough for points to show through."""
+BAND_COLOUR = "rgba(0, 114, 178, 0.12)"  # `theme.WITHIN`, pale enough for points to show through.
+# Line style of a reference value, such as "no difference".
 REFERENCE = {"color": theme.LIGHT, "dash": "dash", "width": 2}
-"""Line style of a reference value, such as "no difference"."""
 
 
 def interval_bar(middle, low, high, **style) -> dict | None:
