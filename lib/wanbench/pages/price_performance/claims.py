@@ -15,7 +15,7 @@ import pandas as pd
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
-from wanbench.methods.claims.rules import Rule, try_rules, under
+from wanbench.methods.claims.rules import Rule, apply_rules, under
 from wanbench.methods.result import Estimate, Result
 
 from .comparisons import compare_all
@@ -149,7 +149,7 @@ def price_performance(**measured: Estimate | Result | None) -> Audit:
     """
     audit = read_claims(SOURCE)
     own_numbers(audit)
-    try_rules(audit, RULES, SHOWN, measured)
+    apply_rules(audit, RULES, SHOWN, measured)
     return audit
 
 
