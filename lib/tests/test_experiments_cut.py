@@ -14,7 +14,7 @@ from wanbench.methods.lab import link_verdicts
 from wanbench.pages.lab_calibration.design import Cut, Shorten, calibrate, plan_for_links, separate_pairs
 from wanbench.pages.lab_calibration.drops import device_drops, lateness, link_drops
 from wanbench.read.ingest import cut
-from wanbench.read.plausibility.observations import round_trips
+from wanbench.read.plausibility.rule import round_trips
 
 TIMES = {"cut_at_s": 10.0, "cut_answered_at_s": 10.01, "healed_at_s": 11.0, "healed_answered_at_s": 11.01}
 

@@ -31,7 +31,7 @@ from wanbench.pages import (
     tail_latency,
 )
 from wanbench.pages.tail_latency.percentiles_figure import percentiles
-from wanbench.read.plausibility.report import report
+from wanbench.read.plausibility.rules import report
 from wanbench.tables import from_rows
 
 WRONG = {"None": None, "an empty table": pd.DataFrame(), "text": "text", "NaN": float("nan"), "a number": 3}

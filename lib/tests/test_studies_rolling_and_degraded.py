@@ -223,7 +223,7 @@ def test_the_claims_get_what_was_measured(made, measured):
     rows = rolling_and_degraded.claims.rolling_and_degraded(**evidence).table().set_index("claim")
     assert evidence["roll_spikes"].estimate == 1
     for claim in ("roll-every", "roll-seconds", "rediscover", "no-leadership", "restores"):
-        assert rows.rerun[claim] == "not tried" and "Re-run, without a verdict:" in rows.working[claim]
+        assert rows.rerun[claim] == "not tested" and "Re-run, without a verdict:" in rows.working[claim]
     plain = study.restarts(measured)
     slower = plain.rows[plain.rows.setting == "restart"].assign(setting="new", p99_ms=lambda rows: 2 * rows.p99_ms)
     both = replace(plain, rows=pd.concat([plain.rows, slower], ignore_index=True))

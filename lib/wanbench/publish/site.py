@@ -183,5 +183,5 @@ def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
     """The sentences that answer each page's question."""
     answers: dict[str, list[str]] = {}
     for row in found[found.answer].itertuples():
-        answers.setdefault(row.page, []).append(findings.split_cautions(row.sentence)[0])
+        answers.setdefault(row.page, []).append(row.sentence)
     return answers

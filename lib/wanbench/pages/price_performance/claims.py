@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
-from wanbench.methods.claims.rules import Rule, try_rules, under
+from wanbench.methods.claims.rules import Rule, apply_rules, under
 from wanbench.methods.result import Estimate, Result
 
 SOURCE = "004-price-performance"
@@ -64,7 +64,7 @@ def price_performance(**measured: Estimate | Result | None) -> Audit:
     """
     audit = read_claims(SOURCE)
     own_numbers(audit)
-    try_rules(audit, RULES, SHOWN, measured)
+    apply_rules(audit, RULES, SHOWN, measured)
     return audit
 
 

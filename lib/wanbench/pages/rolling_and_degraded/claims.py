@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from wanbench.formatting import number
 from wanbench.methods.claims.ledger import Audit, read_claims
-from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, over, try_rules, under
+from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, apply_rules, over, under
 from wanbench.methods.result import Estimate, Result
 
 SOURCE = "003-tail-latency"
@@ -59,14 +59,14 @@ def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
     --------
     >>> rows = rolling_and_degraded().table().set_index("claim")
     >>> rows.own[["fifth", "within-minutes", "roll-every", "figure-13"]].tolist()
-    ['reproduced', 'reproduced', 'cannot be tried here', 'cannot be tried here']
+    ['reproduced', 'reproduced', 'cannot be tested here', 'cannot be tested here']
     """
     audit = read_claims(SOURCE)
     per_topic = audit.number("t1-per-topic")
     steady = {name: audit.number(name) for name in ("version", "t1-2cku-topics", "cku2-partitions")}
     audit = audit.on_page(PAGE)
     _own_numbers(audit, per_topic, steady)
-    try_rules(audit, RULES, SHOWN, measured)
+    apply_rules(audit, RULES, SHOWN, measured)
     return audit
 
 
