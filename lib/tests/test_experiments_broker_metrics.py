@@ -21,7 +21,7 @@ from scripted_lab import Reply, ScriptedLab
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError
-from wanbench.measure.experiments.broker_metrics import BrokerMetrics
+from wanbench.measure.experiments.sampling import BrokerMetrics
 from wanbench.measure.kafka.programs import scrape
 from wanbench.pages.price_performance.trials import counter_rates
 from wanbench.read.ingest import broker_metrics

@@ -286,7 +286,7 @@ class DisturbedTrials(RowsResult):
 
 def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
     """
-    The trials of a run of `wanbench.pages.rolling_and_degraded.design.disturbances`.
+    The trials of a run of `wanbench.pages.rolling_and_degraded.design`.
 
     Parameters
     ----------
