@@ -1,4 +1,4 @@
-"""Read the times of `wanbench.pages.lab_calibration.design.cut`; its echoes are read by `ping`."""
+"""Read the times of `wanbench.pages.lab_calibration.design`; its echoes are read by `ping`."""
 
 from __future__ import annotations
 

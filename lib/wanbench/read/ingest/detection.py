@@ -1,4 +1,4 @@
-"""Read output of `wanbench.pages.rolling_and_degraded.design.detection`: tables detection_runs, detections and detection_latencies."""
+"""Read output of `wanbench.pages.rolling_and_degraded.design`: tables detection_runs, detections and detection_latencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read output of `wanbench.measure.experiments.link_samples`: rows of table link_samples."""
+"""Read output of `wanbench.measure.experiments.sampling`: rows of table link_samples."""
 
 from __future__ import annotations
 

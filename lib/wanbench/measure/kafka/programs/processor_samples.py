@@ -2,7 +2,7 @@
 Sample a broker's CPU time, and throttling by its quota.
 
 Runs on the broker's host with nothing but Python: `python processor_samples.py <settings in JSON>` with pid_file,
-interval_s, and about, which is printed. Started by `wanbench.measure.experiments.broker_processors`; read by
+interval_s, and about, which is printed. Started by `wanbench.measure.experiments.sampling`; read by
 `wanbench.read.ingest.broker_processors`.
 
 The first line is JSON with about and ticks_per_s. Each further line is JSON: at_s (Unix s), user_ticks, system_ticks

@@ -1,4 +1,4 @@
-"""Plans that vary one factor at a time around a baseline, for a curve per factor."""
+"""Plan this page's trials: one factor at a time around a baseline, and several together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from math import ceil
 import numpy as np
 
 from wanbench.checks import check_number, refusal
+from wanbench.designs import Range, space_filling
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.links import LinkSettings
@@ -208,3 +209,44 @@ def _text(level):
     if level is None:
         return "none"
     return "+".join(map(str, level)) if isinstance(level, list | tuple) else str(level)
+
+
+TOGETHER = "together"
+"""The common setting name of these trials, although their levels differ."""
+
+
+def together(
+    baseline: KafkaTrial,
+    factors: Mapping[str, Range | Sequence],
+    runs: int,
+    *,
+    links: Links | None = None,
+    seed: int = 0,
+) -> list[Trial]:
+    """
+    The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
+
+    They belong to no block, as they share no setting with one-factor trials.
+
+    Parameters
+    ----------
+    factors : mapping
+        A `Range` or a sequence of choices by factor: see `at_level`.
+    runs : int
+        Number of trials, in addition to those at the centre of all ranges; 0: no trials at all.
+    links : mapping of (from, to) to LinkSettings, optional
+        The links of the lab; `buffers` needs them.
+
+    Examples
+    --------
+    >>> from wanbench.measure.experiments import KafkaLoad
+    >>> space = {"batch_bytes": Range(16_384, 262_144, log=True, whole=True), "compression": ["none", "lz4"]}
+    >>> len(together(KafkaTrial(KafkaLoad()), space, 8)), together(KafkaTrial(KafkaLoad()), space, 0)
+    (12, [])
+    """
+    if runs == 0:
+        return []
+    names = ", ".join(factors)
+    rows = space_filling(factors, runs, seed)[list(factors)].to_dict("records")
+    of_row = [next(iter(row.values())) if len(row) == 1 else list(row.values()) for row in rows]
+    return [Trial(TOGETHER, (at_level(baseline, names, levels, links=links),)) for levels in of_row]

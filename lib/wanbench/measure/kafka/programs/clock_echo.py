@@ -1,5 +1,5 @@
 """
-Exchange time stamps over UDP; runs on a host with plain Python, started by `wanbench.measure.experiments.clock`.
+Exchange time stamps over UDP; runs on a host with plain Python, started by `wanbench.measure.experiments.kafka_open_loop_session`.
 
     python clock_echo.py answer ADDRESS PORT SHIFT_MS        (SHIFT_MS: for tests, how far the clock is ahead)
     python clock_echo.py ask ADDRESS PORT EXCHANGES INTERVAL_S

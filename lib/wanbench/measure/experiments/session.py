@@ -1,4 +1,4 @@
-"""Programs of a fault episode: started on hosts, and read while they run."""
+"""What the sessions of Kafka's experiments share."""
 
 from __future__ import annotations
 

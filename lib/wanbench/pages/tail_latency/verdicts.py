@@ -2,14 +2,10 @@
 Is one system's tail better, worse or tied? A verdict per row of a table, from repeated trials of both.
 
 The verdict is on the ratio of both systems' quantiles per block: its geometric mean over blocks, with Student's t on
-the logarithm. This is the ratio of typical trials, not of the pooled quantiles that a table shows (see `repeated`); the
-two differ if single trials are far worse than the others.
-
-"better" and "worse": the ratio differs from 1. "tied": its interval lies within the margin, which amounts to
-two one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. A ratio that meets both conditions is tied: it
-differs, but too little to matter. All else is "not enough data". Both kinds of p-value are adjusted over the
-rows of a table (Holm 1979), so that a table of equal systems has any false verdict "better" or "worse" in 5
-of 100 cases.
+the logarithm. "better" and "worse": the ratio differs from 1. "tied": its interval lies within the margin, which
+amounts to two one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. A ratio that meets both conditions is tied:
+it differs, but too little to matter. All else is "not enough data". Both kinds of p-value are adjusted over the rows of
+a table (Holm 1979), so that a table of equal systems has any false verdict "better" or "worse" in 5 of 100 cases.
 """
 
 from __future__ import annotations
@@ -29,8 +25,8 @@ from wanbench.methods.result import Estimate, RowsResult, text_table
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.trials.means import half_width, ratio_estimate
 
-from .latencies import QUANTILES
-from .repeated import TailTrials
+from .quantiles import QUANTILES
+from .trials import TailTrials
 
 VERDICTS = ("better", "worse", "tied", "not enough data")
 MARGIN = 0.10
@@ -78,7 +74,6 @@ class Verdicts(RowsResult):
     level: float
 
     TITLE = "Latency of two systems, with a verdict per row"
-    DRAWN_BY = "verdicts_figure.verdicts"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
