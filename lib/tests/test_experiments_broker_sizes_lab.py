@@ -8,7 +8,7 @@ from patience import comes_about
 
 from wanbench.errors import LabError
 from wanbench.measure.experiments import BrokerProcessors
-from wanbench.measure.experiments.broker_sizes import sized
+from wanbench.measure.experiments.broker_acts import sized
 from wanbench.measure.kafka import BrokerSize
 from wanbench.read.ingest import processors
 

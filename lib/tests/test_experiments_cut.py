@@ -11,12 +11,10 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError
 from wanbench.measure.links import LinkSettings
 from wanbench.methods.lab import link_verdicts
-from wanbench.pages.lab_calibration.design.calibrate import calibrate, plan_for_links, separate_pairs
-from wanbench.pages.lab_calibration.design.cut import Cut
-from wanbench.pages.lab_calibration.design.shorten import Shorten
+from wanbench.pages.lab_calibration.design import Cut, Shorten, calibrate, plan_for_links, separate_pairs
 from wanbench.pages.lab_calibration.drops import device_drops, lateness, link_drops
 from wanbench.read.ingest import lab
-from wanbench.read.plausibility.observations import round_trips
+from wanbench.read.plausibility.rule import round_trips
 
 TIMES = {"cut_at_s": 10.0, "cut_answered_at_s": 10.01, "healed_at_s": 11.0, "healed_answered_at_s": 11.01}
 

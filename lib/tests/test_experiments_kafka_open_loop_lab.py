@@ -9,7 +9,7 @@ from wanbench.measure.kafka import Cluster
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
-from wanbench.pages.tail_latency.open_loop import of_open_loop
+from wanbench.pages.tail_latency.latencies import of_open_loop
 from wanbench.read.ingest import kafka_open_loop
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]

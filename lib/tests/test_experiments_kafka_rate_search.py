@@ -8,8 +8,7 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster
 from wanbench.errors import CommandError, ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaOpenLoop, KafkaTrial
 from wanbench.pages.tail_latency.design import kafka_rate_search
-from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
-from wanbench.pages.tail_latency.design.kafka_rate_search_step import judged
+from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch, judged
 from wanbench.read.ingest import kafka_open_loop
 
 LOAD = KafkaOpenLoop(1, groups=2, duration_s=3, warmup_s=1)

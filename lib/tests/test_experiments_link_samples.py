@@ -17,7 +17,7 @@ from scripted_lab import ScriptedLab
 from wanbench import tables
 from wanbench.errors import LabError, ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError, Iperf3
-from wanbench.measure.experiments.link_samples import LinkSamples
+from wanbench.measure.experiments.sampling import LinkSamples
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.links.control import Server
@@ -76,7 +76,7 @@ def test_the_pair_is_sampled_at_once_on_time_and_at_the_end(tmp_path):
 
 
 def test_all_links_can_be_sampled_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.measure.experiments.link_samples._AT_ONCE", 2)
+    monkeypatch.setattr("wanbench.measure.experiments.sampling._AT_ONCE", 2)
     (file,) = sampled(tmp_path, links := Links(), which="all")
     assert links.asked[:2] == [PAIRS[:2], PAIRS[2:]] and len(read(tmp_path / file.path)) == 6
 

@@ -12,13 +12,12 @@ import pytest
 from patience import PATIENCE_S
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.measure import campaign
 from wanbench.measure.campaign.check_trials import check_trials
 from wanbench.measure.experiments import BrokerProcessors, KafkaLoad, KafkaTrial
 from wanbench.measure.kafka import BrokerSize
 from wanbench.measure.kafka.programs import processor_samples
 from wanbench.measure.labs.local import LocalLab
-from wanbench.measure.plan import make_trials
+from wanbench.measure.plan import in_blocks, make_trials
 from wanbench.read.ingest import processors
 
 SMALL = BrokerSize("small", 0.3, 2e7, price_usd_per_hour=0.01)
@@ -48,16 +47,14 @@ def test_a_trial_takes_one_size_or_one_per_broker():
 def test_sizes_that_cannot_be_given_are_refused_before_anything_starts(sizes, told):
     lab = LocalLab(["a", "b"], {})
     plan = make_trials(
-        campaign.in_blocks({"x": KafkaTrial(KafkaLoad(), broker_sizes=sizes)}, replicates=1),
-        from_region="a",
-        to_region="b",
+        in_blocks({"x": KafkaTrial(KafkaLoad(), broker_sizes=sizes)}, replicates=1), from_region="a", to_region="b"
     )
     with pytest.raises(ParameterError, match=told):
         check_trials(plan, lab, ["b"] * 3, {})
 
 
 def test_every_block_has_every_setting():
-    trials = campaign.in_blocks({"a": 1, "b": 2, "c": 3}, replicates=4, seed=3)
+    trials = in_blocks({"a": 1, "b": 2, "c": 3}, replicates=4, seed=3)
     for block in range(1, 5):
         assert sorted(trial.setting for trial in trials if trial.block == block) == ["a", "b", "c"]
     assert len({tuple(t.setting for t in trials if t.block == block) for block in range(1, 5)}) > 1

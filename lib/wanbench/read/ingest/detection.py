@@ -1,5 +1,5 @@
 """
-Read output of `wanbench.pages.rolling_and_degraded.design.detection`: tables detection_runs, detections and
+Read output of the detection in `wanbench.pages.rolling_and_degraded.design`: tables detection_runs, detections and
 detection_latencies.
 """
 
