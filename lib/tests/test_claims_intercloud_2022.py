@@ -1,9 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from simulations import simulated_surveys
 from tried_claims import check_all_tried
 
+from simulations import simulated_surveys
 from wanbench import methods
 from wanbench.measure.plan.cost import prices
 from wanbench.methods.distance.clouds import compare_clouds

@@ -10,10 +10,8 @@ import pytest
 from scipy import stats
 
 from wanbench.measure.links import LinkSettings, queue_in_bytes
-from wanbench.measure.links.gate import Gate
-from wanbench.measure.links.link import Link
+from wanbench.measure.links.link import OFFLOAD_BYTES, Bottleneck, Link, piece, shape
 from wanbench.measure.links.relay import Relay
-from wanbench.measure.links.segments import OFFLOAD_BYTES, piece, shape
 
 MSS = 1448
 HEADER_BYTES = 52
@@ -151,7 +149,7 @@ def test_what_does_not_fit_into_the_queue_is_dropped_from_the_tail():
 
 
 def test_links_at_one_gate_share_its_rate_and_its_queue():
-    size, gate = MSS + HEADER_BYTES, Gate()
+    size, gate = MSS + HEADER_BYTES, Bottleneck()
     gate.set(1e6, 4 * size + 10, now=0.0)
     near, far, apart = link(10, rate_bps=1e9), link(30), link(10)
     for each in (near, far):
@@ -185,7 +183,7 @@ def test_a_gateway_is_that_of_the_links_that_leave_its_region():
 
 
 def test_a_link_that_leaves_a_gate_has_its_own_rate_again():
-    size, gate = MSS + HEADER_BYTES, Gate()
+    size, gate = MSS + HEADER_BYTES, Bottleneck()
     gate.set(1e6, None, now=0.0)
     one = link(10, rate_bps=1e7)
     one.share(gate)

@@ -5,8 +5,8 @@ from math import isinf
 import numpy as np
 import pytest
 from latency_samples import with_bursts
-from simulations.tails import latencies
 
+from simulations.tails import latencies
 from wanbench.pages.tail_latency import latencies as tails
 
 

@@ -4,6 +4,7 @@ import json
 from math import exp
 
 import pytest
+
 import simulations as validity
 from simulations import detection, simulation
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from simulations import simulation
 
 SUBJECTS = ("baseline", "scalability", "surface")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from simulations import simulation, slow, tails
 
 SIMULATIONS = {"slow": slow, "tails": tails}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.kafka.broker_size import BrokerSize, sizes_by_broker
+from wanbench.measure.kafka.placement import BrokerSize, sizes_by_broker
 from wanbench.measure.labs.base import Host
 
 from .base import ExperimentError, cluster_of, links_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.security.secret import names_secret
+from wanbench.measure.kafka.access import names_secret
 
 ACKS = ("0", "1", "all")
 REGION = "region"

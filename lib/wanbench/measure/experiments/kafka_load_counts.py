@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from wanbench.errors import LabError
-from wanbench.measure.kafka.errors import ClusterError
+from wanbench.errors import ClusterError, LabError
 from wanbench.measure.kafka.programs import count_batches as batch_counter
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from wanbench.errors import CommandError, LabError
-from wanbench.measure.kafka.errors import ClusterError
+from wanbench.errors import ClusterError, CommandError, LabError
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc

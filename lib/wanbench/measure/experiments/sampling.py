@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from wanbench.errors import WanbenchError
-from wanbench.measure.kafka.remote_broker import RemoteBrokerHost
+from wanbench.measure.kafka.external import RemoteBrokerHost
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 

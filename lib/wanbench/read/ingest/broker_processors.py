@@ -1,5 +1,5 @@
 """
-Read output of `wanbench.measure.kafka.programs.processor_samples`: rows of table metrics with the source "process".
+Read output of `wanbench.measure.kafka.programs.processor_use`: rows of table metrics with the source "process".
 
 Counters since the broker's process, or its control group, began: `user_s` and `system_s`, CPU time; `quota_periods` and
 `quota_waits`, quota periods and throttled ones; `quota_waited_s`, throttled time. `start_ticks` is not a counter; it

@@ -11,7 +11,7 @@ from wanbench.checks import check_fields, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments.base import ExperimentError, cluster_of
 from wanbench.measure.kafka.java_commands import checked_heap
-from wanbench.measure.kafka.security.secret import names_secret
+from wanbench.measure.kafka.access import names_secret
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 

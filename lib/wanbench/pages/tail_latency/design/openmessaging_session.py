@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.experiments.base import ExperimentError, keep, last_line
-from wanbench.measure.kafka.security.private_files import put_private
+from wanbench.measure.kafka.access import put_private
 from wanbench.measure.labs.base import Completed, Host, Process
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc

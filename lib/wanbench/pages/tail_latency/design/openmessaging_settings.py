@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.security.secret import names_secret
+from wanbench.measure.kafka.access import names_secret
 
 OF_BOTH = frozenset(
     (

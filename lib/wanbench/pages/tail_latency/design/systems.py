@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from wanbench.checks import check_choice, check_name, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments.kafka_checks import setting_pairs
-from wanbench.measure.kafka.security.kinds import KINDS
+from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.links import LinkSettings
 
