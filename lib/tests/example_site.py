@@ -13,7 +13,7 @@ import nbformat
 
 from wanbench.findings import Finding
 from wanbench.publish.site import Job, Site, publish
-from wanbench.runs.origin import origin
+from wanbench.runs import origin
 
 PARAMETERS = """\
 n_points = 12  # points on the line

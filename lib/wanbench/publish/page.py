@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from wanbench import __version__
 from wanbench.files import replace_file, replaced_folder
-from wanbench.runs.origin import origin
+from wanbench.runs import origin
 
 from .cells import Heading, Part, Parts, read_cells
 from .execute import Executed

@@ -24,7 +24,7 @@ from wanbench import findings
 from wanbench.errors import RawDataError, WanbenchError
 from wanbench.files import replace_file
 from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder
-from wanbench.runs.origin import origin
+from wanbench.runs import origin
 
 from .execute import execute
 from .figures import Renderer, browser

@@ -15,7 +15,7 @@ from wanbench.checks import check_choice, refusal
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.read.ingest import read_files
 from wanbench.read.ingest.content import as_utf8, decompressed
-from wanbench.read.ingest.iperf3_text import is_text
+from wanbench.read.ingest.iperf3_output import is_text
 
 from .assemble import finished
 from .originals import check_about, file_sha256, source

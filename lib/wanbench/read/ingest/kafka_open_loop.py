@@ -10,17 +10,20 @@ An open-loop load as tables open_loop_loads, open_loop_seconds and open_loop_his
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
 import pandas as pd
+from hdrh.histogram import HdrHistogram
 
 from wanbench import open_loop
-from wanbench.read.ingest.json_values import Members
-from wanbench.read.ingest.rows import fitting
+from wanbench.errors import RawDataError
 
-from .files import MOST_SECONDS, Printed, groups, open_load, producers
-from .histograms import encoded_counts
+from .json_values import LARGEST, Members
+from .programs import json_lines, named_file, open_document, text
+from .rows import fitting
 
 _SETTINGS = (
     "record_bytes", "topics", "partitions", "replication", "producers", "groups", "consumers", "batch_bytes",
@@ -29,14 +32,7 @@ _TEXTS = ("payload", "acks", "compression")
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The tables of <stem>.load.json and the files that it names.
-
-    Raises
-    ------
-    RawDataError
-        If a file is missing, damaged, or not what such a load leaves.
-    """
+    """The tables of <stem>.load.json and the files that it names; RawDataError if one is missing or damaged."""
     path = Path(path)
     load = _Load(path)
     return {
@@ -48,7 +44,7 @@ def read(path) -> dict[str, pd.DataFrame]:
 
 class _Load:
     def __init__(self, path: Path):
-        self.top = top = open_load(path)
+        self.top = top = open_document(path, "an open-loop load in JSON")
         self.settings = settings = top.members("settings")
         self.sent, self.groups = producers(path, top), groups(path, top)
         self.rate = _needed(settings, "rate_records_per_s")
@@ -61,10 +57,6 @@ class _Load:
         self.counted = [n for n in self.numbers if n >= self.warmup_s]
         self.clocks = [program.members("clock") for program in top.list("consumers")]
         self.late = sum((self.sent.second(n).histograms.get("late", Counter()) for n in self.counted), Counter())
-
-    @property
-    def clock_error_ms(self) -> float:
-        return max((clock.number("error_ms") or 0.0 for clock in self.clocks), default=0.0)
 
     @property
     def fell_behind(self) -> bool:
@@ -193,3 +185,148 @@ def _needed(settings: Members, name: str) -> float:
     if value is None:
         settings.refuse(f"settings without {name}", "settings of an open-loop load")
     return value
+
+
+MOST_SECONDS = 100_000
+"""A day, and an hour of warm-up."""
+_OF_PRODUCER = (
+    "n_due", "n_handed", "n_answered", "n_failed", "n_sent_in", "n_acknowledged_in", "backlog", "blocked_us",
+    "late_max_us", "n_resent_in",
+)  # fmt: skip
+_OF_CONSUMER = ("n_received", "n_duplicates", "n_negative", "n_received_in")
+
+
+@dataclass
+class Second:
+    """Counts of one second by name, and histograms: records by value."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    histograms: dict[str, Counter] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> int:
+        return self.counts.get(name, 0)
+
+    def add(self, other: Second) -> None:
+        """Add the counts of another program; `late_max_us` is the maximum."""
+        for name, n in other.counts.items():
+            if name == "late_max_us":
+                self.counts[name] = max(self[name], n)
+            else:
+                self.counts[name] = self[name] + n
+        for name, counts in other.histograms.items():
+            self.histograms.setdefault(name, Counter()).update(counts)
+
+
+@dataclass
+class Printed:
+    """Total output of the producing processes, or of one group: seconds by number, errors, version of librdkafka."""
+
+    seconds: dict[int, Second] = field(default_factory=dict)
+    errors: Counter = field(default_factory=Counter)
+    client: str | None = None
+
+    def second(self, number: int) -> Second:
+        """A second of the schedule; empty if nothing was printed of it."""
+        return self.seconds.get(number) or Second()
+
+    def total(self, name: str, numbers=None) -> int:
+        """The sum of a count over these seconds, or over all."""
+        return sum(self.second(n)[name] for n in (self.seconds if numbers is None else numbers))
+
+
+def producers(path: Path, top: Members) -> Printed:
+    """Total output of all producing processes."""
+    printed = Printed()
+    for program in top.list("producers"):
+        _read(path, program, "open-loop producer", _OF_PRODUCER, ("late", "publish"), printed)
+    return printed
+
+
+def groups(path: Path, top: Members) -> list[Printed]:
+    """Output of each consumer group's process."""
+    groups = []
+    for program in top.list("consumers"):
+        groups.append(Printed())
+        _read(path, program, "open-loop consumer", _OF_CONSUMER, ("latency",), groups[-1])
+    return groups
+
+
+def _read(path: Path, program: Members, title: str, counts, histograms, printed: Printed) -> None:
+    """Add one program's output. A program that failed early has none."""
+    file, sha256 = named_file(program, path)
+    for number, value in json_lines(file, sha256):
+        if not isinstance(value, dict):
+            raise RawDataError(file, number, text(str(value)[:80]), "a JSON object")
+        line = Members(file, number, value)
+        if number == 1:
+            if line.text("program") != title or line.count("format") != 1:
+                line.refuse(text(str(value)[:80]), f"the first line of an {title}, format 1")
+            printed.client = line.text("client")
+        elif "error" in value:
+            error = value["error"]
+            well = isinstance(error, list) and [type(part) for part in error] == [str, str, int]
+            if not well or not 0 <= error[2] <= LARGEST:
+                line.refuse(text(str(error)[:80]), "name, text and number of an error")
+            printed.errors[text(error[0])] += error[2]
+        elif "second" in value:
+            second = line.count("second")
+            if second is None or second >= MOST_SECONDS:
+                line.refuse(f"second = {str(second)[:40]}", f"a second below {MOST_SECONDS:,}")
+            read = Second({key: n for key in counts if (n := line.count(key)) is not None})
+            read.histograms = {key: _histogram(line, key) for key in histograms}
+            printed.seconds.setdefault(second, Second()).add(read)
+
+
+def _histogram(line: Members, name: str) -> Counter:
+    values = line.values.get(name)
+    if not isinstance(values, list) or len(values) % 2:
+        line.refuse(f"{name} = {str(values)[:40]}", "alternating value and count")
+    if not all(type(value) is int and 0 <= value <= LARGEST for value in values):
+        line.refuse(f"{name} = {str(values)[:40]}", "whole numbers from 0")
+    return Counter(dict(zip(values[::2], values[1::2], strict=True)))
+
+
+LOWEST_US = 1
+"""A microsecond, the unit of the values."""
+HIGHEST_US = 3_600_000_000
+"""An hour."""
+DIGITS = 3
+"""Significant digits of a value: an error of 0.1 % at most."""
+
+
+def encoded_counts(counts: Mapping[int, int]) -> str:
+    """
+    An HdrHistogram of the number of records by value in microseconds: V2 encoding, compressed, base64.
+
+    A value below 0 counts as 0, one above an hour as an hour.
+    """
+    histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+    for value, count in counts.items():
+        histogram.record_value(min(max(value, 0), HIGHEST_US), count)
+    return histogram.encode().decode()
+
+
+WHAT = ("publish", "end to end")
+
+
+def read_search(path) -> dict[str, pd.DataFrame]:
+    """Table rate_search_steps of <stem>.search.json; RawDataError if it is not what a search leaves."""
+    path = Path(path)
+    top = open_document(path, "a search for a rate in JSON")
+    settings = top.members("settings")
+    about = {
+        "what": settings.text("what", WHAT),
+        "quantile": settings.number("quantile", most=1),
+        "objective_ms": settings.number("objective_ms"),
+        "ended": top.text("ended"),
+    }
+    rows = [
+        about
+        | {name: step.flag(name) for name in ("backlog_grew", "fell_behind", "met")}
+        | {name: step.count(name) for name in ("step", "n", "n_lost")}
+        | {name: step.number(name) for name in ("rate_records_per_s", "value_ms")}
+        | {"met_until_records_per_s": step.number("met_until")}
+        | {"failed_from_records_per_s": step.number("failed_from")}
+        for step in top.list("steps")
+    ]
+    return {"rate_search_steps": fitting(path, "rate_search_steps", rows)}

@@ -1,13 +1,13 @@
 """
-The files of times that the experiment leaves next to a tool's log: <stem>.times.json of the whole load, which is table
-loads, and <name>.lines.json with the time of each line of <name>.txt.
+Files that the experiment `kafka_load` leaves next to the logs: <stem>.times.json of the whole load (table loads),
+<name>.lines.json with the time of each line of <name>.txt, and <stem>.batches.json, batches counted in the brokers'
+logs and the placement of replicas (tables batches and placements).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +15,8 @@ import pandas as pd
 
 from wanbench.errors import RawDataError
 from wanbench.read.ingest.content import plain_name
-from wanbench.read.ingest.json_values import read_json
+from wanbench.read.ingest.json_values import is_time, read_json
 from wanbench.read.ingest.rows import fitting
-
-LATEST_S = 1e11
-"""Unix seconds above it are milliseconds, or nonsense."""
 
 TIMES = (
     "started_at_s", "all_sending_at_s", "counts_from_s", "counts_until_s", "asked_to_stop_at_s", "ended_at_s",
@@ -145,7 +142,57 @@ def is_file(path: Path) -> bool:
         raise RawDataError(path, None, error, "a file that can be read") from error
 
 
-def is_time(value) -> bool:
-    """Whether it is a Unix time in seconds."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) < LATEST_S and isfinite(value)
+COUNTED = ("broker", "topic", "partition", "at_s", "batches", "records", "bytes")
+"""Columns of `rows`."""
+PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
+"""Columns of `replicas`."""
+
+
+def read_batches(path) -> dict[str, pd.DataFrame]:
+    """
+    Tables batches and placements, without their context.
+
+    Raises
+    ------
+    RawDataError
+        If the file is not a JSON object with `rows`, each with the counts of one second of one partition on one broker,
+        none twice; or with `left_out`, the reason why there are none; or if its `replicas` are not rows of PLACED on
+        brokers of `regions`.
+    """
+    content = read_json(path, dict, "counts of batches: an object in JSON")
+    rows = content.get("rows", [])
+    if "rows" not in content and not isinstance(content.get("left_out"), str):
+        raise RawDataError(path, None, ", ".join(map(str, content)), "rows, or left_out and why")
+    if not isinstance(rows, list):
+        raise RawDataError(path, None, rows, f"a list of rows of {', '.join(COUNTED)}")
+    for number, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != len(COUNTED):
+            raise RawDataError(path, None, f"row {number}: {row}", ", ".join(COUNTED))
+    batches = fitting(path, "batches", [dict(zip(COUNTED, row, strict=True)) for row in rows])
+    keys = list(COUNTED[:4])
+    if (again := batches.duplicated(keys)).any():
+        repeated = batches.loc[again, keys].iloc[0].tolist()
+        raise RawDataError(path, None, repeated, "one row per second of a partition")
+    empty = batches[(batches.batches < 1) | (batches.records < batches.batches) | (batches.bytes < batches.records)]
+    if len(empty):
+        expected = "at least a record in every batch, and a byte in every record"
+        raise RawDataError(path, None, empty.iloc[0].tolist(), expected)
+    return {"batches": batches, "placements": _placements(path, content)}
+
+
+def _placements(path, content) -> pd.DataFrame:
+    """One row per replica of each partition."""
+    rows = []
+    try:
+        regions = dict(content.get("regions", []))
+        for placed in content.get("replicas", []):
+            of = dict(zip(PLACED, placed, strict=True))
+            rows += [
+                {"topic": of["topic"], "partition": of["partition"], "replica": number, "broker": broker}
+                | {"region": regions[broker], "leads": broker == of["leader"], "in_sync": broker in of["in_sync"]}
+                for number, broker in enumerate(of["replicas"])
+            ]
+    except (TypeError, ValueError, KeyError) as error:
+        expected = f"replicas as rows of {', '.join(PLACED)}, on brokers of regions"
+        raise RawDataError(path, None, error, expected) from error
+    return fitting(path, "placements", rows)
