@@ -15,7 +15,7 @@ from patience import comes_about
 
 from wanbench.errors import ClusterError
 from wanbench.measure.experiments.base import ExperimentError
-from wanbench.measure.experiments.broker_metrics import BrokerMetrics
+from wanbench.measure.experiments.sampling import BrokerMetrics
 from wanbench.measure.kafka import Cluster
 from wanbench.read.ingest import broker_metrics, broker_pauses
 

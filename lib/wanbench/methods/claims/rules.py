@@ -132,7 +132,7 @@ def main_estimate(name: str, value: object) -> Estimate:
     return estimate
 
 
-def try_rules(
+def apply_rules(
     audit: Audit,
     rules: tuple[Rule, ...],
     shown: Mapping[str, tuple[str, ...]],

@@ -13,8 +13,8 @@ from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import RowsResult, text_table
+from wanbench.read.ingest.processors import ALL, BUSY, INTERRUPTS
 
-ALL, BUSY, INTERRUPTS, DRIVER = "all processors", "busy processors", "interrupts", "driver"
 CLIENTS = (
     "open_loop_producer", "open_loop_consumer", "fault_producer", "fault_consumer", "iperf3",
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
-from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, over, try_rules, under
+from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, apply_rules, over, under
 from wanbench.methods.cost.cluster_cost import ClusterCost, cluster_cost
 from wanbench.methods.cost.deployment import FIXED, TOTAL, VARIABLE, Deployment
 from wanbench.methods.cost.region_copies import region_copies
@@ -82,11 +82,11 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
     --------
     >>> rows = geo_kafka().table().set_index("claim")
     >>> rows.own[["message-rate", "per-message", "per-hour", "rto"]].tolist()
-    ['not reproduced', 'not reproduced', 'undecided', 'not tried']
+    ['not reproduced', 'not reproduced', 'undecided', 'not tested']
     """
     audit = read_claims(SOURCE)
     own_numbers(audit)
-    try_rules(audit, RULES, SHOWN, measured)
+    apply_rules(audit, RULES, SHOWN, measured)
     for claim in ("per-hour", "per-message") if cost is not None else ():
         audit.note(claim, f"Re-run, without a verdict, at its own rate: {cost.sentence}")
     return audit

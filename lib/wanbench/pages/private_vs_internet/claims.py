@@ -14,7 +14,7 @@ from math import inf, sqrt
 from wanbench.checks import check_choice
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, read_claims
-from wanbench.methods.claims.rules import NEVER, NO_VERDICT, Rule, main_estimate, over, try_rules, under
+from wanbench.methods.claims.rules import NEVER, NO_VERDICT, Rule, apply_rules, main_estimate, over, under
 from wanbench.methods.lab.utilisation import Capacity
 from wanbench.methods.outages.bounds import share_of
 from wanbench.methods.result import Estimate
@@ -123,7 +123,7 @@ def private_vs_internet(
         for rule in RATIOS:
             if (ratio := measured.pop(rule.measured, None)) is not None:
                 audit.rerun(rule.claim, UNDECIDED, f"{full} {ratio.sentence}", ratio)
-    try_rules(audit, RULES, {}, measured)
+    apply_rules(audit, RULES, {}, measured)
     return audit
 
 

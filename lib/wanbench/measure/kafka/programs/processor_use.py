@@ -2,8 +2,7 @@
 Sample the processor time of a machine and of each program of the measurement on it, or of one broker.
 
 Runs with nothing but Python: `python processor_use.py <settings in JSON>` with interval_s, about, which is printed, and
-for a broker pid_file. Started by `wanbench.measure.experiments.processor_use` and `.broker_processors`; read by the
-modules of these names in `wanbench.read.ingest`.
+for a broker pid_file. Started by `wanbench.measure.experiments.sampling`; read by `wanbench.read.ingest.processors`.
 
 The first line is JSON with about, ticks_per_s and boot_id. Each further line is JSON with at_s (Unix s). On SIGTERM it
 samples once more and ends.
