@@ -19,8 +19,8 @@ from functools import partial
 
 import numpy as np
 from scipy import stats
-
 from simulations import simulated_surveys
+
 from wanbench.methods.regions import dyadic, line, matrices, mrqap, qap
 from wanbench.methods.regions.covariates import cross_cloud
 from wanbench.methods.regions.unordered_pairs import unordered

@@ -10,8 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import coastline

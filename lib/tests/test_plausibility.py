@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from simulations import clean_tables, planted_faults
 
 import wanbench
-from simulations import clean_tables, planted_faults
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.read import plausibility

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-
 from simulations import clean_tables, planted_faults
+
 from wanbench import tables
 from wanbench.read import plausibility
 from wanbench.read.plausibility import rate_units, rates

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-
 from simulations import clean_tables, planted_faults
+
 from wanbench.errors import ParameterError
 from wanbench.pages.intercloud_2022.geolocation_figure import geolocation
 from wanbench.read import plausibility

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-
 from simulations import faults as validity_faults
 from simulations import planted_faults, simulated_surveys, simulation
 from simulations import plausibility as validity_plausibility
 from simulations.clean_tables import FORMS
+
 from wanbench import methods, tables
 from wanbench.errors import ParameterError
 from wanbench.folders import samples_folder

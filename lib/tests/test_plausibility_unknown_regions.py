@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-
 from simulations import planted_faults
+
 from wanbench import tables as declared
 from wanbench.read import ingest, plausibility
 from wanbench.read.ingest.readers import READERS

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-
 from simulations import cost, simulation
+
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
 from wanbench.methods.cost import Deployment, cluster_cost, price, price_list
 from wanbench.methods.cost.region_copies import region_copies

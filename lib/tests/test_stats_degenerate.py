@@ -5,9 +5,9 @@ from math import inf, isnan, nan
 import numpy as np
 import pandas as pd
 import pytest
-
 from simulations import simulated_surveys
 from simulations.models import transfers
+
 from wanbench import methods
 from wanbench.change_detection import Detector
 from wanbench.errors import ParameterError

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import ceiling
 from wanbench.methods.distance.tobit import tobit

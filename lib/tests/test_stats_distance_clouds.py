@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import clouds
 from wanbench.methods.regions import group_differences, places, regression

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from simulations import simulated_surveys
 from statsmodels.regression.quantile_regression import QuantReg
 
-from simulations import simulated_surveys
 from wanbench.errors import ParameterError
 from wanbench.methods.regions.unordered_pairs import unordered
 from wanbench.pages.intercloud_2022 import envelope

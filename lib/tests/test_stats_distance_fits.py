@@ -4,8 +4,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import straight_lines

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.methods.distance.inflation import order_interval, path_inflation, physics_check
 from wanbench.methods.regions import dyadic

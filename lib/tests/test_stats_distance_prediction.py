@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-
 from simulations import simulated_surveys
+
 from wanbench import regions
 from wanbench.errors import ParameterError
 from wanbench.pages.grids_and_predictions import conformal, prediction, prediction_fits, region_effects

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.methods.regions.unordered_pairs import Sample
 from wanbench.pages.intercloud_2022 import shape

@@ -5,8 +5,8 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
-
 from simulations import effects, simulated_surveys
+
 from wanbench import methods
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import straight_lines as distance

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench.methods.regions import leave_one_out, mean_freedom, variance_components
 from wanbench.methods.regions.variance_components import Components, Sums
 

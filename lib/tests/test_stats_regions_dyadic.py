@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-
 from simulations import simulated_surveys
+
 from wanbench.methods.regions import dyadic, line
 from wanbench.methods.regions.unordered_pairs import unordered
 

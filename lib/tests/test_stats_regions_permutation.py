@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy import stats
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.methods.regions import matrices, mrqap, permutation, qap
 from wanbench.methods.regions.unordered_pairs import unordered

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import least_squares
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.methods.tcp import bytes_sent, cubic_bps, knee, robust_fit
 from wanbench.methods.tcp.models import Paths, throughput_models

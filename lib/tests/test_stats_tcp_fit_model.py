@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench import methods
 from wanbench.errors import ParameterError
 from wanbench.methods.tcp import bytes_sent

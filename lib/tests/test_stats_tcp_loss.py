@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-
 from simulations import models as simulated
 from simulations import simulated_surveys
+
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.methods.lab import Verdicts
 from wanbench.methods.result.estimate import Estimate

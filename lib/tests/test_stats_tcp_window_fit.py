@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import straight_lines
 from wanbench.methods.tcp import knee, window_fit

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from arch.bootstrap import StationaryBootstrap
 from scipy import stats
-from statsmodels.tsa.ar_model import AutoReg
-
 from simulations.compare import trial
 from simulations.slow import swings
+from statsmodels.tsa.ar_model import AutoReg
+
 from wanbench.errors import ParameterError
 from wanbench.methods.time import arms, autoregression, compare, memory, series
 

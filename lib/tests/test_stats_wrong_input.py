@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 import tail_tables
 import trial_tables
+from simulations import simulated_surveys
 from test_stats_time_detection import made_up
 
-from simulations import simulated_surveys
 from wanbench import methods
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, WanbenchError

@@ -1,8 +1,8 @@
 """Studies of table `pairs` name a column that it lacks."""
 
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.pages.grids_and_predictions import half_distances
 from wanbench.pages.intercloud_2022 import charts

@@ -1,8 +1,8 @@
 """Predictions checked with pairs that others measured, and half-distances by sending cloud."""
 
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench import methods
 from wanbench.errors import ParameterError
 from wanbench.pages import grids_and_predictions

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-
 from simulations import simulated_surveys
+
 from wanbench.errors import ParameterError
 from wanbench.pages.intercloud_2022.charts import charts
 from wanbench.pages.intercloud_2022.correlations import correlations

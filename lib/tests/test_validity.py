@@ -6,11 +6,11 @@ import types
 
 import numpy as np
 import pytest
-
 from simulations import __main__ as command
 from simulations import clouds, effects, simulated_surveys, simulation, summaries
 from simulations.coverage_figure import coverage as draw_coverage
 from simulations.simulation import Outcome
+
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.methods.distance import straight_lines
 from wanbench.methods.regions import coverage

@@ -4,7 +4,6 @@ import json
 from math import exp
 
 import pytest
-
 import simulations as validity
 from simulations import detection, simulation
 

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from simulations import simulation
 
 SUBJECTS = ("baseline", "scalability", "surface")

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from simulations import knees, simulation, tail_trials, tail_verdicts
 
 SIMULATIONS = {"knees": knees, "tail_trials": tail_trials, "tail_verdicts": tail_verdicts}
