@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult
-from wanbench.methods.trials.means import ratio_estimate
+from wanbench.methods.result.means import ratio_estimate
 
 
 def estimate(quantity, value, *warnings, **fields):

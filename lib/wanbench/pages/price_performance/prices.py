@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-from wanbench.methods.cost.inputs import Input
+from wanbench.methods.cost.deployment import Input
 from wanbench.methods.cost.price_list import price
 
 

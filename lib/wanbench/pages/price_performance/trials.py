@@ -13,7 +13,7 @@ from wanbench.formatting import count, number
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result, text_table
-from wanbench.methods.trials.mean_use import mean_use
+from wanbench.methods.trials.processors import mean_use
 from wanbench.methods.trials.rates import TrialRates
 
 from .prices import usd_per_hour

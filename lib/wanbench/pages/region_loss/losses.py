@@ -13,8 +13,8 @@ import pandas as pd
 
 from wanbench.checks import check_kind, check_level
 from wanbench.formatting import count, percent
-from wanbench.methods.outages.bounds import share_of
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.means import share_of
 
 from .episodes import Episodes, is_planted
 from .records import MORE, NAMES, account

@@ -8,7 +8,7 @@ from math import inf
 import plotly.graph_objects as go
 
 from wanbench.figures import primitives, theme
-from wanbench.methods.outages.bounds import Median
+from wanbench.methods.result.means import Median
 
 from .recovery import Recovery
 

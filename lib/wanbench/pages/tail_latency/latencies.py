@@ -15,8 +15,7 @@ from wanbench.formatting import count
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.sizes import check_sizes, numbers
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.tails.distribution import Tail
-from wanbench.methods.tails.exceedances import Parts, parts_of
+from wanbench.methods.tails.distribution import Parts, Tail, parts_of
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 

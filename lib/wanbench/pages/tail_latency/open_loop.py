@@ -10,9 +10,8 @@ import pandas as pd
 from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.tails import histograms
-from wanbench.methods.tails.distribution import Tail
-from wanbench.methods.tails.exceedances import Parts
+from wanbench.methods.tails import distribution
+from wanbench.methods.tails.distribution import Parts, Tail
 
 LOAD = ("run_id", "test_id", "attempt", "source_file")
 """The columns that identify a load, if the table has them."""
@@ -78,7 +77,7 @@ def of_open_loop(
         n_lost += [lost for _, lost in kept]
     if not seconds:
         raise ParameterError(f"{name}: all seconds are warm-up.")
-    values_us, counts = histograms.summed(seconds)
+    values_us, counts = distribution.summed(seconds)
     sizes = np.array([counts.sum() for _, counts in seconds]) + n_lost
     used = np.flatnonzero(sizes > 0)
     parts = Parts(np.array(run)[used], sizes[used], partial(_below, [seconds[k] for k in used]))
@@ -101,7 +100,7 @@ def _below(seconds: list[tuple[np.ndarray, np.ndarray]], x: float) -> np.ndarray
 
 def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
     """The merged histogram of a second over the groups, and its lost records."""
-    return histograms.summed(histograms.decoded(text) for text in part.histogram), int(part.n_lost.sum())
+    return distribution.summed(distribution.decoded(text) for text in part.histogram), int(part.n_lost.sum())
 
 
 def _first_that_counts(load: pd.DataFrame, seconds: list, rule: str | float) -> int:

@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench.checks import check_columns, check_kind, refusal
-from wanbench.methods.tails.distribution import Tail
-from wanbench.methods.tails.exceedances import Parts
+from wanbench.methods.tails.distribution import Parts, Tail
 
 COLUMNS = ("block", "tail")
 

@@ -10,8 +10,8 @@ import pandas as pd
 from wanbench.errors import MissingDataError
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate
+from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.trials.means import geometric_mean
 
 from .open_loop import of_open_loop
 from .trials import SystemTrials

@@ -28,8 +28,8 @@ from wanbench.checks import check_choice, check_columns, check_level, check_numb
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, RowsResult, exact_binomial
+from wanbench.methods.result.means import half_width
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.trials.means import half_width
 
 from .step_curves import RATE, StepCurve, ends, rising, step_curve, student
 

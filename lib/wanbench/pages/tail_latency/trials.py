@@ -21,7 +21,7 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import RowsResult
-from wanbench.methods.trials.attempts import attempts_of
+from wanbench.methods.trials.counted_seconds import attempts_of
 
 from .open_loop import of_open_loop
 from .repeated import TailTrials
