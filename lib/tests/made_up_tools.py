@@ -8,7 +8,7 @@ import pytest
 
 from wanbench.measure.experiments.base import ExperimentError
 from wanbench.measure.experiments.kafka_load import KafkaLoad
-from wanbench.measure.experiments.perf_tool_arguments import CONSUMER, PRODUCER
+from wanbench.measure.experiments.perf_tools import CONSUMER, PRODUCER
 from wanbench.measure.kafka import ClusterError
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.processes import EnteredProcess, result_of

@@ -12,8 +12,7 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaFault
 from wanbench.measure.experiments import kafka_fault_session as session
-from wanbench.measure.experiments.kafka_fault_faults import Fault
-from wanbench.measure.experiments.kafka_fault_planted import KINDS, damaged
+from wanbench.measure.experiments.kafka_faults import KINDS, Fault, damaged
 from wanbench.measure.kafka.programs import fault_consumer, fault_producer
 from wanbench.read.ingest import kafka_fault
 

@@ -11,7 +11,8 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping, clock
+from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping
+from wanbench.measure.experiments import kafka_open_loop_session as session
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.kafka.programs import open_loop_consumer, open_loop_producer
 from wanbench.measure.kafka.programs.open_loop_record import HEAD, NS, RECORD, bucket, elapsed_ns
@@ -223,7 +224,7 @@ def test_a_load_over_several_hosts_leaves_its_tables(hosts, tmp_path):
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
     assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] == 150
-    assert row["clock_method"] == clock.ONE_CLOCK and row["n_failed"] == row["n_duplicates"] == 0
+    assert row["clock_method"] == session.ONE_CLOCK and row["n_failed"] == row["n_duplicates"] == 0
     assert len(began) == 2 and began[0] < row["start_s"] < time.time()
     assert found["open_loop_seconds"].warm_up.tolist() == [True, False, False]
     histograms = found["open_loop_histograms"]
@@ -262,9 +263,9 @@ def test_an_interrupt_stops_every_program_and_keeps_what_there_is(hosts, tmp_pat
 
 def test_a_clock_that_is_ahead_is_taken_off(hosts, tmp_path, monkeypatch):
     """The target's clock seems 10 minutes ahead; before it was read 1 ms less: that is the uncertainty."""
-    readings = iter([clock.Offset(600_000.0, 0.1, "read"), clock.Offset(600_001.0, 0.1, "read")])
-    monkeypatch.setattr(clock, "one_clock", lambda *_: False)
-    monkeypatch.setattr(clock, "exchange", lambda *_, **__: (next(readings), []))
+    readings = iter([session.Offset(600_000.0, 0.1, "read"), session.Offset(600_001.0, 0.1, "read")])
+    monkeypatch.setattr(session, "one_clock", lambda *_: False)
+    monkeypatch.setattr(session, "exchange", lambda *_, **__: (next(readings), []))
     KafkaOpenLoop(50, **SMALL | {"groups": 1}).run(*hosts, tmp_path, "s")
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")
     [row] = found["open_loop_loads"].to_dict("records")

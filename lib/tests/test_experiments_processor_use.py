@@ -16,7 +16,7 @@ from wanbench.errors import RawDataError
 from wanbench.measure.experiments import KafkaOpenLoop, ProcessorUse
 from wanbench.measure.experiments.kafka_open_loop_session import OpenLoopSession
 from wanbench.measure.kafka.programs import processor_use as program
-from wanbench.read.ingest import processor_use as reader
+from wanbench.read.ingest import processors as reader
 
 BUSY = "import sys, time\nwhile time.process_time() < float(sys.argv[1]): pass\nprint(1, flush=True)\ntime.sleep(60)"
 
@@ -78,10 +78,10 @@ def test_samples_of_this_machine_become_rows(tmp_path):
     assert sorted(file.path for file in files) == [
         "processor_use/s.eu-0.driver.json", "processor_use/s.eu-0.processors.jsonl.gz",
     ]  # fmt: skip
-    rows = reader.read(tmp_path / "processor_use/s.eu-0.processors.jsonl.gz")["metrics"]
+    rows = reader.read_machines(tmp_path / "processor_use/s.eu-0.processors.jsonl.gz")["metrics"]
     last = rows.groupby("subject").value.max()
     assert set(rows.source) == {"processors"} and set(rows.host) == {"eu/0"} and rows.cumulative.all()
-    assert last["open_loop_producer"] > 0.1 and last[reader.DRIVING] >= 0
+    assert last["open_loop_producer"] > 0.1 and last[reader.DRIVER] >= 0
     assert last[reader.ALL] >= last[reader.BUSY] >= last["open_loop_producer"] - 0.1
     assert not any(process.is_running() for process in host.started)
 
@@ -100,7 +100,7 @@ def test_a_damaged_line_is_named(tmp_path, line):
     path = tmp_path / "s.h.processors.jsonl"
     path.write_text('{"host": "h", "ticks_per_s": 100}\n' + line + "\n")
     with pytest.raises(RawDataError, match=":2"):
-        reader.read(path)
+        reader.read_machines(path)
 
 
 def test_the_time_of_the_driver_is_read_from_its_own_file(tmp_path):
@@ -114,14 +114,14 @@ def test_the_time_of_the_driver_is_read_from_its_own_file(tmp_path):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     beside = tmp_path / "s.h.driver.json"
     beside.write_text('{"at_s_and_used_s": [[9, 1.5], [12, 1.75]]}')
-    rows = reader.read(path)["metrics"]
+    rows = reader.read_machines(path)["metrics"]
     value = rows.set_index(["subject", "at_utc"]).value
     at = pd.Timestamp(11, unit="s", tz="UTC")
     assert (value[reader.ALL, at], value[reader.BUSY, at], value[reader.INTERRUPTS, at]) == (0.8, 0.6, 0.2)
-    assert value["lab_supervisor", at] == 0.07 and rows.value[rows.subject == reader.DRIVING].tolist() == [0, 0.25]
+    assert value["lab_supervisor", at] == 0.07 and rows.value[rows.subject == reader.DRIVER].tolist() == [0, 0.25]
     beside.write_text('{"at_s_and_used_s": [[9, 1.5]]}')
     with pytest.raises(RawDataError, match=r"driver\.json"):
-        reader.read(path)
+        reader.read_machines(path)
 
 
 def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path):

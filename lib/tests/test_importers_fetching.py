@@ -10,7 +10,7 @@ import pytest
 from wanbench import folders
 from wanbench.errors import ParameterError, RawDataError, WanbenchError
 from wanbench.read import importers
-from wanbench.read.importers import fetching, originals
+from wanbench.read.importers import originals
 
 CONTENT = b"a,b\n1,2\n"
 HASH = hashlib.sha256(CONTENT).hexdigest()
@@ -167,4 +167,4 @@ def test_what_is_on_this_machine_is_what_was_published():
         path = importers.available(name)
         if path is not None:
             assert path.stat().st_size == originals.original_file(name).bytes
-    assert fetching.TIMEOUT_S <= 30
+    assert originals.TIMEOUT_S <= 30

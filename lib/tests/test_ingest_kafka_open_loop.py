@@ -148,7 +148,7 @@ def test_lines_that_no_program_prints_are_refused(tmp_path, lines, reason):
 def test_files_that_do_not_belong_are_refused(tmp_path):
     path = write(tmp_path)
     (tmp_path / "s.producer-1.jsonl.gz").write_bytes(b"other")
-    with pytest.raises(RawDataError, match="as the load's own file says"):
+    with pytest.raises(RawDataError, match="as the file that names it says"):
         kafka_open_loop.read(path)
     (tmp_path / "s.producer-1.jsonl.gz").unlink()
     with pytest.raises(RawDataError, match=r"producer-1.*a file that can be read"):

@@ -14,7 +14,7 @@ import pytest
 from patience import comes_about
 
 from wanbench.measure.experiments.base import ExperimentError
-from wanbench.measure.experiments.broker_metrics import BrokerMetrics
+from wanbench.measure.experiments.sampling import BrokerMetrics
 from wanbench.measure.kafka import Cluster, ClusterError
 from wanbench.measure.kafka.admin import ask as admin
 from wanbench.read.ingest import broker_metrics, broker_pauses

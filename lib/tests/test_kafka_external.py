@@ -22,8 +22,7 @@ from wanbench.measure.kafka.admin.ask import AnswerError
 from wanbench.measure.kafka.external import ExternalCluster
 from wanbench.measure.labs import LocalLab, matrix_links
 from wanbench.measure.plan import make_trials
-from wanbench.pages.tail_latency.design.systems import systems
-from wanbench.pages.tail_latency.design.systems_by_steps import systems_by_steps
+from wanbench.pages.tail_latency.design.systems import systems, systems_by_steps
 from wanbench.read.ingest import tabulate
 from wanbench.runs import write_raw
 

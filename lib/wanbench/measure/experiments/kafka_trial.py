@@ -19,11 +19,11 @@ from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, Load, cluster_of, links_of, reaching
-from .broker_sizes import sized
+from .broker_acts import sized
 from .iperf3 import Iperf3
-from .kafka_checks import setting_pairs
+from .kafka_loads import setting_pairs
 from .ping import Ping
-from .processor_use import ProcessorUse
+from .sampling import ProcessorUse
 
 RESTART_S = 20.0
 """

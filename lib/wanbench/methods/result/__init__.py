@@ -86,11 +86,12 @@ class Result:
         return paragraph + rows_html + cautions_html(self.cautions)
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """The finding whose sentence is `str` of the result; its numbers are those of the first estimate, if any."""
+        """Make a finding of the sentence and the cautions; its numbers are those of the first estimate, if any."""
+        text = {"sentence": self.sentence.strip(), "cautions": self.cautions}
         if self.estimates:
-            return replace(self.estimates[0].finding(name, page), sentence=str(self))
+            return replace(self.estimates[0].finding(name, page), **text)
         nothing = dict.fromkeys(("estimate", "low", "high", "n", "n_regions"))
-        return Finding(name=name, sentence=str(self), **nothing, unit="", method="", assumption="", page=page)
+        return Finding(name=name, **text, **nothing, unit="", method="", assumption="", page=page)
 
     def figure(self, *, note: str = "", **options):
         """Draw the result; `note` is added to the caption. AttributeError if nothing draws it."""

@@ -21,6 +21,7 @@ from wanbench.methods.result import Estimate, Result, RowsResult, text_table
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.trials.limits import Limits
 from wanbench.methods.trials.rates import TrialRates
+from wanbench.read.ingest.processors import ALL, BUSY, INTERRUPTS
 
 FULL_PERCENT = 90.0
 """Processors that are busy for this share of the counted seconds on average are full in some of them."""
@@ -245,7 +246,6 @@ def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFr
     return found.reset_index()
 
 
-ALL, BUSY, INTERRUPTS, DRIVER = "all processors", "busy processors", "interrupts", "driver"
 CLIENTS = (
     "open_loop_producer", "open_loop_consumer", "fault_producer", "fault_consumer", "iperf3",
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",

@@ -195,10 +195,10 @@ class Factorial(Result):
 
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding on the thesis; its number is the share of the space where it holds."""
-        cautions = [f"Caution: {caution}." for caution in self.cautions]
         return Finding(
             name=name,
-            sentence=" ".join([self.verdict(), self.shares_sentence(), *cautions]).strip(),
+            sentence=" ".join([self.verdict(), self.shares_sentence()]).strip(),
+            cautions=self.cautions,
             estimate=float((self.grid.verdict == "holds").mean()),
             low=None,
             high=None,

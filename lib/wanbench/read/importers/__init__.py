@@ -10,14 +10,10 @@ An *original file* is what its authors published: `original_files` lists those k
 
 from .assemble import join
 from .circuit import read_circuit
-from .citing import cite
-from .fetching import NotFetchedError, available, fetch
 from .intercloud import read_locations, read_survey
-from .mapped_table import read_table
-from .mapping import load_mapping
-from .markdown import read_markdown
-from .matrix import read_matrix
-from .originals import original_files
+from .mapping import load_mapping, read_table
+from .matrix import read_markdown, read_matrix
+from .originals import NotFetchedError, available, cite, fetch, original_files
 from .published import read_published
 from .region_names import region_from
 from .skyplane import read_skyplane

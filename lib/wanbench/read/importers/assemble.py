@@ -10,8 +10,8 @@ import pandas as pd
 from wanbench import tables
 from wanbench.errors import ParameterError
 
+# The tables of every import; empty where the source has nothing for them.
 ALWAYS = ("tests", "pings", "echoes", "transfers", "sources", "unread")
-"""The tables of every import; empty where the source has nothing for them."""
 NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": pd.NaT}
 
 

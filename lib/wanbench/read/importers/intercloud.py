@@ -22,21 +22,16 @@ from .assemble import finished, table_of
 from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
 BITRATE = ("bytes in 10 s", "bytes/s", "bit/s")
-DURATION_S = 10.0
-"""iperf's default, which the tool's script does not change."""
-ECHOES = 5
-"""The script runs `ping -c 5`."""
+DURATION_S = 10.0  # iperf's default, which the tool's script does not change.
+ECHOES = 5  # The script runs `ping -c 5`.
 WORD = r"[A-Za-z][A-Za-z0-9]*"
 CODE = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 ENDS = ("from_cloud", "from_region", "to_cloud", "to_region")
 IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-MAX_BITRATE = 2.0**53
-"""Above it a float does not hold every whole number."""
+MAX_BITRATE = 2.0**53  # Above it a float does not hold every whole number.
 KM_PER_DEGREE = 111.2
-HALF_UNIT_DEG = 0.005
-"""locations.csv rounds to two decimals."""
-ROUNDED_KM = 1.0
-"""Upper limit of the shift by rounding: half a unit of the second decimal, both north and east."""
+HALF_UNIT_DEG = 0.005  # locations.csv rounds to two decimals.
+ROUNDED_KM = 1.0  # Upper limit of the shift by rounding: half a unit of the second decimal, both north and east.
 
 
 def read_survey(

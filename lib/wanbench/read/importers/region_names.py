@@ -23,14 +23,11 @@ from wanbench.regions import CLOUDS, catalogue
 
 FILE = Path(__file__).with_name("region_names.csv")
 KINDS = ("display", "old", "short", "place", "area")
+# The form of a region's name here, also of a cloud that the catalogue does not know.
 REGION = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
-"""The form of a region's name here, also of a cloud that the catalogue does not know."""
-MAX_SUGGESTIONS = 4
-"""Maximum number of similar names in an error: more would hide the message."""
-MAX_LENGTH = 200
-"""A longer text does not name a region."""
-MAX_LISTED = 8
-"""Regions that an error message lists."""
+MAX_SUGGESTIONS = 4  # Maximum number of similar names in an error: more would hide the message.
+MAX_LENGTH = 200  # A longer text does not name a region.
+MAX_LISTED = 8  # Regions that an error message lists.
 
 _COLUMNS = ["region", "name", "kind", "source"]
 _RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}

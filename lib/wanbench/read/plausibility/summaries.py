@@ -10,10 +10,9 @@ import pandas as pd
 
 from wanbench.formatting import count, number, quantity
 
-from .observations import row_names
-from .rule import IMPOSSIBLE, SUSPECT, Rule
+from .rule import IMPOSSIBLE, SUSPECT, Rule, row_names
 
-RULE = Rule(
+SUMMARY = Rule(
     "summary",
     "minimum <= median, mean, percentiles in order <= maximum; the standard deviation fits them; n lost <= n sent; a "
     "total fits the intervals that it counts.",
@@ -24,6 +23,7 @@ RULE = Rule(
     "are at least those of their intervals, and quantiles of OpenMessaging Benchmark at least the lowest of them",
     "Bhatia & Davis 2000, A better bound on the variance; von Szokefalvi Nagy 1918",
 )
+# By table: columns whose values cannot decrease from left to right.
 ORDER = {
     "pings": (
         ("min_rtt_ms", "median_rtt_ms", "p90_rtt_ms", "p95_rtt_ms", "p99_rtt_ms", "max_rtt_ms"),
@@ -33,32 +33,25 @@ ORDER = {
     "transfers": (("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"), ("lost_packets", "packets")),
     "pairs": (("n_lost", "n_echoes"),),
 }
-"""By table: columns whose values cannot decrease from left to right."""
-COLUMN_SHARE = 0.9
-"""From this share of wrong rows on, the columns themselves are wrong."""
-MIN_ROWS_OF_COLUMN = 5
-"""Fewer rows do not blame a column."""
-MAX_DECIMALS = 6
-"""Nothing is measured finer than to the nanosecond."""
-DECIMALS_SHARE = 1 / 3
-"""A part of the values may end in 0, and so have fewer decimals than the column."""
-CUT_MS = 0.001
-"""ping cuts its mean to whole microseconds before it computes mdev."""
+COLUMN_SHARE = 0.9  # From this share of wrong rows on, the columns themselves are wrong.
+MIN_ROWS_OF_COLUMN = 5  # Fewer rows do not blame a column.
+MAX_DECIMALS = 6  # Nothing is measured finer than to the nanosecond.
+DECIMALS_SHARE = 1 / 3  # A part of the values may end in 0, and so have fewer decimals than the column.
+CUT_MS = 0.001  # ping cuts its mean to whole microseconds before it computes mdev.
 THOUSAND = 1000
+# Tables of totals and of their intervals, the columns that tell the totals of a file apart, and their lower bounds.
 PARTS = (
     ("producers", "producer_windows", ["producer"], {"records": "sum", "max_latency_ms": "max"}),
     ("consumers", "consumer_windows", ["consumer"], {"records": "max"}),
     ("quantiles", "quantiles of windows", ["what", "quantile"], {"latency_ms": "min"}),
 )
-"""Tables of totals and of their intervals, the columns that tell the totals of a file apart, and their lower bounds."""
+# iperf3 reads the clock for intervals and total a moment apart; over 78 files they differ by 0.2 % at most.
 MAX_ABOVE_INTERVALS = 1.01
-"""iperf3 reads the clock for intervals and total a moment apart; over 78 files they differ by 0.2 % at most."""
 OMITTED = "the total counts more than its intervals, as that of old versions of iperf3 with -O, or is of another test"
-MIN_COVERED = 0.8
-"""Intervals over less of the transfer's time may have other rates than the rest of it."""
+MIN_COVERED = 0.8  # Intervals over less of the transfer's time may have other rates than the rest of it.
 
 
-def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
     """Flags of the rows with an impossible summary, and of columns that look exchanged."""
     flags = []
     for table, orders in ORDER.items():
@@ -101,7 +94,7 @@ def _against_intervals(tables) -> list[dict]:
                 f"{quantity(bound, 'bit/s')}"
             )
             where = {"column_name": column, "value": rate.iloc[k], "bound": bound}
-            flags.append(RULE.flag_row("transfers", frame, names, k, IMPOSSIBLE, found, OMITTED, **where))
+            flags.append(SUMMARY.flag_row("transfers", frame, names, k, IMPOSSIBLE, found, OMITTED, **where))
     return flags
 
 
@@ -127,7 +120,7 @@ def _against_parts(tables) -> list[dict]:
                 found = f"{column} is {number(total.iloc[k])}, and its intervals have {number(bound.iloc[k])}"
                 cause = "a total of another run, or a file in which lines of several runs are mixed"
                 where = {"column_name": column, "value": total.iloc[k], "bound": bound.iloc[k]}
-                flags.append(RULE.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
+                flags.append(SUMMARY.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
     return flags
 
 
@@ -170,11 +163,11 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
         if abs(np.log(ratio / THOUSAND)) < np.log(2):
             cause = f"factor 1,000: {high} is in seconds, or {low} in microseconds, where it should be in ms"
         found = f"{low} exceeds {high} in {n:,} of {count(of, 'row')}"
-        flags.append(RULE.flag(table, "column", IMPOSSIBLE, found, cause, column_name=low, value=n, bound=0))
+        flags.append(SUMMARY.flag(table, "column", IMPOSSIBLE, found, cause, column_name=low, value=n, bound=0))
     for k in np.flatnonzero(wrong):
         found = f"{low} is {number(lower.iloc[k])}, and {high} is {number(upper.iloc[k])}"
         where = {"column_name": low, "value": lower.iloc[k], "bound": upper.iloc[k]}
-        flags.append(RULE.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
+        flags.append(SUMMARY.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
     return flags
 
 
@@ -205,5 +198,5 @@ def _spread(frame, names) -> list[dict]:
             )
             cause = "a wrong value, or a spread of another kind than a standard deviation"
             where = {"column_name": "sd_rtt_ms", "value": sd[k], "bound": ends[k]}
-            flags.append(RULE.flag_row("pings", frame, names, k, verdict, found, cause, **where))
+            flags.append(SUMMARY.flag_row("pings", frame, names, k, verdict, found, cause, **where))
     return flags

@@ -1,7 +1,7 @@
 """
 Send a small record to each broker at a steady pace, and print each one's acknowledgement latency.
 
-Runs on a host with confluent-kafka; started by `wanbench.pages.rolling_and_degraded.design.detection`. Partition n of the topic is led by the
+Runs on a host with confluent-kafka; started by `wanbench.pages.rolling_and_degraded.design`. Partition n of the topic is led by the
 n-th broker in `--nodes`. The schedule is open-loop: records are due at fixed times, whether or not earlier ones were
 answered, and latency counts from then.
 

@@ -2,8 +2,8 @@
 Sample a broker's CPU time, and throttling by its quota.
 
 Runs on the broker's host with nothing but Python: `python processor_samples.py <settings in JSON>` with pid_file,
-interval_s, and about, which is printed. Started by `wanbench.measure.experiments.broker_processors`; read by
-`wanbench.read.ingest.broker_processors`.
+interval_s, and about, which is printed. Started by `wanbench.measure.experiments.sampling`; read by
+`wanbench.read.ingest.processors`.
 
 The first line is JSON with about and ticks_per_s. Each further line is JSON: at_s (Unix s), user_ticks, system_ticks
 and starting_ticks of the process (/proc/<pid>/stat; starting_ticks identifies the process), and, if a control group

@@ -2,7 +2,7 @@
 Sample the processor time of a machine, and of each program of the measurement on it.
 
 Runs with nothing but Python: `python processor_use.py <settings in JSON>` with interval_s, and about, which is printed.
-Started by `wanbench.measure.experiments.processor_use`; read by `wanbench.read.ingest.processor_use`.
+Started by `wanbench.measure.experiments.sampling`; read by `wanbench.read.ingest.processors`.
 
 The first line is JSON with about, ticks_per_s and boot_id. Each further line is JSON: at_s (Unix s); machine, the
 numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait, irq, softirq, steal, in ticks since boot);

@@ -1,7 +1,7 @@
 """
 Scrapes one Prometheus exporter at regular times, and prints its answers. Runs on a broker's host with nothing but
 Python: `python3 scrape.py <settings in JSON>` with url, interval_s, timeout_s, and about, which is printed. Started by
-`wanbench.measure.experiments.broker_metrics`; read by `wanbench.read.ingest.broker_metrics`.
+`wanbench.measure.experiments.sampling`; read by `wanbench.read.ingest.broker_metrics`.
 
 The first line is `#scrapes` and JSON. Then each scrape is a line `#scrape` and JSON, the number of bytes that follow
 in it, these bytes as they came, and a line's end. One that was not answered has an error and no bytes. On SIGTERM it
