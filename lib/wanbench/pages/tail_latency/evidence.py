@@ -10,8 +10,8 @@ import pandas as pd
 
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate
+from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.trials.means import geometric_mean
 
 from .side_by_side import SideBySide
 from .trials import TailTrials

@@ -13,7 +13,7 @@ from wanbench.checks import check_columns
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number
-from wanbench.methods.tails import histograms
+from wanbench.methods.tails import distribution
 from wanbench.methods.tails import quantile_intervals as order
 
 QUANTILES = {"p50_ms": 0.5, "p99_ms": 0.99, "max_ms": 1.0}
@@ -64,7 +64,7 @@ def _of_histograms(frame, what, group) -> pd.DataFrame:
         rows = rows[(rows.group == group).fillna(False).astype(bool)]
     found = []
     for row in rows.to_dict("records"):
-        values_us, counts = histograms.decoded(row["histogram"])
+        values_us, counts = distribution.decoded(row["histogram"])
         values_ms, counts = np.append(values_us / 1_000, inf), np.append(counts, row["n_lost"])
         kept = {name: row[name] for name in (*trial_keys(rows), "start_s", "length_s")}
         if counts.sum():

@@ -47,13 +47,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from wanbench import tables
 from wanbench.checks import check_choice, refusal
 from wanbench.errors import ParameterError
 from wanbench.plain_yaml import read_yaml
 from wanbench.read.ingest.content import plain_name
 
-from .assemble import finished, table_of
+from .assemble import finished, measured
 from .grid import ANSWERS, LOOSE, SENDS
 from .originals import check_about
 from .region_names import REGION, region_from
@@ -378,11 +377,14 @@ class _MappedSheet:
             self.sheet.refuse(
                 counts["lost"] > counts["sent"], counts["lost"], f"{self.column('lost')}: at most the number sent"
             )
-        rows = {
-            "pings": self._any([column for name, column in rtts.items() if name != "sd_rtt_ms"] + [counts["lost"]]),
-            "transfers": self._any([rates["throughput_bps"], rates["sent_throughput_bps"]]),
-        }
-        return self._tables(ends, started, {"pings": rtts | echoes, "transfers": rates}, rows)
+        replied = self._any([column for name, column in rtts.items() if name != "sd_rtt_ms"] + [counts["lost"]])
+        carried = self._any([rates["throughput_bps"], rates["sent_throughput_bps"]])
+        runs, setting = self.text("run"), self.text("setting")
+        test = ends | {"run_id": runs.where(runs != "", Path(self.sheet.path).name)}
+        outcome = {"setting": setting.where(setting != ""), "started_at_utc": started}
+        outcome |= {"done": replied | carried, "reason": "no measurement"}
+        kinds = {"pings": (rtts | echoes, replied), "transfers": (rates, carried)}
+        return finished(measured(self.sheet, test, outcome, kinds))
 
     def _protocol(self, rates):
         if rates["throughput_bps"] is None and rates["sent_throughput_bps"] is None:
@@ -398,30 +400,3 @@ class _MappedSheet:
         """The rows that have a value in one of the columns."""
         masks = [column.notna().to_numpy() for column in columns if column is not None]
         return np.logical_or.reduce([np.zeros(len(self.sheet), dtype=bool), *masks])
-
-    def _tables(self, ends, started, measured, rows):
-        sheet, name = self.sheet, Path(self.sheet.path).name
-        unread = sheet.unread()
-        runs = self.text("run")
-        setting = self.text("setting")
-        test = ends | {
-            "run_id": runs.where(runs != "", name),
-            "test_id": name + ":" + pd.Series(sheet.lines).astype("str"),
-            "attempt": 1,
-        }
-        done = rows["pings"] | rows["transfers"]
-        outcome = {
-            "setting": setting.where(setting != ""),
-            "outcome": pd.Series(np.where(done, "done", "failed"), dtype="str"),
-            "reason": pd.Series("no measurement", index=range(len(sheet)), dtype="str").where(~done),
-            "started_at_utc": started,
-        }
-        file = {"source_file": sheet.path, "started_at_utc": started}
-        made = {
-            "tests": table_of("tests", test | outcome, sheet.good),
-            "sources": tables.from_rows("sources", [sheet.source]),
-            "unread": tables.from_rows("unread", unread),
-        }
-        for kind, columns in measured.items():
-            made[kind] = table_of(kind, test | file | columns, rows[kind] & sheet.good)
-        return finished(made)

@@ -6,23 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import inf, sqrt
+from math import inf
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.formatting import quantity
-
-from .terms import UNITS, Factor, coded, slopes, word
+from wanbench.methods.factorial.inference import DRAWS, critical
+from wanbench.methods.factorial.terms import UNITS, Factor, coded, slopes, word
 
 DOUBLING = 2.0
 GRID_STEPS = 7
 """Steps along delay and along rate: a map of 49 points per panel shows where the verdict changes."""
-DRAWS = 10_000
-"""Enough to determine the critical value to about 1 %."""
-CHUNK = 1_000
-"""Draws at a time, to bound memory."""
 VERDICTS = ("holds", "fails", "undecided")
 METHOD = (
     "the greater of robust and pooled standard errors; "
@@ -82,43 +77,6 @@ class GainMap:
         codes = coded(self.factors, points)
         along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
         return (*along, -along[0] - along[1])
-
-
-def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: float) -> float:
-    """
-    Critical value, in standard errors, for simultaneous two-sided intervals of all contrasts.
-
-    Parameters
-    ----------
-    contrasts : array (points, coefficients)
-    cover : array (coefficients, coefficients)
-        The covariance of the coefficients.
-
-    Examples
-    --------
-    >>> alone = critical(np.eye(1), np.eye(1), 30, 0.95)
-    >>> abs(alone - 2.04) < 0.05
-    True
-    """
-    rank = int(np.linalg.matrix_rank(contrasts))
-    if freedom < 1 or not rank:
-        return inf
-    scheffe = sqrt(rank * stats.f.ppf(level, rank, freedom))
-    # The t of a contrast is its unit vector in whitened coefficients times a normal vector over a chi. So draw these,
-    # and take the largest |t| of each draw. Contrasts of the same direction have the same t and count once.
-    values, vectors = np.linalg.eigh(cover)
-    roots = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-    length = np.sqrt((roots**2).sum(axis=1))
-    roots = np.unique(np.round(roots[length > 0] / length[length > 0, None], 9), axis=0)
-    if not len(roots):
-        return scheffe
-    rng = np.random.default_rng(0)  # the same fit gives the same value
-    largest = [
-        np.abs(rng.normal(size=(CHUNK, roots.shape[1])) @ roots.T).max(axis=1)
-        / np.sqrt(rng.chisquare(freedom, CHUNK) / freedom)
-        for _ in range(DRAWS // CHUNK)
-    ]
-    return min(scheffe, float(np.quantile(np.concatenate(largest), level)))
 
 
 def verdict_shares(grid: pd.DataFrame, by: Sequence[str], delay: str, rate: str) -> pd.DataFrame:
