@@ -42,7 +42,7 @@ from wanbench.files import replaced_file
 from wanbench.read.ingest.content import as_utf8, decompressed
 from wanbench.read.ingest.rows import core
 
-from .echoes import Echoes, code
+from .echoes import Echoes, code, joined
 from .footer_times import Tally, lack_carry
 from .lines import REPLY, LineReader, Ping
 from .scan import events_of
@@ -142,10 +142,10 @@ def _batches(source, texts, fast, lacking, proven) -> Iterator[np.ndarray]:
             parts.append(rows)
             n += len(rows)
             if n >= ROWS_AT_ONCE:
-                yield np.concatenate(parts)
+                yield joined(*parts)
                 parts, n = [], 0
         if n:
-            yield np.concatenate(parts)
+            yield joined(*parts)
 
 
 def _rows(path, scanned, texts, proven) -> Iterator[np.ndarray]:

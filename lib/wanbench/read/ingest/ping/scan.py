@@ -17,7 +17,7 @@ import numpy as np
 
 from wanbench.errors import RawDataError
 
-from .echoes import EVENT, as_events, code
+from .echoes import EVENT, as_events, code, joined
 from .lines import LONGEST_LINE, REPLY, REPLY_LINE, SILENCE, SILENCE_LINE, LineReader, Ping
 
 MOST_KINDS = 8
@@ -353,11 +353,11 @@ def _merged(plain, others, lines_before, texts):
         )
         for kind in plain.kinds
     ]
-    events = np.array(kinds, EVENT)[plain.kind] if kinds else np.empty(0, EVENT)
+    events = np.array(kinds, EVENT).take(plain.kind) if kinds else np.empty(0, EVENT)
     events["line_number"] = plain.places + lines_before + 1
     for name in ("sequence", "received_at_s", "rtt_ms"):
         events[name] = getattr(plain, name)
     if not others:
         return events
-    events = np.concatenate([events, as_events(others, texts)])
-    return events[np.argsort(events["line_number"], kind="stable")]
+    events = joined(events, as_events(others, texts))
+    return events.take(np.argsort(events["line_number"], kind="stable"))
