@@ -1,8 +1,8 @@
 """
 The reader of each raw file. A new tool is one line of `READERS`, or an entry point of another package.
 
-An entry point of the group "wanbench.readers" is called as the experiment or tool that wrote the files, and is a `Reader`
-or a tuple of them.
+An entry point of the group "wanbench.readers" is called as the experiment or tool that wrote the files, and is a
+`Reader` or a tuple of them.
 """
 
 from __future__ import annotations
@@ -44,19 +44,12 @@ NO_DATA = (".stderr.txt", ".server.txt", ".driver.json")
 
 class Reader(NamedTuple):
     """
-    The function that reads some files of an experiment, or of another tool.
+    Read some files of an experiment, or of another tool.
 
-    Attributes
-    ----------
-    read : callable
-        From a path to rows by name of table, without their context; RawDataError for a file that cannot be read. If
-        only parts of it cannot be read, "unread" has a row for each.
-    pattern : str, optional
-        The names of these files in a run folder. None: they do not occur there.
-    loose : bool
-        Whether `read_files` reads files of any name with it.
-    tables : tuple of str
-        Tables that are there, empty, even where no file could be read.
+    `read` takes a path and gives rows by name of table, without their context; RawDataError for a file that cannot be
+    read. If only parts of it cannot be read, "unread" has a row for each. `pattern` is the names of these files in a
+    run folder (None: they do not occur there). With `loose`, `read_files` reads files of any name with it. `tables` are
+    there, empty, even where no file could be read.
     """
 
     read: Callable[..., dict[str, Rows]]

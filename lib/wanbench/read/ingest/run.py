@@ -24,17 +24,10 @@ from .trials import of_plan, trials
 
 def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
     """
-    All tables of a run, as `read_run` gives them, and the flags that the plausibility rules raise. Each is also
-    written to `<target>/<name>.parquet`.
+    Read all tables of a run, as `read_run` gives them, with the flags of the plausibility rules, and write each to
+    `<target>/<name>.parquet`; by default to `data/tables/<campaign>/<run id>` of the checkout.
 
     The raw files are read every time, so that tables always match the readers.
-
-    Parameters
-    ----------
-    folder : path
-        The run folder.
-    target : path, optional
-        Default: `data/tables/<campaign>/<run id>` of the checkout.
     """
     run = Run.open(folder)
     by_name = read_run(folder)
@@ -78,18 +71,11 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
 
 def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     """
-    Tables of files from other scripts, without run and regions.
+    Read files from other scripts into tables, without run and regions.
 
-    Parameters
-    ----------
-    paths : iterable of path-like
-    experiment : str
-        What printed them: "ping", "iperf3", "kafka_load", or another `loose` one of `ingest.readers.READERS`.
-
-    Returns
-    -------
-    dict
-        The tables of its reader, such as echoes; and unread, with the files that could not be read.
+    `experiment` is what printed them: "ping", "iperf3", "kafka_load", or another `loose` one of
+    `ingest.readers.READERS`. The result has the tables of its reader, such as echoes, and unread, with the files that
+    could not be read.
     """
     reader = reader_of(experiment)
     if isinstance(paths, str | Path):
@@ -102,8 +88,6 @@ def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
 
 
 class _Files:
-    """Collects the content of files, then makes tables of it."""
-
     def __init__(self, run_id: str | None):
         self._run_id = run_id
         self._rows: dict[str, list[tuple[Rows, dict]]] = {}

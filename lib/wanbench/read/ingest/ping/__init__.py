@@ -68,22 +68,11 @@ ZERO = re.compile(r"time(?:<|=0(?:\.0*)? ?ms)")
 
 def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     """
-    Table echoes, without its context, sorted by ping and sequence.
+    Read a log, a path or its bytes, into table echoes without its context, sorted by ping and sequence.
 
-    Parameters
-    ----------
-    source : path-like or bytes
-        The file, or what it holds.
-    fast : bool, optional
-        Recognise plain replies a chunk at a time, which gives the same rows. Default: for large files.
+    With `fast`, plain replies are recognised a chunk at a time, which gives the same rows; default: for large files.
+    RawDataError names the first line that is not ping's, or what the file lacks.
 
-    Raises
-    ------
-    RawDataError
-        Names the first line that is not ping's, or what the file lacks.
-
-    Examples
-    --------
     >>> log = b"PING ::1(::1) 56 data bytes\\n64 bytes from ::1: icmp_seq=2 ttl=64 time=0.021 ms\\n"
     >>> read(log)["echoes"].select(["sequence", "rtt_ms", "lost"]).to_pylist()
     [{'sequence': 1, 'rtt_ms': None, 'lost': True}, {'sequence': 2, 'rtt_ms': 0.021, 'lost': False}]
@@ -173,7 +162,6 @@ class _OnePing:
         self.last_line, self.times, self.comparable = 0, Tally(), True
 
     def add(self, events: np.ndarray) -> np.ndarray:
-        """Add events; returns rows that are final."""
         if len(events):
             self.last_line = int(events["line_number"][-1])
             has_time, is_reply = ~np.isnan(events["rtt_ms"]), events["kind"] == REPLY

@@ -335,7 +335,6 @@ def _feed(reader, chunk, starts, place, lines_before):
 
 
 def _merged(plain, others, lines_before, texts):
-    """All events of a chunk, in line order."""
     kinds = [
         (
             0,
