@@ -111,6 +111,7 @@ class Load(Experiment, Protocol):
         self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
     ) -> list[RawFile]:
         """Like `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
+        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
 
     def run_on(
         self,
@@ -121,7 +122,15 @@ class Load(Experiment, Protocol):
         *,
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
-        """The same as `run`, with producers and consumers spread over several hosts."""
+        """The same as `run`, with producers and consumers spread over several hosts in turn."""
+        if not producers or not consumers:
+            raise ExperimentError(f"{self.name} needs at least one host for its producers and one for its consumers")
+        cluster = cluster_of(*producers, *consumers)
+        return self.session(cluster, producers, consumers, folder, stem, when_sending).run()
+
+    def session(self, *where):
+        """The session that runs it; `where` are the arguments of a `ClientSession` after the first."""
+        raise NotImplementedError
 
 
 class ExperimentError(CommandError):
@@ -170,22 +179,21 @@ def reaching(host: Host, cluster: str | None) -> Host:
     return host.clusters[cluster].seen_from(host)
 
 
+def about(done: Completed) -> dict[str, object]:
+    """A command as `write_raw` keeps it with a file."""
+    return {name: getattr(done, name) for name in ("command", "returncode", "started_at_utc", "ended_at_utc")}
+
+
 def keep(folder: Path, experiment: str, stem: str, extension: str, done: Completed) -> list[RawFile]:
     """
     Write stdout to <experiment>/<stem>.<extension>, and stderr, if there is any, to
     <experiment>/<stem>.stderr.txt (<stem>.server.stderr.txt if the extension is "server.txt").
     """
-    about = {
-        "command": done.command,
-        "returncode": done.returncode,
-        "started_at_utc": done.started_at_utc,
-        "ended_at_utc": done.ended_at_utc,
-    }
-    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about)]
+    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about(done))]
     if done.stderr:
         prefix = extension.rpartition(".")[0]
         name = f"{stem}.{prefix}.stderr.txt" if prefix else f"{stem}.stderr.txt"
-        files.append(write_raw(folder, experiment, name, done.stderr, **about))
+        files.append(write_raw(folder, experiment, name, done.stderr, **about(done)))
     return files
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, check_flag, check_number, refusal
-from wanbench.errors import LabError, ParameterError
+from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .base import ExperimentError
 from .broker_actions_session import ActionsSession
 
 RESTARTS = ("restart", "kill")
@@ -182,10 +181,9 @@ class BrokerActions:
     def __str__(self) -> str:
         return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
 
-    @contextmanager
     def concurrently(
         self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
-    ) -> Iterator[list[RawFile]]:
+    ) -> AbstractContextManager[list[RawFile]]:
         """
         Run the schedule while the block runs; the yielded list holds the raw files once the block is left:
         broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
@@ -201,38 +199,11 @@ class BrokerActions:
             If the cluster's brokers cannot be restarted, if it has no such broker or is not healthy, or if something
             could not be undone. Never in place of an exception of the block.
         """
-        session = ActionsSession(self, source, folder, stem, sending)
-        try:
-            session.start()
-        except LabError as error:
-            session.end()
-            raise ExperimentError(f"{self.name} cannot start: {error}", session.files) from error
-        except BaseException:
-            session.end()
-            raise
-        succeeded = False
-        try:
-            yield session.files
-            succeeded = True
-        finally:
-            faults = session.end()
-            if faults and succeeded:
-                raise ExperimentError(f"{self.name}: {'; '.join(faults)}", session.files)
+        return ActionsSession(self, source, folder, stem, sending).beside()
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """Run the schedule without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
-        session = ActionsSession(self, source, folder, stem, None)
-        faults = []
-        try:
-            session.start()
-            session.wait(self.duration_s)
-        except LabError as error:
-            faults = [str(error)]
-        finally:
-            faults += session.end()
-        if faults:
-            raise ExperimentError(f"{self.name}: {'; '.join(faults)}", session.files)
-        return session.files
+        return ActionsSession(self, source, folder, stem).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration of all actions on three brokers; during a load, the load's."""

@@ -148,14 +148,6 @@ class Acts:
             self._originals = {}
         return undone, faults
 
-    def elect(self) -> list[str]:
-        """Elect preferred leaders; returns failures as sentences."""
-        try:
-            self.cluster.ask(self.host, "elect")
-        except LabError as error:
-            return [str(error)]
-        return []
-
     # Restarts
 
     def _restart(self, action, view, row) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, check_flag, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.java_commands import checked_flags
-from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile
 
-from .base import ExperimentError, cluster_of
-from .kafka_load_session import Session
-from .kafka_loads import ACKS, MADE, SMALLEST_RECORD_BYTES, check_placement, check_rack, check_settings, setting_pairs
+from .base import Load
+from .kafka_load_session import LoadSession
+from .kafka_loads import MADE, check_clients, check_sent_bytes
 
 START_S = 3.0
 """Time to start one tool; n tools take about sqrt(n) times as long."""
@@ -25,7 +22,7 @@ AROUND_S = 4.0
 
 
 @dataclass(frozen=True)
-class KafkaLoad:
+class KafkaLoad(Load):
     """
     Producers and consumers of Kafka's own perf tools, started together.
 
@@ -163,8 +160,6 @@ class KafkaLoad:
 
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
-        for name in ("topic_settings", "producer_settings", "consumer_settings"):
-            object.__setattr__(self, name, setting_pairs(self, name))
         if isinstance(self.jvm, list):
             object.__setattr__(self, "jvm", tuple(self.jvm))
         check_load(self)
@@ -215,42 +210,19 @@ class KafkaLoad:
         """Records that a topic gets if all are sent."""
         return self.records_to_send * len(range(topic, self.producers, self.topics))
 
-    def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
-    ) -> list[RawFile]:
+    def session(self, *where) -> LoadSession:
         """
-        Load the cluster of the lab from `source` (producers) and `target` (consumers).
-
-        `when_sending` is called once: when all producers have printed a window, if that is awaited, else when they are
-        started.
+        Load the cluster of the hosts' lab; `when_sending` is called once all producers have printed a window, if that
+        is awaited, else when they are started.
 
         Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
         <stem>.consumer-<group>-<n>.txt (both counted over all topics) with its output, .stderr.txt if it wrote to
         stderr, and .lines.json with the times of its start and of each line; <stem>.times.json; and <stem>.batches.json
         with the counts from the leaders' logs. The topics are made, and deleted at the end.
 
-        Raises
-        ------
-        ExperimentError
-            If there is no cluster, a topic cannot be made, or a tool dies or sends nothing; with the tool's last line,
-            and the error of a broker if one has died. What was printed is kept.
+        `run` raises ExperimentError, with what was printed, if a topic cannot be made or a tool dies or sends nothing.
         """
-        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
-
-    def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
-    ) -> list[RawFile]:
-        """The same as `run`, with producers and consumers distributed over several hosts."""
-        hosts = [*consumers, *producers]
-        if not producers or (self.n_consumers and not consumers):
-            raise ExperimentError("a load needs at least one host for its producers and one for its consumers")
-        return Session(self, cluster_of(*hosts), producers, consumers, folder, stem, when_sending).run()
+        return LoadSession(self, *where)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
@@ -293,7 +265,6 @@ class KafkaLoad:
         return 60.0 + self._sent_bytes() * 8 / 1e6
 
 
-COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
 PAYLOADS = ("letters", *MADE)
 REQUEST_BYTES = 1 << 20
@@ -370,20 +341,12 @@ def check_load(load) -> None:
     check_fields(load, *_NUMBERS, optional=_OPTIONAL)
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaLoad linger_ms", load.linger_ms, "whole milliseconds, as in Kafka")
-    for name, allowed in (
-        ("acks", ACKS),
-        ("compression", COMPRESSIONS),
-        ("timestamps", TIMESTAMPS),
-        ("payload", PAYLOADS),
-    ):
-        check_choice(f"KafkaLoad {name}", getattr(load, name), allowed)
+    check_choice("KafkaLoad timestamps", load.timestamps, TIMESTAMPS)
     for name in ("idempotence", "consumer_windows", "print_metrics", "drain"):
         check_flag(f"KafkaLoad {name}", getattr(load, name), optional=name == "idempotence")
-    check_placement(load)
-    check_rack(load)
+    check_clients(load, _OWNED, PAYLOADS)
     checked_flags(load.jvm)
-    for name in _OWNED:
-        check_settings(load, name, _OWNED[name])
+    _check_placement(load)
     _check_amount(load)
     _check_together(load)
 
@@ -413,12 +376,23 @@ def _check_amount(load):
         )
     if load.records_to_send < 1:
         raise ParameterError(f"KafkaLoad most_bytes {load.most_bytes:g} is less than a record of each producer.")
-    sent_bytes = load.records_to_send * load.producers * load.record_bytes
-    if sent_bytes > load.most_bytes:
-        raise ParameterError(
-            f"KafkaLoad would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send less or "
-            "raise it."
-        )
+    check_sent_bytes(load, load.records_to_send * load.producers * load.record_bytes)
+
+
+def _check_placement(load):
+    """Check that a placement names a node id per replica of each partition; store it as tuples."""
+    placement, partitions, replication = load.placement, load.partitions, load.replication
+    if placement is None:
+        return
+    if (
+        not isinstance(placement, list | tuple)
+        or len(placement) != partitions
+        or not all(isinstance(nodes, list | tuple) and len(nodes) == replication for nodes in placement)
+        or not all(type(node) is int for nodes in placement for node in nodes)
+    ):
+        allowed = f"{replication} node ids for each of {partitions} partitions"
+        raise refusal("KafkaLoad placement", placement, allowed)
+    object.__setattr__(load, "placement", tuple(map(tuple, placement)))
 
 
 def _check_together(load):
@@ -446,7 +420,3 @@ def _check_together(load):
                 f"KafkaLoad {name} is {size}; above {REQUEST_BYTES - margin} it takes producer_settings "
                 "max.request.size and topic_settings max.message.bytes."
             )
-    if load.payload == "json" and load.record_bytes < SMALLEST_RECORD_BYTES:
-        raise ParameterError(
-            f"KafkaLoad record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_RECORD_BYTES}."
-        )

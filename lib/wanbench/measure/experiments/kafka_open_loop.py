@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_flag
+from wanbench.checks import check_fields, check_flag
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.programs.open_loop_record import HEAD, n_records
-from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile
 
-from .base import ExperimentError, cluster_of
-from .kafka_load import COMPRESSIONS
-from .kafka_loads import ACKS, MADE, SMALLEST_RECORD_BYTES, check_rack, check_settings, setting_pairs
+from .base import Load
+from .kafka_loads import MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
 
 START_S, END_S = 7.0, 2.0
@@ -51,7 +47,7 @@ _OWNED = {
 
 
 @dataclass(frozen=True)
-class KafkaOpenLoop:
+class KafkaOpenLoop(Load):
     """
     Producers on a fixed schedule, and the latency of every record from when it was due.
 
@@ -173,13 +169,8 @@ class KafkaOpenLoop:
             ("most_bytes", 1, 2**50),
             ("start_timeout_s", 1, 3_600),
         )
-        for name, allowed in (("acks", ACKS), ("compression", COMPRESSIONS), ("payload", MADE)):
-            check_choice(f"KafkaOpenLoop {name}", getattr(self, name), allowed)
         check_flag("KafkaOpenLoop idempotence", self.idempotence)
-        check_rack(self)
-        for name, owned in _OWNED.items():
-            object.__setattr__(self, name, setting_pairs(self, name))
-            check_settings(self, name, owned)
+        check_clients(self, _OWNED, MADE)
         self._check_together()
 
     def _check_together(self):
@@ -196,18 +187,9 @@ class KafkaOpenLoop:
                 f"KafkaOpenLoop has {clients} clients (topics x (producers + groups x consumers)); allowed: "
                 f"{MOST_CLIENTS}."
             )
-        if self.payload == "json" and self.record_bytes < SMALLEST_RECORD_BYTES:
-            raise ParameterError(
-                f"KafkaOpenLoop record_bytes is {self.record_bytes}; JSON records have at least "
-                f"{SMALLEST_RECORD_BYTES}."
-            )
         if self.n_records > MOST_RECORDS:
             raise ParameterError(f"KafkaOpenLoop would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}.")
-        if self.n_records * self.record_bytes > self.most_bytes:
-            raise ParameterError(
-                f"KafkaOpenLoop would send {self.n_records * self.record_bytes:,} bytes; most_bytes allows "
-                f"{self.most_bytes:,.0f}. Send less or raise it."
-            )
+        check_sent_bytes(self, self.n_records * self.record_bytes)
 
     def __str__(self) -> str:
         topics = "" if self.topics == 1 else f"{self.topics} topics, "
@@ -226,44 +208,19 @@ class KafkaOpenLoop:
         """Records of the schedule, including the warm-up."""
         return n_records(self.rate_records_per_s, self.length_s)
 
-    def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
-    ) -> list[RawFile]:
+    def session(self, *where, step: int | None = None) -> OpenLoopSession:
         """
-        Load the cluster of the lab from `source` (producers) and `target` (consumers); `when_sending` is called once,
-        when the schedule starts.
+        Load the cluster of the hosts' lab; `when_sending` is called when the schedule starts. `step` is the number of
+        this load if it is one of several.
 
         Leaves kafka_open_loop/<stem>.load.json, which names the rest: <stem>.producer-<n>.jsonl.gz of each producing
         process, <stem>.consumer-<group>.jsonl.gz, exchanges of time stamps if hosts have different clocks, and stderr
         if there is any. The topics are made, and deleted at the end.
 
-        Raises
-        ------
-        ExperimentError
-            If there is no cluster, a topic cannot be made, clients are not ready in time, or a program or a broker
-            fails; what was measured is kept.
+        `run` raises ExperimentError, with what was measured, if a topic cannot be made, clients are not ready in time,
+        or a program or a broker fails.
         """
-        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
-
-    def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
-        step: int | None = None,
-    ) -> list[RawFile]:
-        """
-        The same as `run`, with producers and groups spread over several hosts. `step` is the number of this load if it
-        is one of several.
-        """
-        if not producers or not consumers:
-            raise ExperimentError("an open-loop load needs hosts for its producers and its consumers")
-        cluster = cluster_of(*producers, *consumers)
-        session = OpenLoopSession(self, cluster, producers, consumers, folder, stem, when_sending, step)
-        return session.run()
+        return OpenLoopSession(self, *where, step=step)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration if every record arrives."""

@@ -15,8 +15,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.links import PATH_INFLATION
 
 from . import cost as costing
-from .schedule import lower_bound, rounds
-from .selection import cloud, expected_rtts, select_pairs, tests_done
+from .pairs import cloud, expected_rtts, lower_bound, rounds, select_pairs, tests_done
 
 FIRST = ("least-tested", "cross-cloud")
 SETTINGS_SHOWN = 2
@@ -233,10 +232,6 @@ def make_plan(
     regions: Iterable[str] | None = None,
     clouds: str | Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
-    min_distance_km: float | None = None,
-    max_distance_km: float | None = None,
-    max_regions: int | None = None,
-    max_tests: int | None = None,
     batch: int | None = None,
     first: Sequence[str] = (),
     tests_done_before: pd.DataFrame | None = None,
@@ -255,10 +250,8 @@ def make_plan(
     ----------
     experiments : sequence
         What every test does, for example ``[Ping(), Iperf3()]``.
-    pairs, regions, clouds, cloud_pairs, min_distance_km, max_distance_km, max_regions
+    pairs, regions, clouds, cloud_pairs
         Which pairs; see `wanbench.measure.plan.select_pairs`.
-    max_tests : int, optional
-        Maximum number of tests, from the first rounds (so `first` decides which).
     batch : int, optional
         Maximum number of tests at the same time; 1: one after another. None: as many as fit.
     first : sequence of "least-tested", "cross-cloud"
@@ -290,20 +283,10 @@ def make_plan(
     """
     _check(experiments, first, skip_done, tests_done_before)
     batch = check_number("batch", batch, 1, whole=True, optional=True)
-    max_tests = check_number("max_tests", max_tests, 1, whole=True, optional=True)
     path_inflation = check_number("path_inflation", path_inflation, 1, 1e6)
     rate_bps = check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
     seed = check_number("seed", seed, whole=True)
-    selected = select_pairs(
-        pairs=pairs,
-        regions=regions,
-        clouds=clouds,
-        cloud_pairs=cloud_pairs,
-        min_distance_km=min_distance_km,
-        max_distance_km=max_distance_km,
-        max_regions=max_regions,
-        seed=seed,
-    )
+    selected = select_pairs(pairs=pairs, regions=regions, clouds=clouds, cloud_pairs=cloud_pairs)
     done = tests_done(tests_done_before)
     if skip_done:
         selected = [p for p in selected if not done[p]]
@@ -311,15 +294,14 @@ def make_plan(
     keys = {p: tuple(rank[name](p) for name in first) for p in selected}
     order = {key: position for position, key in enumerate(sorted(set(keys.values())))}
     grouped = rounds(selected, seed=seed, batch=batch, rank=(lambda p: order[keys[p]]) if first else None)
-    if max_tests is not None:
-        grouped = _cut(grouped, max_tests)
-    kept = [p for group in grouped for p in group]
-    rtts = expected_rtts(kept, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p)))
+    rtts = expected_rtts(
+        selected, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p))
+    )
     return Plan(
         rounds=_numbered(grouped, rtts),
         experiments=tuple(experiments),
         seed=seed,
-        lower_bound=lower_bound(kept, batch),
+        lower_bound=lower_bound(selected, batch),
         batch=batch,
         rate_bps=rate_bps,
         instance_types=dict(instance_types or {}),
@@ -335,15 +317,6 @@ def _check(experiments, first, skip_done, done):
         raise ParameterError(f"first has {shown}; allowed: a list of any of {', '.join(FIRST)}.")
     if done is None and (skip_done or "least-tested" in first):
         raise ParameterError("skip_done and 'least-tested' need tests_done_before, the table of tests already made.")
-
-
-def _cut(grouped, max_tests):
-    out, left = [], max_tests
-    for group in grouped:
-        if left > 0:
-            out.append(group[:left])
-            left -= len(group)
-    return out
 
 
 def _numbered(grouped, rtts):

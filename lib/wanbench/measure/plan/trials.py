@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 
+from .pairs import check_any_region
 from .plan import Plan, Test
-from .selection import check_any_region
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,20 @@ def make_trials(
     )
 
 
+def shuffled(items: Sequence, rng: np.random.Generator) -> list:
+    """The items in random order."""
+    return [items[at] for at in rng.permutation(len(items))]
+
+
+def check_keys(where: str, given: Iterable, allowed: Iterable[str] | type) -> None:
+    """Refuse keys other than `allowed`, names or a dataclass whose fields they are; the error names `where`."""
+    names, of = allowed, ""
+    if is_dataclass(allowed):
+        names, of = [field.name for field in fields(allowed)], f"fields of {allowed.__name__}: "
+    if unknown := [str(key) for key in given if key not in names]:
+        raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {of}{', '.join(names)}.")
+
+
 def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0) -> list[Trial]:
     """
     Every setting once per block, in random order.
@@ -104,9 +118,9 @@ def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0)
     check_number("replicates", replicates, 1, whole=True)
     if not settings:
         raise ParameterError("settings is empty; allowed: at least one by name.")
-    rng, names = np.random.default_rng(seed), list(settings)
+    rng = np.random.default_rng(seed)
     return [
-        Trial(names[at], (settings[names[at]],), block)
+        Trial(name, (settings[name],), block)
         for block in range(1, replicates + 1)
-        for at in rng.permutation(len(names))
+        for name in shuffled(list(settings), rng)
     ]

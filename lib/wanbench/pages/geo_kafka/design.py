@@ -14,6 +14,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
+from wanbench.measure.plan.trials import shuffled
 
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"
@@ -93,10 +94,10 @@ def one_at_a_time(
     groups: list[list[str]] = []
     trials = []
     for block in range(1, replicates + 1):
-        groups = groups[::-1] if block % 2 == 0 else _shuffled(_groups(settings), rng)
+        groups = groups[::-1] if block % 2 == 0 else shuffled(_groups(settings), rng)
         if block == 1:
             groups = sorted(groups, key=lambda group: settings[group[0]].set_up_s(None) > 0)
-        names = [name for group in groups for name in _shuffled(group, rng)]
+        names = [name for group in groups for name in shuffled(group, rng)]
         trials += [Trial(name, (settings[name],), block) for name in names]
     return trials
 
@@ -193,10 +194,6 @@ def _groups(settings):
     for name, trial in settings.items():
         groups.setdefault(trial.cluster_settings, []).append(name)
     return list(groups.values())
-
-
-def _shuffled(items, rng):
-    return [items[at] for at in rng.permutation(len(items))]
 
 
 def _name(factor, level):
