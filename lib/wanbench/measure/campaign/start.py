@@ -56,31 +56,25 @@ def run(
 
     Parameters
     ----------
-    plan : Plan
     links : {(from, to): LinkSettings}
         Requested settings of each direction, if the lab emulates the network.
     lab : str
-        One of `wanbench.measure.labs.LABS`, such as "local" (network namespaces on this machine); or "samples": open the
-        recording that is committed under `data/samples`.
-    campaign : str
-    parameters : dict, optional
-        Parameters of the caller, stored in the manifest.
-    sysctls
-        See `LocalLab`.
+        One of `wanbench.measure.labs.LABS`, such as "local" (network namespaces on this machine); or "samples": open
+        the recording that is committed under `data/samples`.
     brokers : sequence of str
         Regions of the brokers of a Kafka cluster on the lab; none by default.
     cluster : mapping, optional
         Further parameters of `wanbench.measure.kafka.Cluster`.
     external : mapping of str to mappings, optional
-        Parameters of `wanbench.measure.kafka.ExternalCluster` by the cluster's name, for trials that name it as `cluster`;
-        without `brokers`, a single external cluster is for all trials. Secrets are in environment variables, which
-        parameters ending in `_from` name; other values, such as `bootstrap`, are in the manifest if `parameters` has
-        them. The lab's hosts must reach its brokers: hosts of a local lab reach nothing outside it.
+        Parameters of `wanbench.measure.kafka.ExternalCluster` by the cluster's name, for trials that name it as
+        `cluster`; without `brokers`, a single external cluster is for all trials. Secrets are in environment variables,
+        which parameters ending in `_from` name. The lab's hosts must reach its brokers.
     lab_options : mapping, optional
-        Further options of this kind of lab, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of
-        "aws", "gcp" and "azure", or a mapping for each cloud of "aws+gcp"; see its class.
-    **options
-        `retries`, `progress`, `fresh`, `retry_failed`, `watched` of `measure`.
+        Further options of this kind of lab, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of a
+        cloud, or a mapping for each cloud of "aws+gcp"; see its class.
+    parameters, sysctls, **options
+        `parameters`, `retries`, `progress`, `fresh`, `retry_failed`, `watched` as in `measure`; `sysctls` as in
+        `LocalLab`.
 
     Raises
     ------
@@ -182,23 +176,10 @@ def check_trials(
     plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
 ) -> None:
     """
-    ParameterError for the first trial that cannot be measured, with its setting.
+    Raise ParameterError for the first trial that the lab, not yet entered, or the cluster cannot run, with its setting.
 
-    Rejected are: clients in an unknown region; more replicas than brokers; a `min.insync.replicas` above the replicas;
-    socket buffers beyond the kernel's limit; gateways on a lab without them; an unknown cluster; features of the lab's
-    own cluster on an external one; paths that the lab does not have, and links to be set where the network is real;
-    actions on unknown brokers, or on links that the lab cannot change; sizes for only some brokers, and disk rates.
-
-    Parameters
-    ----------
-    lab : Lab
-        Not yet entered.
-    brokers : sequence of str
-        The region of each broker.
-    cluster : mapping
-        Further parameters of `wanbench.measure.kafka.Cluster`.
-    external : collection of str
-        Names of external clusters.
+    `brokers` are the regions of the brokers, `cluster` further parameters of the cluster, and `external` the names of
+    external clusters.
     """
     for test in plan.tests:
         for experiment in plan.experiments_of(test):

@@ -199,21 +199,14 @@ class ActionsSession(ConcurrentSession):
 
 class ClusterView:
     """
-    The watcher's latest output, and since when the cluster is healthy; `look` updates it.
+    The latest output of a watcher of all topics, and since when the cluster is healthy; `look` updates it.
 
-    Healthy: all brokers are present, and no partition of any topic is under-replicated or leaderless.
-
-    Parameters
-    ----------
-    program : Program
-        A watcher of all topics, including Kafka's own.
-    nodes : collection of int
-        The brokers.
+    Healthy: all brokers (`nodes`) are present, and no partition of any topic is under-replicated or leaderless.
 
     Attributes
     ----------
     topics : list of dict
-        The topics in the form of `wanbench.measure.kafka.admin.queries.topics`, at `at_s` (Unix s; 0 before the first sample).
+        As from `wanbench.measure.kafka.admin.queries.topics`, at `at_s` (Unix s; 0 before the first sample).
     lines : list of bytes
         All samples, compact: [at_s, took_s, node_id, brokers, state], where brokers and state (by topic the [leader,
         replicas in sync] of each partition) are null if unchanged; [at_s, took_s, kind, message] of a failed sample.

@@ -11,7 +11,7 @@ from wanbench.checks import check_choice, check_fields, check_flag, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.java_commands import checked_flags
 
-from .base import Load
+from .base import ClientLoad
 from .kafka_load_session import LoadSession
 from .kafka_loads import MADE, check_clients, check_sent_bytes
 
@@ -22,94 +22,60 @@ AROUND_S = 4.0
 
 
 @dataclass(frozen=True)
-class KafkaLoad(Load):
+class KafkaLoad(ClientLoad):
     """
     Producers and consumers of Kafka's own perf tools, started together.
 
     Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers` each:
     with one producer per topic and three groups of one consumer this is the fan-out 1:3.
 
-    How a load ends, and how its warm-up is separated:
+    A load ends in one of three ways:
 
-    - `records` per producer, after `warmup_records` that the tool sums up separately (``--warmup-records``).
-    Unthrottled, its summary of the later records starts while the warm-up is still in the producer's buffer, so the
-    rate in it is too low.
-    - `duration_s` at `target_records_per_s`: the corresponding number of records; then as above.
-    - `duration_s` unthrottled: the tool has no time limit. It gets more records than it can send, and is stopped
-    `warmup_s` + `duration_s` after the last producer's first window. The producers' summary line and metrics are then
-    missing; windows and the log's batches remain.
+    - after `records` per producer, following `warmup_records` that the tool sums up separately. Unthrottled, the rate
+      in its summary is too low, because the summary starts while the warm-up is still in the producer's buffer;
+    - with `duration_s` and `target_records_per_s`, after the corresponding number of records, in the same way;
+    - with `duration_s` unthrottled, when the tools are stopped, `warmup_s` + `duration_s` after the last producer's
+      first window. The producers' summary line and metrics are then missing; windows and the log's batches remain.
 
-    Tools take a second or more to start. ``<stem>.times.json`` says when all of them were sending, and which period
-    counts; analysis uses windows and batches of that period.
+    ``<stem>.times.json`` says when all tools were sending, and which period counts.
 
     Parameters
     ----------
     topics, partitions, replication : int
         Topics, partitions of each, replicas of each partition.
     placement : tuple of tuple of int, optional
-        The node ids of each partition's replicas, the preferred leader first, the same for every topic; None: Kafka
-        places them.
-    topic_settings : mapping of str
-        Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from the topics during the load,
-        unless `retention.ms` or `retention.bytes` is set here.
-    timestamps : str
-        Kind of time stamps in the topics: "LogAppendTime", when the broker had the batch, or "CreateTime", set by the
-        producer, earlier by the time that a record waited in its buffer (unthrottled: many seconds).
+        The node ids of each partition's replicas, the preferred leader first, the same for every topic.
+    topic_settings, producer_settings, consumer_settings : mapping of str
+        Further settings. Nothing is deleted from the topics during the load, unless `retention.ms` or `retention.bytes`
+        is set here. Secrets belong to the cluster.
+    timestamps : "LogAppendTime" or "CreateTime"
+        Time stamps of the broker, or of the producer, earlier by the time that a record waited in its buffer.
     producers : int
-        Number of producer processes, at least the number of topics.
-    consumer_groups, consumers : int
-        Number of groups, each of which reads all of a topic, and of consumer processes in each group.
-    acks : str
-        "0", "1" or "all".
+        Producer processes, at least the number of topics.
     batch_bytes, linger_ms, compression, buffer_bytes, max_in_flight
-        batch.size, linger.ms, compression.type ("none", "gzip", "snappy", "lz4", "zstd"), buffer.memory and
-        max.in.flight.requests.per.connection of the producers.
+        batch.size, linger.ms, compression.type, buffer.memory and max.in.flight.requests.per.connection.
     idempotence : bool or None
         None: Kafka's default, which is True if acks is "all".
-    record_bytes : int
-        Size of the payload of one record.
     target_records_per_s : float or None
         Rate of each producer; None: unthrottled.
-    records : int or None
-        Records of each producer, without the warm-up; give either this or `duration_s`.
-    duration_s : float or None
-        Duration of the counted period.
-    warmup_s, warmup_records
-        Warm-up before that: `warmup_s` with `duration_s`, `warmup_records` with `records`.
     payload : str
-        "letters": the tool's own random letters, which hardly compress. "json", "log", "random": generated records, see
-        `wanbench.measure.experiments.kafka_loads`. The log shows how well they compress: its bytes in table `batches`
-        against its records times `record_bytes`.
-    payload_seed : int
-        Seed of the generated records.
-    reporting_interval_s : float
-        Interval of the windows that the tools print.
+        "letters": the tool's own random letters, which hardly compress. "json", "log", "random": see
+        `wanbench.measure.experiments.kafka_loads.records`.
     consumer_windows : bool
         Whether consumers print windows. The tool then prints no summary; its metrics say how much it read.
-    print_metrics : bool
-        Whether the tools print their metrics at the end.
     consumer_timeout_s : float
-        A consumer ends after this time without a record. Choose it longer than any gap in the load, such as a cut link.
-        The only consumer of a group ends with the last record if the number of records is known beforehand.
+        A consumer ends after this time without a record: choose it longer than any gap in the load.
     drain : bool
-        Whether consumers read all records and print their final output. False: they are stopped when the producers have
-        ended, which saves `consumer_timeout_s` in loads that are stopped.
-    heap_mb, jvm
-        Java's heap and flags of each tool.
-    producer_settings, consumer_settings : mapping of str
-        Further settings of the clients. Secrets belong to the cluster.
+        Whether consumers read all records and print their final output, or are stopped when the producers have ended.
     client_rack : str or None
         client.rack of the consumers, which then read from a replica in that rack: a name, or "region" for each
-        consumer's own region, which is the rack of a lab's brokers. None: they read from leaders.
+        consumer's own region. None: they read from leaders.
     most_bytes : float
-        Maximum total payload of the producers.
-    start_timeout_s : float
-        Timeout for all producers to print their first window, in an unthrottled load of `duration_s`.
+        Maximum total payload.
     timeout_s : float or None
-        Timeout for all producers to end. Producers still running then are stopped, and the records sent so far are the
-        result: <stem>.times.json names them in `unfinished`, and column behind_s of their windows shows how far they
-        fell behind and when. None: a minute more than twice `duration_s` + `warmup_s`, or than sending `records` at 1
-        Mbit/s.
+        Timeout for all producers to end. Those still running then are stopped; <stem>.times.json names them in
+        `unfinished`, and column behind_s of their windows shows how far they fell behind. None: a minute more than
+        twice `duration_s` + `warmup_s`, or than sending `records` at 1 Mbit/s.
 
     Examples
     --------

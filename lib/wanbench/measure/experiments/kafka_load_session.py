@@ -272,19 +272,10 @@ def times_that_count(
 ) -> dict[str, float | None]:
     """
     The period in Unix s in which all producers sent after their warm-up; None if unknown.
-
-    Parameters
-    ----------
-    stopped, stopped_at_s
-        The producers that were stopped, and the time.
-
-    Returns
-    -------
-    dict
-        `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up
-        after that, or when the last producer reported its steady state. `counts_until_s`: when producers were stopped
-        or the first one printed its last figures, at the latest after `duration_s`, because producers that fall behind
-        their rate send for longer.
+     `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up after
+    that, or when the last producer reported its steady state. `counts_until_s`: when producers were `stopped`, at
+    `stopped_at_s`, or the first one printed its last figures, at the latest after `duration_s`, because producers that
+    fall behind their rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
     windows = [[at_s for at_s, line in tool if WINDOW in line] for tool in lines]

@@ -10,7 +10,7 @@ from wanbench.checks import check_fields, check_flag
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.programs.open_loop_record import HEAD, n_records
 
-from .base import Load
+from .base import ClientLoad
 from .kafka_loads import MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
 
@@ -47,7 +47,7 @@ _OWNED = {
 
 
 @dataclass(frozen=True)
-class KafkaOpenLoop(Load):
+class KafkaOpenLoop(ClientLoad):
     """
     Producers on a fixed schedule, and the latency of every record from when it was due.
 
@@ -56,59 +56,40 @@ class KafkaOpenLoop(Load):
     acknowledgement ("publish"), and to the first receipt by each consumer group ("end to end"). Latencies are kept as a
     histogram for each second of the schedule.
 
-    All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers are
-    spread over the hosts round-robin, those of a host in one process. Each group reads every topic, in
-    one process; groups are spread over their hosts round-robin. The name of group g is that of the topic
-    followed by g.
+    All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers of a host are in one
+    process, and so is each group, which reads every topic.
 
-    The generator has limits. On two otherwise idle processors, with mock brokers on the same machine, one producer and
-    three groups kept the schedule at 10,000 records/s of 2 KB (99 % handed over within 1.1 ms); at 20,000 the groups
-    fell behind (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so if more than one record is
-    due in a millisecond, a record is handed over 0.5 ms late on average; latencies include this. Its programs ask the
-    kernel for priority.
+    On two otherwise idle processors, with mock brokers on the same machine, one producer and three groups kept the
+    schedule at 10,000 records/s of 2 KB (99 % handed over within 1.1 ms); at 20,000 the groups fell behind
+    (``python benchmarks/open_loop.py``). The loop wakes every millisecond, so if more than one record is due in a
+    millisecond, a record is handed over 0.5 ms late on average; latencies include this.
 
     `fell_behind` in table open_loop_loads means that the generator, not the system, was late: see `wanbench.open_loop`.
-    A full producer queue is due to the system: records wait, and count from when they were due; `blocked_s` is the time
-    without room.
+    A full producer queue is due to the system: records wait, and count from when they were due.
 
     Parameters
     ----------
     rate_records_per_s : float
         Rate of all producers together.
-    record_bytes : int
-        Size of a record's value.
-    topics, partitions, replication : int
-        Topics, partitions of each, replicas of each partition.
     producers : int
         Number of producers per topic.
     groups, consumers : int
-        Number of consumer groups of each topic, each of which receives all records, and of members of a group.
-    acks : "0", "1" or "all"
-    linger_ms, batch_bytes, compression
-        linger.ms, batch.size and compression.type of the producers.
+        Consumer groups of each topic, each of which receives all records, and members of a group.
     idempotence : bool
-        Whether producers are idempotent. librdkafka's then have one batch in flight to a partition, as it compares
-        records in flight with a limit of five requests, and a thread spins while records wait for that batch
-        (``python benchmarks/generators.py``). Not idempotent, they have five batches in flight for each partition, as
-        Kafka's own idempotent producers; a record that is sent again may then be stored twice, or out of order.
+        Whether producers are idempotent. librdkafka's then have one batch in flight to a partition
+        (``python benchmarks/generators.py``). Not idempotent, they have five for each partition, as Kafka's own
+        idempotent producers; a record that is sent again may then be stored twice, or out of order.
     topic_settings, producer_settings, consumer_settings : mapping of str
-        Further settings of the topics, and of librdkafka's clients. Nothing is deleted from the topics unless
-        `retention.ms` or `retention.bytes` is set here. The queue of a producer is limited to 32 MiB, as in Kafka's own
-        clients, unless `queue.buffering.max.kbytes` is set here.
+        Further settings. Nothing is deleted from the topics unless `retention.ms` or `retention.bytes` is set here. The
+        queue of a producer is limited to 32 MiB, unless `queue.buffering.max.kbytes` is set here.
     duration_s, warmup_s : float
-        The schedule lasts `warmup_s` and then `duration_s`, which counts. The warm-up is kept, and marked.
+        The schedule lasts `warmup_s`, which is kept and marked, and then `duration_s`, which counts.
     drain_s : float
-        Timeout for answers, and then for receipts, after the schedule. Records that have not arrived by then count as
-        lost.
-    payload : "json", "log" or "random"
-        See `wanbench.measure.experiments.kafka_loads`.
-    payload_seed : int
-    client_rack : str or None
-        client.rack of the consumers: see `KafkaLoad`.
+        Timeout for answers, and then for receipts, after the schedule. Later records count as lost.
+    payload, client_rack
+        See `KafkaLoad`.
     most_bytes : float
-        Maximum total payload of the producers.
-    start_timeout_s : float
-        Timeout for all clients to be ready.
+        Maximum total payload.
 
     Examples
     --------

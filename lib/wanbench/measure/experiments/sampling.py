@@ -141,21 +141,9 @@ def packed(done: Completed) -> Completed:
 class BrokerMetrics(Sampling):
     """
     Scrapes each broker's exporter on the broker's own host, by `wanbench.measure.kafka.programs.scrape`.
-
-    Answers are kept verbatim, with the time and duration of each scrape.
-
-    A broker that does not answer is recorded as such, and does not hold up the others.
-
-    Parameters
-    ----------
-    interval_s : float
-        Interval between scrapes of one broker.
-    timeout_s : float
-        Timeout for an answer.
-    duration_s : float
-        Duration of `run`; during another experiment, sampling lasts as long as that.
-    compressed : bool, optional
-        Whether to compress the answers, to a tenth or less; None: unchanged.
+     Answers are kept verbatim, with the time and duration of each scrape. A broker that does not answer within
+    `timeout_s` is recorded as such, and does not hold up the others. `compressed` packs the answers, to a tenth or
+    less. Read by `wanbench.read.ingest.broker_metrics`.
     """
 
     interval_s: float = 5.0
@@ -321,20 +309,11 @@ _END_S = 30.0
 class LinkSamples(Sampling):
     """
     Counters of the links, one JSON object per sample: packets and bytes sent, delivered and dropped, backlog, rate.
-
-    Only for labs with emulated links (`Host.links`). The relay forwards no packets while it reads counters, so at most
-    six links are read at once: reading two takes 0.03 to 0.06 ms in the median, six 0.06 to 0.1 ms; all 72 links of
-    nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
-    lib/tests/test_experiments_link_samples.py``, twice on two processors).
-
-    Parameters
-    ----------
-    interval_s : float
-        Interval between samples.
-    which : "pair" or "all"
-        Both directions of the pair, or all links of the lab.
-    duration_s : float
-        Duration of `run`; during another experiment, sampling lasts as long as that.
+    Read by `wanbench.read.ingest.link_samples`.
+     Only for labs with emulated links (`Host.links`); of both directions of the pair, or all links of the lab. The
+    relay forwards no packets while it reads counters, so at most six links are read at once, in 0.06 to 0.1 ms; all 72
+    links of nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
+    lib/tests/test_experiments_link_samples.py``, on two processors).
     """
 
     interval_s: float = 1.0
@@ -428,17 +407,10 @@ _READ_S = 120.0
 class HostMetrics(Sampling):
     """
     sysstat on both ends and the brokers' hosts: `sar` in the background, then `sadf -j` of its recording, compressed.
-
-    A machine or network namespace that several hosts share is measured once: the first host has the file, and
-    <stem>.<host>.hosts.json lists the hosts that share its machine, and those that share its network devices. In a
-    namespace the devices are the namespace's own; processors and disks are always the whole machine's.
-
-    Parameters
-    ----------
-    interval_s : int
-        Interval between samples; sysstat has only whole seconds, also in its times.
-    duration_s : float
-        Duration of `run`; during another experiment, sampling lasts as long as that.
+    Read by `wanbench.read.ingest.host_metrics`.
+     A machine or network namespace that several hosts share is measured once: the first host has the file, and
+    <stem>.<host>.hosts.json lists the hosts that share its machine, and those that share its network devices.
+    Processors and disks are always the whole machine's. sysstat has only whole seconds.
     """
 
     interval_s: int = 1

@@ -227,8 +227,7 @@ def rounds(
 ) -> list[list[Pair]]:
     """
     Put ordered pairs into rounds in which every region takes part in at most one test.
-
-    All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each matching
+     All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each matching
     used once in each direction); any other set of pairs is coloured by alternating paths, in `lower_bound` rounds or,
     rarely, one more.
 
@@ -241,12 +240,7 @@ def rounds(
     batch : int, optional
         Maximum number of tests in a round; 1 tests the pairs one after another. None: as many as fit.
     rank : function of a pair, optional
-        Rounds whose pairs have the lowest mean rank come first, and within a round the lowest rank; the number
-        of rounds does not change. With `batch` 1 this is the exact order.
-
-    Returns
-    -------
-    list of rounds, each a list of pairs
+        Rounds whose pairs have the lowest mean rank come first, and within a round the lowest rank.
 
     Examples
     --------

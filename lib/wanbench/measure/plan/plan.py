@@ -61,7 +61,6 @@ class Plan:
         The tests of one round run at the same time; no region is in two of them.
     experiments : tuple
         What each test does, in this order, unless it has its own experiments.
-    seed : int
     lower_bound : int
         No schedule of these pairs (and this batch) has fewer rounds.
     batch : int or None
@@ -70,7 +69,6 @@ class Plan:
         Throughput expected, for volume and time.
     instance_types : {cloud: instance type}
         Empty on a local lab, which costs nothing.
-    price_overrides : {cloud: {item: price}}
     more_regions : tuple of str
         Regions that take part, such as those of brokers, and are of no pair.
     """
@@ -244,7 +242,7 @@ def make_plan(
     seed: int = 0,
 ) -> Plan:
     """
-    Plan which pairs to test, and when.
+    Plan which pairs to test, and when. The same seed and parameters give the same plan.
 
     Parameters
     ----------
@@ -255,31 +253,23 @@ def make_plan(
     batch : int, optional
         Maximum number of tests at the same time; 1: one after another. None: as many as fit.
     first : sequence of "least-tested", "cross-cloud"
-        Rounds are ordered by these, the first mattering most; otherwise their order is random. The number of
-        rounds does not change, so with large rounds the order is approximate; with `batch=1` it is exact.
-    tests_done_before : DataFrame, optional
-        Table of tests already made, for "least-tested" and `skip_done`.
-    skip_done : bool
-        Leave out the pairs that this table has as done.
+        Rounds are ordered by these, the first mattering most; otherwise their order is random. With large rounds the
+        order is approximate; with `batch=1` it is exact.
+    tests_done_before, skip_done
+        Table of tests already made, for "least-tested"; whether to leave out the pairs that it has as done.
     rtt_ms : {(from, to): ms}, optional
-        Round-trip times to expect; one direction is enough. None: light in fibre over the geodesic distance
-        times `path_inflation`.
-    path_inflation : float
-        At least 1. How much longer than the geodesic the paths are taken to be.
+        Round-trip times to expect; one direction is enough. None: light in fibre over the geodesic distance times
+        `path_inflation`.
     rate_bps : float, optional
         Throughput to expect, for the volume of time-limited transfers and the time of byte-limited ones.
-    instance_types : {cloud: instance type}, optional
-        Given for clouds; then the plan has a cost.
-    price_overrides : {cloud: {item: price}}, optional
-        See `wanbench.measure.plan.prices`.
-    seed : int
-        Same seed and parameters, same plan.
+    instance_types, price_overrides : optional
+        Given for clouds; then the plan has a cost. See `wanbench.measure.plan.prices`.
 
     Raises
     ------
     ParameterError
-        For malformed or unknown values, and when the restrictions leave no pair. (Everything being done
-        already is not an error: the plan is then empty.)
+        For malformed or unknown values, and when the restrictions leave no pair. (If everything is done already, the
+        plan is empty.)
     """
     _check(experiments, first, skip_done, tests_done_before)
     batch = check_number("batch", batch, 1, whole=True, optional=True)

@@ -45,17 +45,9 @@ def make_trials(
 ) -> Plan:
     """
     A plan that measures trials one after another, in the given order.
-
-    Parameters
-    ----------
-    from_region, to_region : str
-        The pair: regions of the clients and of the servers. Raw files are named after them.
-    more_regions : sequence of str
-        Further regions of the lab, such as those of more brokers and clients.
-    rate_bps : float, optional
-        Throughput to expect.
-    seed : int
-        Kept with the plan; also the seed of the lab's loss and jitter.
+     `from_region` and `to_region` are those of the clients and of the servers, after which raw files are named;
+    `more_regions` are further regions of the lab, such as those of more brokers. `rate_bps` is the throughput to
+    expect. `seed` is kept with the plan, and is also the seed of the lab's loss and jitter.
     """
     for region in (from_region, to_region, *more_regions):
         check_any_region(region)
@@ -98,16 +90,7 @@ def check_keys(where: str, given: Iterable, allowed: Iterable[str] | type) -> No
 
 def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0) -> list[Trial]:
     """
-    Every setting once per block, in random order.
-
-    Slow drift affects all settings of a block alike, so comparisons within blocks remove it.
-
-    Parameters
-    ----------
-    settings : mapping of str to experiment
-        For example a `KafkaTrial` for each size of broker.
-    replicates : int
-        Blocks.
+    Every setting once per block, in random order: comparisons within blocks remove slow drift.
 
     Examples
     --------

@@ -43,35 +43,25 @@ def one_at_a_time(
 ) -> list[Trial]:
     """
     The baseline, and for each factor each of its levels, all else equal.
-
-    A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
+     A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
     restarts between such groups. The order of groups is random for every two blocks and reversed in the second: a
     steady drift then affects all groups equally, and no restart falls between the blocks. The first block begins with
     the cluster's own settings, if used.
 
     Parameters
     ----------
-    baseline : KafkaTrial
     factors : mapping of sequences
         Levels by factor: see `at_level`. "acks, min.insync.replicas" varies several together; each of its levels is a
         list with a value for each. The baseline's own level is left out.
-    replicates : int
     links : mapping of (from, to) to LinkSettings, optional
         The links of the lab; `buffers` needs them.
     others : mapping of str to KafkaTrial, optional
         Further settings by name, which differ from the baseline in several factors.
-    seed : int
-        Seed of the order.
 
     Returns
     -------
     list of Trial
         In the order to measure; `setting` is "baseline", "<factor> <level>" or a name of `others`.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown factor, or an impossible level.
 
     Examples
     --------
@@ -222,17 +212,9 @@ def together(
 ) -> list[Trial]:
     """
     The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
-
-    They belong to no block, as they share no setting with one-factor trials.
-
-    Parameters
-    ----------
-    factors : mapping
-        A `Range` or a sequence of choices by factor: see `at_level`.
-    runs : int
-        Number of trials, in addition to those at the centre of all ranges; 0: no trials at all.
-    links : mapping of (from, to) to LinkSettings, optional
-        The links of the lab; `buffers` needs them.
+     They belong to no block, as they share no setting with one-factor trials. `factors` has a `Range` or a sequence of
+    choices by factor (see `at_level`); `runs` is the number of trials in addition to those at the centre of all ranges,
+    0 for none.
 
     Examples
     --------

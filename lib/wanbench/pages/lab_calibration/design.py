@@ -46,12 +46,7 @@ def plan_for_links(
     """
     A plan that tests every link once, in the first-named direction, to calibrate a lab.
 
-    Parameters
-    ----------
-    links : {(from, to): LinkSettings}
-        Both directions, as returned by `separate_pairs`.
-    experiments, batch, seed
-        See `wanbench.measure.plan.make_plan`.
+    `links` has both directions, as returned by `separate_pairs`; the rest is as in `wanbench.measure.plan.make_plan`.
     """
     forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
     return make_plan(
@@ -76,18 +71,8 @@ def calibrate(
 ) -> Run:
     """
     Try link settings concurrently with one experiment.
-
-    Parameters
-    ----------
-    campaign : str
-    settings : sequence of LinkSettings
-        Each gets a separate pair of invented regions, with the same settings in both directions.
-    experiment
-        An experiment of `wanbench.measure.experiments`.
-    lab, **options
-        See `wanbench.measure.campaign.run`.
-    batch : int, optional
-        Maximum number of concurrent links; 1: one after another.
+     Each of `settings` gets a separate pair of invented regions, with the same settings in both directions. `batch` is
+    the maximum number of concurrent links; `lab` and `options` are as in `wanbench.measure.campaign.run`.
     """
     links = separate_pairs(settings)
     plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
@@ -155,17 +140,10 @@ class _PingMeanwhile:
 @dataclass(frozen=True)
 class Cut(_PingMeanwhile):
     """
-    Ping while the link of the pair is cut in both directions and healed. Read by `wanbench.read.ingest.cut`.
+    Ping every `interval_s` while the link of the pair is cut in both directions for `cut_s`, and healed.
 
-    Only for labs with emulated links (`Host.links`). Besides ping's output it leaves cut.json with the time of each
-    command and of the lab's confirmation.
-
-    Parameters
-    ----------
-    before_s, cut_s, after_s : float
-        Duration of echoes before the cut, during it, and after healing.
-    interval_s : float
-        Interval between echoes.
+    Only for labs with emulated links. Besides ping's output it leaves cut.json with the time of each command and of the
+    lab's confirmation. Read by `wanbench.read.ingest.cut`.
     """
 
     before_s: float = 1.0
@@ -200,19 +178,9 @@ class Cut(_PingMeanwhile):
 @dataclass(frozen=True)
 class Shorten(_PingMeanwhile):
     """
-    Ping, and meanwhile shorten the delay of the link between the two regions in both directions.
-
-    No echo may overtake an earlier one when the delay drops. The original delay is restored afterwards. Read by
-    `wanbench.read.ingest.ping`.
-
-    Parameters
-    ----------
-    delay_ms : float
-        One-way delay after the change.
-    before_s, after_s : float
-        Duration of echoes before and after the change.
-    interval_s : float
-        Interval between echoes.
+    Ping, and meanwhile shorten the delay of the link between the two regions in both directions to `delay_ms`.
+     No echo may overtake an earlier one when the delay drops. Echoes every `interval_s` last `before_s` and `after_s`;
+    then the original delay is restored. Read by `wanbench.read.ingest.ping`.
     """
 
     delay_ms: float

@@ -27,16 +27,10 @@ from wanbench.runs import RawFile
 class Detection:
     """
     A probe of every broker, an online detector, and, if asked, demotion of the broker it names.
-
-    The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
-    So the latency of a partition reflects one broker and the path to it: with more replicas and acks "all" a slow
-    follower would make every leader look slow, and a moved leader would mix the histories of two brokers.
-    `wanbench.change_detection` says how the detector works.
-
-    A record that is unanswered after the detector's `limit_ms` counts with that latency at once: a stalled broker is
-    detected within that time and a few windows.
-
-    A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
+     The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
+    So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
+    detector works. A record that is unanswered after the detector's `limit_ms` counts with that latency at once.
+     A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
     becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
     the earlier order and preferred leaders are restored, also after `BrokerActions` that change the same order.
 
@@ -44,11 +38,8 @@ class Detection:
 
     Parameters
     ----------
-    detector : DetectorSettings
     interval_s : float
         Interval between two records to a broker.
-    record_bytes : int
-    demote_on_alarm : bool
     take_out : bool, optional
         Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica:
         then no record waits for it, and it copies nothing until it is restored. None: it continues to follow.
@@ -96,17 +87,9 @@ class Detection:
         """
         Probe and detect while the block runs; the yielded list holds the raw files once the block is left:
         detection/<stem>.detection.json, which names <stem>.probe-0.jsonl.gz.
-
-        Parameters
-        ----------
-        sending : callable, optional
-            Returns True once the load sends, or False if it never will. None: learning begins at the start.
-
-        Raises
-        ------
-        ExperimentError
-            If there is no cluster, the probe cannot start or fails, or a demotion could not be undone. Never in place
-            of an exception of the block.
+         `sending` returns True once the load sends, or False if it never will; None: learning begins at the start.
+        Raises ExperimentError if it cannot start, or could not undo something; never in place of an exception of the
+        block.
         """
         return DetectionSession(self, source, folder, stem, sending).beside()
 
@@ -248,16 +231,10 @@ _OF_SLOWNESS = "take_out"
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
     """
     Trials that restart every broker in turn.
-
-    Parameters
-    ----------
-    kinds : mapping of str to mapping
-        Fields of a `BrokerAction`, such as {"kind": "restart"}; optionally "load" and "broker_settings", the
-        differences from other rolls. A load with a longer warm-up begins its first restart later by as much.
-    calm_s : float
-        Time before each restart in which the cluster is complete; before the first it includes the warm-up.
-    **trial
-        Further fields of `KafkaTrial`.
+     `kinds` has by name the fields of a `BrokerAction`, such as {"kind": "restart"}, and optionally "load" and
+    "broker_settings", the differences from other rolls. `calm_s` is the time before each restart in which the cluster
+    is complete; before the first it includes the warm-up, and a load with a longer one begins it later by as much.
+    `trial` has further fields of `KafkaTrial`.
 
     Examples
     --------
@@ -295,15 +272,9 @@ def slowed(
     """
     Trials that slow every broker in turn: for each kind one in which the detector only watches, and one, "<kind>,
     demoted", in which the named broker is demoted until it has recovered.
-
-    Parameters
-    ----------
-    kinds : mapping of str to mapping
-        Fields of a `BrokerAction`, such as {"kind": "slow", "share": 0.1}; optionally "take_out", for the detection in
-        the trial with demotion. The name becomes the trial's `system`.
-    detection : Detection
-    first_s, slow_s, calm_s : float
-        Start of the first slowness, duration of each, and pause before the next.
+     `kinds` are as in `rolls`, optionally with "take_out", for the detection in the trial with demotion. The name
+    becomes the trial's `system`. `first_s`, `slow_s` and `calm_s` are the start of the first slowness, the duration of
+    each, and the pause before the next.
 
     Examples
     --------

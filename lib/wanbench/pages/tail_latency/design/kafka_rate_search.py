@@ -13,7 +13,7 @@ from typing import ClassVar
 from wanbench import open_loop
 from wanbench.checks import check_choice, check_fields, check_number, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments.base import Load
+from wanbench.measure.experiments.base import ClientLoad
 from wanbench.measure.experiments.kafka_open_loop import KafkaOpenLoop
 from wanbench.measure.experiments.kafka_open_loop_session import OpenLoopSession
 from wanbench.measure.experiments.session import ClientSession
@@ -28,30 +28,22 @@ ALL_STEPS, FELL_BEHIND = "all steps were made", "the generator fell behind"
 
 
 @dataclass(frozen=True)
-class KafkaRateSearch(Load):
+class KafkaRateSearch(ClientLoad):
     """
     Search, by bisection of the log rate, for the highest rate that meets a latency objective.
-
-    Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
+     Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
     the warm-up is at most `objective_ms`, with none of these records lost and the backlog not growing
     (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step says nothing about the system, and the
-    next one repeats its rate; the second such step in a row ends the search, which reports its progress.
-
-    The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that
-    did not. Their ratio is `factor`, (highest / lowest) ** (1 / 2 ** steps); the ends of the search range
-    are not measured, so a bracket that reaches one is open there. Chance may decide a step near the limit,
-    and the search trusts it: so replicates are repeated searches, not repeated steps.
+    next one repeats its rate; the second such step in a row ends the search.
+     The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not. The
+    ends of the search range are not measured, so a bracket that reaches one is open there. Chance may decide a step
+    near the limit: so replicates are repeated searches, not repeated steps.
 
     Parameters
     ----------
     load : KafkaOpenLoop
-        Its own rate is not used. Choose `duration_s` so that the quantile depends on many seconds, not only on many
-        records: records of the same second are alike.
-    objective_ms : float
-    lowest_records_per_s, highest_records_per_s : float
-        The range to search.
-    quantile : float
-    steps : int
+        Its own rate is not used. Choose `duration_s` so that the quantile depends on many seconds: records of the same
+        second are alike.
     what : "end to end" or "publish"
         Latency until receipt, of all groups together, or until acknowledgement.
 
@@ -186,21 +178,10 @@ class _SearchSession(ClientSession):
 
 def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) -> dict:
     """
-    Decide whether a step met its objective.
+    Decide whether a step met its objective, from the per-second output of each producing process and each group.
 
-    Parameters
-    ----------
-    search : KafkaRateSearch
-    load : KafkaOpenLoop
-        The load at the rate of the step.
-    producers, groups : list of list of dict
-        Per-second output of each producing process and each group, from `OpenLoopSession.printed`.
-
-    Returns
-    -------
-    dict
-        value_ms (null: the record of this rank was lost), n and n_lost of the latency that counts, backlog_grew,
-        fell_behind, and met: null if the generator fell behind.
+    Returns value_ms (null: the record of this rank was lost), n and n_lost of the latency that counts, backlog_grew,
+    fell_behind, and met: null if the generator fell behind.
     """
     seconds = range(ceil(load.warmup_s - 1e-9), ceil(load.length_s - 1e-9))
     sent, received = (
@@ -249,23 +230,16 @@ def rate_searches(
     **options,
 ) -> list[Trial]:
     """
-    Searches for every system, in blocks as in `systems_by_steps`.
+    Searches for every system, in blocks as in `systems_by_steps`; `setting` is "<system>, search".
 
     Parameters
     ----------
-    systems, load
-        As in `systems_by_steps`.
     objective_ms, rates, steps
         As in `KafkaRateSearch`; `rates` holds the lowest and the highest rate.
     replicates : int
         Number of searches for each system; 0: none.
     **options
         `alongside`, `link`, `client_regions`, `gateway_bps` of `systems_by_steps`.
-
-    Returns
-    -------
-    list of Trial
-        `setting` is "<system>, search".
 
     Examples
     --------

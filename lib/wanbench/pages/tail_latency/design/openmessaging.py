@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from wanbench.checks import check_fields, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
-from wanbench.measure.experiments.base import ExperimentError, Load, keep, last_line
+from wanbench.measure.experiments.base import ClientLoad, ExperimentError, keep, last_line
 from wanbench.measure.experiments.session import ClientSession
 from wanbench.measure.kafka.java_commands import checked_heap
 from wanbench.measure.kafka.security.private_files import put_private
@@ -34,24 +34,18 @@ _SECURITY = ("security.", "sasl.", "ssl.")
 
 
 @dataclass(frozen=True)
-class OpenMessaging(Load):
+class OpenMessaging(ClientLoad):
     """
     A run of the OpenMessaging Benchmark, or of one of its forks, against the cluster of the lab.
 
-    The distribution on the hosts runs unmodified, by its own scripts bin/benchmark and bin/benchmark-worker. It gets
-    the workload, and the driver with the cluster's address and a reference to its security. Its durations are whole
-    minutes: a run without warm-up takes at least one.
-
-    Its measurements differ from those of `KafkaOpenLoop`: publish latency counts from the actual send, and "publish
-    delay" is the lateness of that send; end-to-end latency counts from the producer's time stamp in whole milliseconds
-    of both hosts' wall clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
-
-    It uses Kafka's Java clients, KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen: at
-    200 records/s of 1 kB over 20, 40 and 60 ms, acks "all", the median end to end was 129 and 160 ms for Java, 154 and
-    154 ms for librdkafka (``python benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks 2``; from two runs
-    each, the ratio of means is only known to lie between 0.3 and 4.1). With several in flight a broker processes one
-    request of a connection at a time (https://kafka.apache.org/protocol), with acks "all" for as long as replication
-    takes, so requests wait for one another. Compare systems by one engine only.
+    The distribution on the hosts runs unmodified. It gets the workload, and the driver with the cluster's address and a
+    reference to its security. Its durations are whole minutes: a run without warm-up takes at least one.
+     Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. It uses Kafka's Java clients,
+    KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen (``python
+    benchmarks/openmessaging.py --in-turn
+    --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). With
+    several in flight a broker processes one request of a connection at a time (https://kafka.apache.org/protocol), with
+    acks "all" for as long as replication takes. Compare systems by one engine only.
 
     Parameters
     ----------
@@ -60,19 +54,14 @@ class OpenMessaging(Load):
     workload : Workload, mapping of its fields, or path of a workload file
         `payloadFile` is relative to the distribution.
     driver : Driver, mapping of its fields, or path of a driver file
-        Without security settings, which come from the cluster; its address is replaced. `reset` is refused, because it
-        deletes topics of others.
+        Without security settings and `reset`, which deletes topics of others; its address is replaced.
     workers : tuple of str, optional
-        Regions whose first hosts run a worker; a region may stand here several times. As in the benchmark, the first
-        half of them produce and the others consume (with an odd number, one more consumes). None: the benchmark runs on
-        the source alone, which both produces and consumes.
+        Regions whose first hosts run a worker; a region may stand here several times. The first half of them produce
+        and the others consume. None: the benchmark on the source does both.
     port : int
-        Port of the first worker of a host, which also uses the next one; further workers of the host use the following
-        ports.
+        Port of the first worker of a host, which also uses the next one; further workers use the following ports.
     heap_mb : int
         Java's heap of the benchmark and of each worker; older forks ignore it and take 4 GB.
-    start_timeout_s : float
-        Timeout for the workers to listen.
     timeout_s : float or None
         Timeout of the benchmark, from its start; None: two minutes more than expected.
 
@@ -185,19 +174,14 @@ class OpenMessaging(Load):
 
     def session(self, cluster, producers: Sequence[Host], consumers: Sequence[Host], *where) -> OpenMessagingSession:
         """
-        Run the benchmark on the first of the producers' hosts, and its workers in the regions `workers`.
-        `when_sending` is called once, when its warm-up or, without one, its measurement starts.
+        Run the benchmark on the first of the producers' hosts, and its workers in the regions `workers`; `when_sending`
+        is called when its warm-up or, without one, its measurement starts.
+         Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and
+        <stem>.driver.yaml; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of each program. Its topics
+        are deleted.
 
-        Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml
-        its input files; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of the benchmark and of each
-        worker, and stderr if there is any. Its topics are deleted.
-
-        Raises
-        ------
-        ExperimentError
-            Before anything starts if there is no host in a region of `workers`, or a host lacks Java, the
-            distribution, its scripts or its jars. Later if a worker or the benchmark fails, or leaves no result. What
-            was printed is kept.
+        Raises ExperimentError if there is no host in a region of `workers`; `run` also if a host lacks Java or the
+        distribution, or a program fails or leaves no result.
         """
         if self.workers is None and len({host.name for host in producers}) > 1:
             raise ExperimentError(

@@ -117,33 +117,22 @@ class FlatFile:
 class Workload(FlatFile):
     """
     A workload: records, rate and receivers. Fields have the benchmark's names.
-
-    None means that the file lacks the field; the benchmark then uses its own default, which differs between forks:
-    `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork.
+     None means that the file lacks the field; the benchmark then uses its own default, which differs between forks:
+    `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork. `sampleRateMillis` and the existing topics
+    are only in Redpanda's fork; the other lists, `randomTopicNames` and `logIntervalMillis` only in AutoMQ's;
+    `consumerOnly` only in Confluent's and StreamNative's.
 
     Parameters
     ----------
-    topics, partitionsPerTopic, messageSize, producersPerTopic : int
-        `messageSize` in bytes.
-    subscriptionsPerTopic, consumerPerSubscription : int
-        Consumer groups of each topic, and consumers of each group.
     producerRate : int
-        Messages per second of all producers of all topics together (WorkloadGenerator gives all of it to the workers,
-        which divide it). 0: the benchmark searches for the highest rate that it can sustain.
+        Messages per second of all producers of all topics together. 0: the benchmark searches for the highest rate that
+        it can sustain.
     testDurationMinutes : int
         Whole minutes; 0 never ends.
-    keyDistributor : one of `KEY_DISTRIBUTORS`
     useRandomizedPayloads, randomBytesRatio, randomizedPayloadPoolSize
         Payloads with this share of random bytes, the rest zeros, drawn from a pool; in place of `payloadFile`.
     consumerBacklogSizeGB, backlogDrainRatio
         The backlog that is built before consumers start, and how far it must be drained.
-    warmupDurationMinutes : int
-    sampleRateMillis, existingTopicList, existingProduceTopicList, existingConsumeTopicList
-        Only in Redpanda's fork.
-    partitionsPerTopicList, producersPerTopicList, producerRateList, randomTopicNames, logIntervalMillis
-        Only in AutoMQ's fork.
-    consumerOnly : bool
-        Only in Confluent's and StreamNative's forks.
     """
 
     topics: int = kept("whole")
@@ -178,18 +167,8 @@ class Workload(FlatFile):
 @dataclass(frozen=True)
 class Driver(FlatFile):
     """
-    A Kafka driver: settings of topics and clients, each as the text of a Java properties file.
-
-    Parameters
-    ----------
-    name : str
-    driverClass : str
-        The driver of Kafka; files of other systems are refused.
-    replicationFactor : int
-    topicConfig, commonConfig, producerConfig, consumerConfig : str
-        Not shown, because they may hold secrets.
-    reset : bool, optional
-        Only in the forks: first delete all topics of earlier runs.
+    A Kafka driver: settings of topics and clients, each as the text of a Java properties file, which is not shown,
+    because it may hold secrets. `reset`, only in the forks: first delete all topics of earlier runs.
     """
 
     name: str | None = kept("text", "Kafka")

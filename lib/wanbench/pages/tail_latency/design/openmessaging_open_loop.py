@@ -184,27 +184,14 @@ def to_open_loop(
     workload: Workload, driver: Driver | None = None, *, ignoring: Iterable[str] = (), **changes
 ) -> KafkaOpenLoop:
     """
-    Convert a workload to the KafkaOpenLoop that offers the same load.
-
-    They differ still. The benchmark counts end-to-end latency from the producer's time stamp, in whole milliseconds,
+    Convert a workload to the KafkaOpenLoop that offers the same load, with the settings of a driver.
+     They differ still. The benchmark counts end-to-end latency from the producer's time stamp, in whole milliseconds,
     and drops what is not above zero; an open-loop load counts from when a record was due. The benchmark's producer
     fills a batch for one partition before it turns to the next; here records go to the partitions in turn. Its clients
     are Kafka's Java clients, idempotent by default, whose consumers commit after every poll.
 
-    Parameters
-    ----------
-    driver : Driver, optional
-        Gives replication, settings of topics and clients. None: those of KafkaOpenLoop.
-    ignoring : iterable of str
-        Fields and settings to leave out because they cannot be carried over.
-    **changes
-        Fields of KafkaOpenLoop that replace those from the files.
-
-    Raises
-    ------
-    ParameterError
-        If something cannot be carried over and is neither in `ignoring` nor replaced in `changes`: the error names all
-        such fields.
+    `ignoring` names fields and settings to leave out because they cannot be carried over; `changes` are fields of
+    KafkaOpenLoop that replace those from the files. Raises ParameterError, with the names of all that is left.
     """
     if isinstance(ignoring, str):
         raise refusal("ignoring", ignoring, "a list of names of fields and settings")
@@ -230,11 +217,8 @@ def workload_of(load: KafkaOpenLoop, **changes) -> Workload:
     """
     Convert a KafkaOpenLoop to the workload that offers the same load; `changes` are fields of Workload.
 
-    Raises
-    ------
-    ParameterError
-        If the rate is not a whole number, or the durations are not whole minutes, and `changes` does not say
-        otherwise; or the payload is neither random nor given as a file.
+    Raises ParameterError if the rate is not a whole number, the durations are not whole minutes or the payload is not
+    random, and `changes` does not say otherwise.
     """
     values = {field: getattr(load, name) for name, field in _WORKLOAD_FIELDS.items()}
     rate = f"{load.rate_records_per_s:g}/s, {load.record_bytes} bytes"
@@ -262,17 +246,8 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> D
     """
     Convert the settings of a KafkaOpenLoop to a driver, by their names in Java.
 
-    Parameters
-    ----------
-    bootstrap : str, optional
-        "host:port,host:port". None: without an address, as `OpenMessaging` requires.
-    **changes
-        Fields of Driver.
-
-    Raises
-    ------
-    ParameterError
-        If the load has a setting that only librdkafka has, or a linger of a fraction of a millisecond.
+    `bootstrap` is "host:port,host:port", or None as `OpenMessaging` requires; `changes` are fields of Driver. Raises
+    ParameterError if the load has a setting that only librdkafka has, or a linger of a fraction of a millisecond.
     """
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")

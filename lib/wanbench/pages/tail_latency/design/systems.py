@@ -27,17 +27,12 @@ class System:
     ----------
     name : str
         Its name in tables (column `system`) and figures.
-    broker_settings : mapping of str, optional
-        Settings that replace those of the lab's cluster, which is restarted for them. None: its own settings.
-    security : str, optional
-        "plain", "tls" or "mtls"; replaces that of the lab's cluster in the same way. None: its own.
+    broker_settings, security, cluster : optional
+        As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
-        Settings of both directions of the pair while this system is measured. None: the common ones of
-        `systems_by_steps`.
+        Settings of both directions of the pair; None: the common ones of `systems_by_steps`.
     load : mapping of str, optional
         Fields of the load that differ for this system, such as {"linger_ms": 0}.
-    cluster : str, optional
-        The name of an external cluster given to `carry_out`. None: the lab's own.
 
     Examples
     --------
@@ -144,8 +139,7 @@ def systems_by_steps(
 ) -> list[Trial]:
     """
     Every system at every step of a load, once per replicate.
-
-    A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
+     A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
     comparisons are close in time. Systems that need a restart of the cluster form groups instead, with all their steps
     adjacent. The order of groups is random for every two blocks and reversed in the second, so that no restart falls
     between the blocks; the first block begins with the cluster's own settings, if any system has them. Steps of
@@ -158,29 +152,17 @@ def systems_by_steps(
     load : KafkaOpenLoop or KafkaLoad
         The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
-        Levels by field of the load. Each field is stepped with all others as in `load`. A load that results from two
-        fields is measured once, under the first one's name.
-    replicates : int
-    seed : int
-        Seed of the order.
+        Levels by field of the load, each stepped with all others as in `load`. A load that results from two fields is
+        measured once, under the first one's name.
     alongside : tuple
         As in `KafkaTrial`; without `BrokerMetrics` on external clusters, whose brokers' hosts cannot be reached.
     link : LinkSettings or mapping of its fields, optional
-        Link settings for systems without their own. Required if any system has a link, because the next trial would
-        otherwise keep it.
-    client_regions, gateway_bps
-        As in `KafkaTrial`.
+        Settings for systems without their own. Required if any system has a link.
 
     Returns
     -------
     list of Trial
         In the order to measure. `setting` is "<system>, <field> <level>"; its trial has the system's name as `system`.
-
-    Raises
-    ------
-    ParameterError
-        If two systems have the same name, a field is not a field of the load, a system fixes a field that is stepped,
-        the load refuses a level or setting, or only some systems have a link.
 
     Examples
     --------
