@@ -206,7 +206,7 @@ class ClusterView:
     Attributes
     ----------
     topics : list of dict
-        As from `wanbench.measure.kafka.admin.queries.topics`, at `at_s` (Unix s; 0 before the first sample).
+        As from `wanbench.measure.kafka.programs.admin.topics`, at `at_s` (Unix s; 0 before the first sample).
     lines : list of bytes
         All samples, compact: [at_s, took_s, node_id, brokers, state], where brokers and state (by topic the [leader,
         replicas in sync] of each partition) are null if unchanged; [at_s, took_s, kind, message] of a failed sample.

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.programs import fault_consumer, fault_producer, log_reader
 from wanbench.measure.labs.base import Host

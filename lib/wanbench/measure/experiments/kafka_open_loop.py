@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from wanbench.checks import check_fields, check_flag
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.programs.open_loop_record import HEAD, n_records
+from wanbench.measure.kafka.programs.clients import HEAD, n_records
 
 from .base import ClientLoad
 from .kafka_loads import MADE, check_clients, check_sent_bytes

@@ -20,8 +20,8 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, check_flag, refusal
 from wanbench.errors import CommandError, LabError, WanbenchError
-from wanbench.measure.kafka.programs import processor_samples, processor_use, scrape
-from wanbench.measure.kafka.remote_broker import RemoteBrokerHost
+from wanbench.measure.kafka.external import RemoteBrokerHost
+from wanbench.measure.kafka.programs import processor_use, scrape
 from wanbench.measure.labs.base import Completed, Host, Process
 from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
@@ -195,7 +195,7 @@ class BrokerMetrics(Sampling):
 @dataclass(frozen=True)
 class BrokerProcessors(Sampling):
     """
-    CPU time of each broker process, and time throttled by its quota, by `wanbench.measure.kafka.programs.processor_samples`.
+    CPU time of each broker process, and time throttled by its quota, by `wanbench.measure.kafka.programs.processor_use`.
 
     Limits of the provider, such as burst credits, are invisible from inside; steal time is in `HostMetrics`.
 
@@ -232,7 +232,7 @@ class BrokerProcessors(Sampling):
                     "about": {"node_id": broker.node_id, "host": broker.host.name},
                 },
             )
-        return _start_programs(processor_samples, hosts, "ticks_per_s", ending)
+        return _start_programs(processor_use, hosts, "ticks_per_s", ending)
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         faults = []

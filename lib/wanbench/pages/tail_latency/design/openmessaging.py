@@ -17,9 +17,8 @@ from wanbench.checks import check_fields, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments.base import ClientLoad, ExperimentError, keep, last_line
 from wanbench.measure.experiments.session import ClientSession
+from wanbench.measure.kafka.access import names_secret, put_private
 from wanbench.measure.kafka.java_commands import checked_heap
-from wanbench.measure.kafka.security.private_files import put_private
-from wanbench.measure.kafka.security.secret import names_secret
 from wanbench.measure.labs.base import Completed, Host, Process
 
 from .openmessaging_files import Driver, Workload, properties_text, read_driver, read_workload
