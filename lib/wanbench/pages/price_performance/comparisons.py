@@ -25,6 +25,7 @@ ASSUMPTION = (
     "The relative scatter of a setting is log-normal; trials are independent, apart from what those of a block have in "
     "common. Trials of one setting after the same restart, counted as different blocks, would break it"
 )
+MEANS = "geometric mean; t on the logarithms of its own trials, differences between blocks included"
 METHOD = (
     "least squares of the logarithm on setting and block; studentized range over all pairs, with the wider of the "
     "intervals from each setting's own scatter (Games & Howell 1976) and from the pooled one (Tukey), as three trials "
@@ -113,19 +114,10 @@ def compare_all(
     for name in names:
         logs = trials.log[trials.setting == name]
         half = float(half_width(logs.to_numpy(), level))
-        means[name] = ratio_estimate(
-            float(logs.mean()),
-            half,
-            unit=unit,
-            quantity=f"{NAMES.get(response, response)}, {name}",
-            claim=claim.format(name=name),
-            n=len(logs),
-            basis=count(len(logs), unit_name),
-            method="geometric mean; t on the logarithms of its own trials, differences between blocks included",
-            assumption=ASSUMPTION,
-            level=level,
-            warnings=() if isfinite(half) else (f"no interval: a single {unit_name}",),
-        )
+        about = {"quantity": f"{NAMES.get(response, response)}, {name}", "claim": claim.format(name=name), "unit": unit}
+        about |= {"n": len(logs), "basis": count(len(logs), unit_name), "method": MEANS, "assumption": ASSUMPTION}
+        about["warnings"] = () if isfinite(half) else (f"no interval: a single {unit_name}",)
+        means[name] = ratio_estimate(float(logs.mean()), half, level=level, **about)
     return Comparisons(response, names, means, _ratios(trials, names, unit_name, response, level), level)
 
 
@@ -161,16 +153,11 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str, level: f
                 for degrees, cover in ((robust.freedom(contrast), own), (freedom, pooled))
             )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
-            found[of, over] = ratio_estimate(
-                sign * float(params[a] - params[b]),
-                half,
-                quantity=f"{what}, {of} over {over}",
-                claim=f"With {of}, the {what} is {{}} that with {over}",
-                n=int(sizes[of] + sizes[over]),
-                basis=f"{count(sizes[of], unit_name)} against {sizes[over]}",
-                method=METHOD,
-                assumption=ASSUMPTION,
-                level=level,
-                warnings=notes,
-            )
+            about = {"n": int(sizes[of] + sizes[over]), "basis": f"{count(sizes[of], unit_name)} against {sizes[over]}"}
+            about |= {
+                "quantity": f"{what}, {of} over {over}",
+                "claim": f"With {of}, the {what} is {{}} that with {over}",
+            }
+            about |= {"method": METHOD, "assumption": ASSUMPTION, "level": level, "warnings": notes}
+            found[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about)
     return found

@@ -106,9 +106,8 @@ def recount_agrees(costs: SizeCosts, folder: Path | str, *, price_factor: float 
     for shown in costs.formatted_table().to_dict("records"):
         second = dict(zip(CELLS, again.get(shown["setting"], ("",) * len(CELLS)), strict=True))
         for cell in CELLS:
-            both = (shown[cell], second[cell])
-            about = {"setting": shown["setting"], "cell": cell, "first": both[0], "second": both[1]}
-            rows.append(about | {"agrees": both[0] == both[1]})
+            row = {"setting": shown["setting"], "cell": cell, "first": shown[cell], "second": second[cell]}
+            rows.append(row | {"agrees": shown[cell] == second[cell]})
     return Recount(pd.DataFrame(rows))
 
 

@@ -152,14 +152,6 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
         enough = needed <= n * FULL["machine_busy"][1]
         # Quotas alone can be too much, but without samples of all else never known to be enough.
         enough = None if enough and not seen else enough
-        rows.append(
-            {
-                "setting": name,
-                "quotas": float(sum(quotas)),
-                "used": float(part.brokers_used.mean()),
-                "others": float(others),
-                "needed": needed,
-                "enough": enough,
-            }
-        )
+        row = {"setting": name, "quotas": float(sum(quotas)), "used": float(part.brokers_used.mean())}
+        rows.append(row | {"others": float(others), "needed": needed, "enough": enough})
     return Machine(pd.DataFrame(rows), n)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import nan
 
+import numpy as np
 import pandas as pd
 
 from wanbench.checks import check_number
@@ -72,16 +73,20 @@ def _starts(metrics):
     return rows.drop_duplicates(keys)[[*keys, "value"]].rename(columns={"value": "started_s"})
 
 
+def each_size(broker_sizes: str, brokers: int) -> list[dict | None]:
+    """The size of each broker, from column broker_sizes of table trials; None for one without."""
+    sizes = json.loads(broker_sizes) if broker_sizes else None
+    return sizes if isinstance(sizes, list) else [sizes] * brokers
+
+
 def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     """
-    The price of all brokers of each trial, from the sizes in column broker_sizes of table trials.
+    Sum up the prices of all brokers of a trial.
 
     >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
     0.5
     """
-    sizes = json.loads(broker_sizes) if broker_sizes else None
-    each = [size for size in (sizes if isinstance(sizes, list) else [sizes] * brokers) if size is not None]
-    usd = [size.get("price_usd_per_hour") for size in each]
+    usd = [size.get("price_usd_per_hour") for size in each_size(broker_sizes, brokers) if size is not None]
     if not usd or None in usd:
         raise ParameterError(f"setting {setting} has brokers without a price; allowed: sizes with price_usd_per_hour.")
     return float(sum(usd))
@@ -106,9 +111,10 @@ def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) ->
     >>> paid_over_listed("aws", ["m6i.2xlarge"], "on demand")
     {'m6i.2xlarge': 1.0}
     """
-    return {
-        item: price(provider, item, term=term, **which).value / price(provider, item, **which).value for item in items
-    }
+    paid, listed = (
+        {item: price(provider, item, **more).value for item in items} for more in ({"term": term} | which, which)
+    )
+    return {item: paid[item] / listed[item] for item in paid}
 
 
 QUANTILES = ("p50", "p95", "p99")
@@ -126,9 +132,9 @@ class SizeTrials(Result):
         One row per trial that was measured: run_id, test_id, attempt, setting, block, `messages_per_s` (by the log of
         the brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms` (from send to acknowledgement, after the
         warm-up: the largest quantile of any producer, an upper bound of that of all records, as percentiles cannot be
-        averaged), `..._least_ms` (the smallest, a lower bound), `usd_per_hour` of all brokers, `usd_per_billion`
-        messages; as shares of 1, NaN if not measured: `processor_share` (used share of the quota, of the broker that
-        uses most of it), `waited` (share of periods in which the fullest broker used up its quota), `fullest_link`,
+        averaged), `usd_per_hour` of all brokers, `usd_per_billion`
+        messages; as shares of 1, NaN if not measured: `waited` (share of periods in
+        which the fullest broker used up its quota), `fullest_link`,
         `machine_busy`, `iowait`; and `brokers_sent_bps`, the rate that left their regions, headers included.
     failed : DataFrame
         Failed attempts, with setting and `reason`: a broker that crashed, for example.
@@ -197,13 +203,12 @@ def size_trials(
     ParameterError
         If a trial's brokers have no price.
     """
-    frame = rates.rates[[*KEY, "setting", "block", "broker_sizes"]].assign(
-        messages_per_s=rates.rates.records_per_s.astype(float)
+    frame = rates.rates[[*KEY, "setting", "block", "broker_sizes"]]
+    frame = frame.assign(messages_per_s=rates.rates.records_per_s.astype(float))
+    usd = [usd_per_hour(text, brokers, name) for text, name in zip(frame.broker_sizes, frame.setting, strict=True)]
+    frame["usd_per_hour"] = np.array(usd) * (
+        frame.setting.map(price_factor) if isinstance(price_factor, Mapping) else price_factor
     )
-    frame["usd_per_hour"] = [
-        (price_factor[name] if isinstance(price_factor, Mapping) else price_factor) * usd_per_hour(text, brokers, name)
-        for text, name in zip(frame.broker_sizes, frame.setting, strict=True)
-    ]
     frame["usd_per_billion"] = frame.usd_per_hour / (3600 * frame.messages_per_s) * 1e9
     frame = frame.merge(_latencies(tables["producers"]), on=KEY, how="left")
     frame = frame.merge(_processors(rates, tables, brokers), on=KEY, how="left")
@@ -214,8 +219,8 @@ def size_trials(
     tests = tables["tests"]
     failed = tests[tests.outcome != "done"]
     out = rates.left_out[["setting", "reason"]] if len(rates.left_out) else pd.DataFrame()
-    rows = [failed[["setting", "reason"]], out[~out.setting.isin(failed.setting)] if len(out) else out]
-    failures = pd.concat(rows, ignore_index=True)
+    out = out[~out.setting.isin(failed.setting)] if len(out) else out
+    failures = pd.concat([failed[["setting", "reason"]], out], ignore_index=True)
     failures = failures if len(failures) else pd.DataFrame(columns=["setting", "reason"])
     return SizeTrials(frame, failures, rates.settled().cautions)
 
@@ -232,50 +237,34 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
-    """The maximum and minimum of the producers' quantiles per trial; NaN unless each producer reports them."""
-    totals = producers[~producers.warmup.astype(bool)]
-    rows = []
-    for key, part in totals.groupby(KEY):
-        row = dict(zip(KEY, key, strict=True))
-        for name in QUANTILES:
-            values = part[f"{name}_latency_ms"].astype(float)
-            row[f"{name}_ms"] = values.max(skipna=False)
-            row[f"{name}_least_ms"] = values.min(skipna=False)
-        rows.append(row)
-    ends = [f"{name}{which}_ms" for name in QUANTILES for which in ("", "_least")]
-    return pd.DataFrame(rows, columns=[*KEY, *ends])
+    """The maximum of the producers' quantiles per trial; NaN unless each producer reports them."""
+    columns = {f"{name}_latency_ms": f"{name}_ms" for name in QUANTILES}
+    totals = producers[~producers.warmup.astype(bool)].astype(dict.fromkeys(columns, float))
+    largest = totals.groupby(KEY)[list(columns)].agg(lambda values: values.max(skipna=False))
+    return largest.rename(columns=columns).reset_index()
 
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
-    """Per trial, in its counted seconds: share of the quota used, and of periods that exhausted it."""
-    columns = [*KEY, "processor_share", "waited", "brokers_used"]
+    """Per trial, in its counted seconds: share of periods that exhausted the fullest quota, and processors used."""
+    columns = [*KEY, "waited", "brokers_used"]
     metrics = tables.get("metrics")
     if metrics is None or not (metrics.source == "process").any():
         return pd.DataFrame(columns=columns).astype({"attempt": "int64"})
-    each = counter_rates(metrics[metrics.source == "process"])
-    each = rates.marked(each)
-    each = each[each.counts]
-    rows = []
-    for key, part in each.groupby(KEY):
-        text = rates.rates.loc[rates.rates[KEY].apply(tuple, axis=1) == key, "broker_sizes"].iloc[0]
-        quotas = quotas_of(text, brokers)
-        shares, waits, used = [], [], 0.0
+    counted = rates.marked(counter_rates(metrics[metrics.source == "process"]))
+    rows, sizes = [], rates.rates.set_index(KEY).broker_sizes
+    for key, part in counted[counted.counts].groupby(KEY):
+        quotas, waits, used = quotas_of(sizes[key], brokers), [], 0.0
         for node_id, own in part.groupby("node_id"):
             total = own.groupby("metric")[["increase", "interval_s"]].sum()
-            rate = {name: row.increase / row.interval_s for name, row in total.iterrows()}
-            busy = rate.get("user_s", nan) + rate.get("system_s", nan)
-            used += busy
-            quota = quotas[int(node_id) - 1] if int(node_id) <= len(quotas) else None
-            if quota:
-                shares.append(busy / quota)
+            rate = (total.increase / total.interval_s).to_dict()
+            used += rate.get("user_s", nan) + rate.get("system_s", nan)
+            if int(node_id) <= len(quotas) and quotas[int(node_id) - 1]:
                 periods = rate.get("quota_periods", 0.0)
                 waits.append(rate.get("quota_waits", nan) / periods if periods else nan)
-        row = (max(shares, default=nan), max(waits, default=nan), used)
-        rows.append((*key, *row))
+        rows.append((*key, max(waits, default=nan), used))
     return pd.DataFrame(rows, columns=columns)
 
 
-def quotas_of(text: str, brokers: int) -> list[float | None]:
-    sizes = json.loads(text) if text else None
-    each = sizes if isinstance(sizes, list) else [sizes] * brokers
-    return [None if size is None else size.get("processors") for size in each]
+def quotas_of(broker_sizes: str, brokers: int) -> list[float | None]:
+    """The processors of each broker; None for one without a quota."""
+    return [None if size is None else size.get("processors") for size in each_size(broker_sizes, brokers)]

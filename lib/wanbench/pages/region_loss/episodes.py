@@ -19,15 +19,8 @@ from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result
 
-TABLES = (
-    "fault_clients",
-    "fault_records",
-    "fault_receipts",
-    "fault_log",
-    "fault_errors",
-    "cluster_samples",
-    "group_samples",
-)
+TABLES = ("fault_clients", "fault_records", "fault_receipts", "fault_log", "fault_errors")
+TABLES += ("cluster_samples", "group_samples")
 OPTIONAL = ("controller_events",)
 SURVIVING, HIT = "surviving", "hit"
 ON_TIME = 0.95
@@ -166,15 +159,8 @@ class Episode:
     def _events(self, rows: pd.DataFrame, role: str, time: str) -> pd.DataFrame:
         regions = rows[role].map(lambda client: self.regions.get((role, int(client)), "unknown"))
         side = regions.isin(self.hit).map({True: HIT, False: SURVIVING})
-        return pd.DataFrame(
-            {
-                "at_s": rows[time].astype(float),
-                "client": rows[role],
-                "partition": rows.partition,
-                "region": regions,
-                "side": side,
-            }
-        )
+        events = {"at_s": rows[time].astype(float), "client": rows[role], "partition": rows.partition}
+        return pd.DataFrame(events | {"region": regions, "side": side})
 
 
 @dataclass(frozen=True, repr=False)
@@ -236,11 +222,9 @@ class Episodes(Result):
         late = [each.on_time for each in self.items if each.has_fault and each.on_time < ON_TIME]
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
         if late:
-            notes.append(
-                f"producers were behind before the fault in {count(len(late), 'episode')}: at worst "
-                f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged, so outages "
-                "include a queue"
-            )
+            acknowledged = f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged"
+            behind = f"producers were behind before the fault in {count(len(late), 'episode')}"
+            notes.append(f"{behind}: at worst {acknowledged}, so outages include a queue")
         return tuple(notes)
 
     def table(self) -> pd.DataFrame:
@@ -248,17 +232,11 @@ class Episodes(Result):
         rows = []
         for name, own in self.by_setting().items():
             first = own[0].about
-            rows.append(
-                {
-                    "Setting": name,
-                    "Fault": first.fault,
-                    "Regions that were hit": "; ".join(dict.fromkeys(", ".join(sorted(each.hit)) for each in own)),
-                    "acks": first.acks,
-                    "Episodes": len(own),
-                    "Acknowledged in time before the fault": f"{100 * min(each.on_time for each in own):.0f} %",
-                    "Records due": sum(len(each.tables["fault_records"]) for each in own),
-                }
-            )
+            regions = dict.fromkeys(", ".join(sorted(each.hit)) for each in own)
+            row = {"Setting": name, "Fault": first.fault, "Regions that were hit": "; ".join(regions)}
+            row |= {"acks": first.acks, "Episodes": len(own)}
+            row["Acknowledged in time before the fault"] = f"{100 * min(each.on_time for each in own):.0f} %"
+            rows.append(row | {"Records due": sum(len(each.tables["fault_records"]) for each in own)})
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:

@@ -9,9 +9,9 @@ from typing import ClassVar
 import pandas as pd
 
 from wanbench.checks import check_number
+from wanbench.methods.outages.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
-from .over_episodes import OverEpisodes
 from .phases import first_changes
 
 CHECK_S = 300.0

@@ -30,7 +30,7 @@ class Losses(Result):
     Attributes
     ----------
     rows : DataFrame
-        One row per episode: key, setting, and the counts of `stats.outages.records.account`.
+        One row per episode: key, setting, and the counts of `records.account`.
     level : float
         Confidence level of bounds and intervals.
     """
@@ -53,11 +53,8 @@ class Losses(Result):
     def episodes_with(self, setting: str, kind: str = "gone", what: str = "a loss") -> Estimate:
         """The share of episodes with a count above 0, such as a loss of acknowledged records."""
         own = self.rows[(self.rows.setting == setting) & (self.rows.acknowledged > 0)]
-        about = {
-            "quantity": f"episodes with {what}, {setting}",
-            "claim": f"Under “{setting}”, {{}} of the episodes had {what}",
-        }
-        return share_of(int((own[kind] > 0).sum()), len(own), level=self.level, **about)
+        quantity, claim = f"episodes with {what}, {setting}", f"Under “{setting}”, {{}} of the episodes had {what}"
+        return share_of(int((own[kind] > 0).sum()), len(own), level=self.level, quantity=quantity, claim=claim)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -84,10 +81,10 @@ class Losses(Result):
             if seen := int(own.lost_after_delivery.sum()):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
             log, deliveries = (
-                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,} in"
+                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,}"
                 for place in ("log", "delivery")
             )
-            parts.append(f"Further copies and records out of order: {log} the log, {deliveries} deliveries.")
+            parts.append(f"Further copies and records out of order: {log} in the log, {deliveries} in deliveries.")
         return " ".join(parts)
 
     def table(self) -> pd.DataFrame:
@@ -147,20 +144,14 @@ class LostWhen(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """As text."""
         rows = self.rows
-        return pd.DataFrame(
-            {
-                "setting": rows.setting,
-                "lost": rows.lost.map("{:,}".format),
-                "in episodes": rows.episodes.astype(str),
-                "acknowledged after the fault": [
-                    f"{a:.1f} to {b:.1f} s" for a, b in zip(rows.first_s, rows.last_s, strict=True)
-                ],
-                "sent from the hit region": rows.to_hit_region.map("{:,}".format),
-                "leader replaced later": rows.of_replaced_leaders.map("{:,}".format),
-            }
+        times = [f"{a:.1f} to {b:.1f} s" for a, b in zip(rows.first_s, rows.last_s, strict=True)]
+        lost, sent, replaced = (
+            rows[name].map("{:,}".format) for name in ("lost", "to_hit_region", "of_replaced_leaders")
         )
+        cells = {"setting": rows.setting, "lost": lost, "in episodes": rows.episodes.astype(str)}
+        cells |= {"acknowledged after the fault": times, "sent from the hit region": sent}
+        return pd.DataFrame(cells | {"leader replaced later": replaced})
 
 
 def lost_when(found: Episodes) -> LostWhen:
@@ -170,29 +161,16 @@ def lost_when(found: Episodes) -> LostWhen:
         parts = []
         for number, each in enumerate(own):
             lost = lost_records(each.tables["fault_records"], each.tables["fault_log"])
-            region = lost.producer.map(lambda producer, each=each: each.regions.get(("producer", int(producer)), ""))
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "episode": number,
-                        "after_s": lost.acknowledged_at_s - each.fault_at_s,
-                        "from_hit": [each.side(name) == HIT for name in region],
-                        "replaced": lost.partition.isin(first_changes(each, each.about.ended_at_s).index),
-                    }
-                )
-            )
+            hit = [each.side(each.regions.get(("producer", int(producer)), "")) == HIT for producer in lost.producer]
+            replaced = lost.partition.isin(first_changes(each, each.about.ended_at_s).index)
+            about = {"episode": number, "after_s": lost.acknowledged_at_s - each.fault_at_s}
+            parts.append(pd.DataFrame(about | {"from_hit": hit, "replaced": replaced}))
         lost = pd.concat(parts, ignore_index=True)
         if len(lost):
+            row = {"setting": setting, "lost": len(lost), "episodes": lost.episode.nunique()}
+            row |= {"first_s": lost.after_s.min(), "last_s": lost.after_s.max()}
             rows.append(
-                {
-                    "setting": setting,
-                    "lost": len(lost),
-                    "episodes": lost.episode.nunique(),
-                    "first_s": lost.after_s.min(),
-                    "last_s": lost.after_s.max(),
-                    "to_hit_region": int(lost.from_hit.sum()),
-                    "of_replaced_leaders": int(lost.replaced.sum()),
-                }
+                row | {"to_hit_region": int(lost.from_hit.sum()), "of_replaced_leaders": int(lost.replaced.sum())}
             )
     if not rows:
         raise MissingDataError("no acknowledged record was lost from the log.")
@@ -239,9 +217,8 @@ def client_errors(found: Episodes) -> ClientErrors:
     for each in found.with_fault():
         rows = each.tables["fault_errors"]
         side = [each.side(each.regions.get((row.role, int(row.client)), "")) for row in rows.itertuples()]
-        parts.append(
-            rows.assign(setting=each.setting, side=side, episode=str(each.key), after_s=rows.at_s - each.fault_at_s)
-        )
+        about = {"setting": each.setting, "side": side, "episode": str(each.key)}
+        parts.append(rows.assign(**about, after_s=rows.at_s - each.fault_at_s))
     together = pd.concat(parts, ignore_index=True)
     groups = together.groupby(["setting", "role", "side", "kind"], sort=False)
     rows = groups.agg(n=("kind", "size"), episodes=("episode", "nunique"), median_after_fault_s=("after_s", "median"))

@@ -79,15 +79,10 @@ RETRY_JITTER = 1.2
 
 
 def implied(
-    settings: Mapping[str, object],
-    rtt_ms: float,
-    *,
-    acks: str = "all",
-    controller_lost: bool = False,
-    group_protocol: str = "classic",
+    settings: Mapping[str, object], rtt_ms: float, *, acks="all", controller_lost=False, group_protocol="classic"
 ) -> dict[str, tuple[float, float]]:
     """
-    Lower and upper bounds, in seconds, of the outage when a region goes dark at once.
+    Compute lower and upper bounds, in seconds, of the outage when a region goes dark at once.
 
     Parameters
     ----------
@@ -178,18 +173,11 @@ class Planned(RowsResult):
     def formatted_table(self) -> pd.DataFrame:
         """As text."""
         rows = self.rows
-        return pd.DataFrame(
-            {
-                "setting": rows.setting,
-                "controller": rows.controller,
-                "outage of": rows.quantity,
-                "implied": [_span(*ends) for ends in zip(rows.low_s, rows.high_s, strict=True)],
-                "measured": [_span(*ends) for ends in zip(rows.min_s, rows.max_s, strict=True)],
-                "inside": [f"{inside} of {n}" for inside, n in zip(rows.inside, rows.n, strict=True)],
-                "longer": rows.longer.astype(str),
-                "ended by healing": rows.healed.astype(str),
-            }
-        )
+        cells = {"setting": rows.setting, "controller": rows.controller, "outage of": rows.quantity}
+        cells |= {"implied": [*map(_span, rows.low_s, rows.high_s)]}
+        cells |= {"measured": [*map(_span, rows.min_s, rows.max_s)]}
+        cells["inside"] = [f"{inside} of {n}" for inside, n in zip(rows.inside, rows.n, strict=True)]
+        return pd.DataFrame(cells | {"longer": rows.longer.astype(str), "ended by healing": rows.healed.astype(str)})
 
 
 def planned(
@@ -220,21 +208,10 @@ def planned(
                 part = measured.loc[keys]
                 healed = part[f"{column}_censored"].astype("boolean").fillna(False)
                 times = part[column][~healed].dropna()
-                rows.append(
-                    {
-                        "setting": name,
-                        "controller": title,
-                        "quantity": what,
-                        "low_s": low,
-                        "high_s": high,
-                        "n": len(times),
-                        "min_s": times.min(),
-                        "max_s": times.max(),
-                        "inside": int(times.between(low, high).sum()),
-                        "longer": int((times > high).sum()),
-                        "healed": int(healed.sum()),
-                    }
-                )
+                row = {"setting": name, "controller": title, "quantity": what, "low_s": low, "high_s": high}
+                row |= {"n": len(times), "min_s": times.min(), "max_s": times.max()}
+                row |= {"inside": int(times.between(low, high).sum()), "longer": int((times > high).sum())}
+                rows.append(row | {"healed": int(healed.sum())})
     if not rows:
         raise ParameterError("no episode removes a whole region at once, so settings imply no outage.")
     return Planned(pd.DataFrame(rows))

@@ -1,7 +1,7 @@
 """
 How soon a detector named a slowed broker, and how often it raised a false alarm.
 
-Replaying the stored latencies checks the online alarms, and can try another detector.
+Replaying the stored latencies checks the online alarms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
-from wanbench.checks import check_level, check_number, check_table
+from wanbench.checks import check_table
 from wanbench.formatting import count, number
 from wanbench.methods.outages.bounds import Median, median_of, share_of
 from wanbench.methods.result import Estimate, Result
@@ -54,8 +54,7 @@ class Detected(Result):
     alarms : DataFrame
         One row per alarm: key, node_id, at_s, ratio, what ("episode", "false", "other").
     agrees : bool or None
-        Whether a replay of the detector on the stored latencies gives the online alarms; None if another detector was
-        tried.
+        Whether a replay of the detector on the stored latencies gives the online alarms; None without a run.
     """
 
     delay: Median
@@ -89,33 +88,16 @@ class Detected(Result):
         return tuple(dict.fromkeys([*super().cautions, *self.notes]))
 
 
-def detection(
-    tables: Mapping[str, pd.DataFrame],
-    *,
-    settings: DetectorSettings | None = None,
-    level: float = 0.95,
-    recovery_s: float = RECOVERY_S,
-) -> Detected:
+def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     """
     Evaluate the detections of some runs.
 
-    Parameters
-    ----------
-    tables : mapping
-        detection_runs, detections and detection_latencies; broker_actions, if there were any.
-    settings : DetectorSettings, optional
-        Another detector, to try on the stored latencies. None: the online alarms count.
-    recovery_s : float
-        Time to leave out after an action, from when the cluster was healthy again.
+    `tables` has detection_runs, detections and detection_latencies; broker_actions, if there were any.
 
-    Notes
-    -----
     Time is undisturbed if it lies after the baseline and outside actions, the recovery from them, and demotions by the
     detector. The interval of the rate is exact for a Poisson process (Garwood 1936): if alarms of one broker come in
     groups, it is too narrow.
     """
-    check_level(level)
-    check_number("recovery_s", recovery_s, 0, 86_400)
     runs = check_table("detection_runs", tables)
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
     episodes, alarms, hours, left_out, agreed, short = [], [], 0.0, 0, [], {}
@@ -123,45 +105,30 @@ def detection(
         own = {name: _of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
         recorded = recorded_settings(run)
         online = own["detections"][["node_id", "at_s", "ratio", "demoted_at_s"]].to_dict("records")
-        if settings is None:
-            offline = replay(own["detection_latencies"], recorded, run["began_at_s"])
-            agreed.append(same_alarms(online, offline))
-            found = online
-        else:
-            offline = replay(own["detection_latencies"], settings, run["began_at_s"])
-            found = [{"node_id": each.broker, "at_s": each.at_s, "ratio": each.ratio} for each in offline]
-        short |= dict.fromkeys((settings or recorded).cautions)
-        begin_s = run["began_at_s"] + (settings or recorded).learn_s + 2 * (settings or recorded).window_s
+        offline = replay(own["detection_latencies"], recorded, run["began_at_s"])
+        agreed.append(same_alarms(online, offline))
+        short |= dict.fromkeys(recorded.cautions)
+        begin_s = run["began_at_s"] + recorded.learn_s + 2 * recorded.window_s
         acted = _of(actions, run)
-        mine, skipped = _episodes(acted, found, run, begin_s)
+        mine, skipped = _episodes(acted, online, run, begin_s)
         episodes, left_out = episodes + mine, left_out + skipped
         demoted = [one["demoted_at_s"] for one in online if pd.notna(one.get("demoted_at_s"))]
-        quiet = undisturbed(acted, begin_s, run["ended_at_s"], recovery_s, demoted)
+        quiet = undisturbed(acted, begin_s, run["ended_at_s"], RECOVERY_S, demoted)
         hours += sum(b - a for a, b in quiet) / 3600 * len(run["brokers"].split(","))
-        alarms += [_key(run) | _judged(one, mine, quiet) for one in found]
+        alarms += [_key(run) | _judged(one, mine, quiet) for one in online]
     frame = pd.DataFrame(alarms, columns=[*KEY, "node_id", "at_s", "ratio", "what"])
-    rows = pd.DataFrame(
-        episodes, columns=[*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"]
-    )
+    columns = [*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"]
+    rows = pd.DataFrame(episodes, columns=columns)
+    censored, others = rows.censored.astype(bool), int((rows.others > 0).sum())
     about = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
+    delay = median_of(rows.delay_s.astype(float), censored, **about)
+    about = {"quantity": "share of episodes detected", "claim": "{} of the episodes were detected before they ended"}
+    share = share_of(int((~censored).sum()), len(rows), **about)
+    about = {"claim": "In {} of the episodes a broker that was not slow was named as well"}
+    misnamed = share_of(others, len(rows), quantity="share of episodes with an alarm on another broker", **about)
+    false = rate_per_h(int((frame.what == "false").sum()), hours)
     notes = [f"{count(left_out, 'episode')} began before the baseline was learned: left out"] if left_out else []
-    return Detected(
-        median_of(rows.delay_s.astype(float), rows.censored.astype(bool), level=level, **about),
-        share_of(
-            int((~rows.censored.astype(bool)).sum()), len(rows), level=level,
-            quantity="share of episodes detected", claim="{} of the episodes were detected before they ended",
-        ),
-        share_of(
-            int((rows.others > 0).sum()), len(rows), level=level,
-            quantity="share of episodes with an alarm on another broker",
-            claim="In {} of the episodes a broker that was not slow was named as well",
-        ),
-        rate_per_h(int((frame.what == "false").sum()), hours, level=level),
-        rows,
-        frame,
-        all(agreed) if agreed else None,
-        (*notes, *short),
-    )  # fmt: skip
+    return Detected(delay, share, misnamed, false, rows, frame, all(agreed) if agreed else None, (*notes, *short))
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
@@ -235,22 +202,19 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     >>> found.low, round(found.high, 3)
     (0.0, 0.369)
     """
-    tail = (1 - level) / 2
-    low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and hours else 0.0
+    tail, known = (1 - level) / 2, hours > 0
+    low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and known else 0.0 if known else nan
+    high = float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if known else nan
     watched = f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
-    return Estimate(
-        quantity="false alarms per hour and broker",
-        claim="In undisturbed time each broker had false alarms at a rate of {}",
-        estimate=events / hours if hours else nan,
-        low=low if hours else nan,
-        high=float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if hours else nan,
-        unit="per hour",
-        n=1 if hours >= LEAST_H else 0,
-        basis=f"{count(events, 'alarm')} in {watched}",
-        method="exact Poisson (Garwood 1936)",
-        assumption="False alarms come independently, at one rate",
-        level=level,
-    )
+    about = {
+        "quantity": "false alarms per hour and broker",
+        "claim": "In undisturbed time each broker had false alarms at a rate of {}",
+        "basis": f"{count(events, 'alarm')} in {watched}",
+        "method": "exact Poisson (Garwood 1936)",
+        "assumption": "False alarms come independently, at one rate",
+    }
+    estimate, n = events / hours if known else nan, int(hours >= LEAST_H)
+    return Estimate(estimate=estimate, low=low, high=high, unit="per hour", n=n, level=level, **about)
 
 
 def _episodes(actions, found, run, begin_s) -> tuple[list[dict], int]:
@@ -266,16 +230,9 @@ def _episodes(actions, found, run, begin_s) -> tuple[list[dict], int]:
         during = [one for one in found if force_s <= one["at_s"] <= end_s]
         own = [one["at_s"] for one in during if one["node_id"] == row["node_id"]]
         first = min(own, default=None)
-        rows.append(
-            _key(run)
-            | {name: row[name] for name in ("number", "node_id", "kind", "in_force_at_s")}
-            | {
-                "delay_s": (end_s if first is None else first) - force_s,
-                "censored": first is None,
-                "end_s": end_s,
-                "others": len(during) - len(own),
-            }
-        )
+        row = _key(run) | {name: row[name] for name in ("number", "node_id", "kind", "in_force_at_s")}
+        row |= {"delay_s": (end_s if first is None else first) - force_s, "censored": first is None, "end_s": end_s}
+        rows.append(row | {"others": len(during) - len(own)})
     return rows, left_out
 
 

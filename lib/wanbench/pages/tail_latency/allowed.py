@@ -14,7 +14,6 @@ from math import isfinite
 
 import pandas as pd
 
-from wanbench.checks import check_level
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.lab.utilisation import KEY, windows
@@ -84,22 +83,16 @@ class Allowed(Result):
         rows = []
         for (system, rate, partitions), part in self.trials.groupby(["system", RATE, "partitions"], sort=False):
             busy = part.busy_percent.mean()
-            rows.append(
-                {
-                    "system": system,
-                    "records/s": number(rate, 0),
-                    "partitions": number(partitions, 0),
-                    "fullest link": part.link.mode().iloc[0],
-                    "carried of its rate": quantity(part.utilisation.mean(), "fraction"),
-                    "processors busy": f"{number(busy, 0)} %" if isfinite(busy) else "",
-                }
-            )
+            row = {"system": system, "records/s": number(rate, 0), "partitions": number(partitions, 0)}
+            row |= {"fullest link": part.link.mode().iloc[0]}
+            row |= {"carried of its rate": quantity(part.utilisation.mean(), "fraction")}
+            rows.append(row | {"processors busy": f"{number(busy, 0)} %" if isfinite(busy) else ""})
         return pd.DataFrame(rows)
 
 
-def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95, **at) -> Allowed:
+def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> Allowed:
     """
-    The rate that the links allow each system.
+    Compute the rate that the links allow each system.
 
     Parameters
     ----------
@@ -113,7 +106,6 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], *, level: 
     MissingDataError
         If no link with a rate was sampled, as on clusters outside the lab.
     """
-    level = check_level(level)
     own = trials.matching(**at)
     own = own[own.counts].copy()
     own["from_s"] = own.start_s + own.warmup_s
@@ -128,32 +120,16 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], *, level: 
         part = rows[(rows.system == name) & rows.kept_up]
         if part.empty:
             continue
-        rates[name] = geometric_mean(
-            part.allowed_records_per_s,
-            level,
-            quantity=f"rate that the links allow {name}",
-            claim=f"The links allow {name} {{}}: then that from {part.link.mode().iloc[0]} is full",
-            unit="records/s",
-            method=METHOD,
-            assumption=ASSUMPTION,
-        )
+        about = {"quantity": f"rate that the links allow {name}", "unit": "records/s", "method": METHOD}
+        about["claim"] = f"The links allow {name} {{}}: then that from {part.link.mode().iloc[0]} is full"
+        rates[name] = geometric_mean(part.allowed_records_per_s, 0.95, assumption=ASSUMPTION, **about)
     if not rates:
         raise MissingDataError("in no trial did the system keep up, so bytes per record are unknown.")
     order = {name: k for k, name in enumerate(trials.systems)}
     rows = rows.sort_values("system", key=lambda names: names.map(order), kind="stable")
     rows = rows.sort_values(["partitions", RATE], kind="stable")
-    columns = [
-        *KEY,
-        "system",
-        RATE,
-        "partitions",
-        "link",
-        "utilisation",
-        "busy_percent",
-        "kept_up",
-        "allowed_records_per_s",
-    ]
-    return Allowed(rates, rows[columns].reset_index(drop=True))
+    columns = [*KEY, "system", RATE, "partitions", "link", "utilisation", "busy_percent", "kept_up"]
+    return Allowed(rates, rows[[*columns, "allowed_records_per_s"]].reset_index(drop=True))
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:

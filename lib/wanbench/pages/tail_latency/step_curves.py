@@ -22,6 +22,8 @@ from wanbench.formatting import count
 from wanbench.methods.tails import quantile_intervals as order
 
 RATE = "rate_records_per_s"
+LEVEL = 0.95
+"""Confidence level of every interval of a curve."""
 COLUMNS = ("block", RATE, "tail")
 MIN_STEPS = 4
 """A level part and a rising part need two steps each."""
@@ -72,13 +74,13 @@ class StepCurve:
         """Logarithm of the typical trial's quantile at each step."""
         return self.logs.mean(axis=0)
 
-    def table(self, level: float = 0.95) -> pd.DataFrame:
+    def table(self) -> pd.DataFrame:
         """
         A row per step: `rate_records_per_s`, `latency_ms` (geometric mean over blocks; NaN at `lost` rates), `low_ms`,
         `high_ms`.
         """
         r = len(self.blocks)
-        half = student(level, r) * self.logs.std(axis=0, ddof=1) / r**0.5 if r > 1 else np.full(len(self.rates), nan)
+        half = student(LEVEL, r) * self.logs.std(axis=0, ddof=1) / r**0.5 if r > 1 else np.full(len(self.rates), nan)
         mean = np.where(np.isin(self.rates, self.lost), nan, self.mean)
         with np.errstate(over="ignore"):
             ends = {"low_ms": np.exp(mean - half), "high_ms": np.exp(mean + half)}
@@ -89,14 +91,11 @@ class StepCurve:
         A statistic of the mean curve, and its standard error by leaving out each block in turn (Shao & Tu 1995, section
         2.3); NaN where the statistic is.
         """
-        r = len(self.blocks)
-        without = (
-            np.array([statistic(np.delete(self.logs, k, axis=0).mean(axis=0)) for k in range(r)])
-            if r > 1
-            else np.array([nan])
-        )
-        error = float(np.sqrt((r - 1) / r * ((without - without.mean()) ** 2).sum())) if r > 1 else nan
-        return statistic(self.mean), error
+        r, value = len(self.blocks), statistic(self.mean)
+        if r < 2:
+            return value, nan
+        without = np.array([statistic(np.delete(self.logs, k, axis=0).mean(axis=0)) for k in range(r)])
+        return value, float(np.sqrt((r - 1) / r * ((without - without.mean()) ** 2).sum()))
 
 
 def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
@@ -135,10 +134,9 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     missing = int(wide.isna().sum().sum())
     note = f"{count(missing, 'trial')} missing, filled in from the other trials of its block and step"
     logs = filled(wide.to_numpy(dtype=float))
-    return StepCurve(
-        q, wide.columns.to_numpy(dtype=float), tuple(wide.index), logs, len(trials), (note,) if missing else (),
-        tuple(sorted(set(trials[RATE][lost].astype(float)))),
-    )  # fmt: skip
+    rates, notes = wide.columns.to_numpy(dtype=float), (note,) if missing else ()
+    lost_at = tuple(sorted(set(trials[RATE][lost].astype(float))))
+    return StepCurve(q, rates, tuple(wide.index), logs, len(trials), notes, lost_at)
 
 
 def filled(logs: np.ndarray) -> np.ndarray:
