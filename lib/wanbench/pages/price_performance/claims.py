@@ -27,12 +27,9 @@ def evidence(
     costs: SizeCosts, frontier: Frontier | None, times: OverTime, *, plain: str, more_network: str | None = None
 ) -> dict[str, Estimate]:
     """
-    Every measured estimate that a claim refers to.
+    Collect every measured estimate that a claim refers to.
 
-    Parameters
-    ----------
-    plain, more_network : str
-        A setting, and another that differs from it only in having twice the network rate.
+    `more_network` names a setting that differs from `plain` only in having twice the network rate.
     """
     trials = _with_requests(costs.trials, times)
     found = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
@@ -128,20 +125,8 @@ SHOWN = {
 
 def price_performance(**measured: Estimate | Result | None) -> Audit:
     """
-    Every claim of source 004, on its own numbers and on a re-run.
+    Test every claim of source 004, on its own numbers and on a re-run with quantities of `RULES` and `SHOWN`.
 
-    Parameters
-    ----------
-    **measured
-        The quantities of `RULES` and `SHOWN` that were measured; a trial is the unit of replication.
-
-    Raises
-    ------
-    ParameterError
-        There is no such quantity, or it is no estimate.
-
-    Examples
-    --------
     >>> rows = price_performance().table().set_index("claim")
     >>> rows.own[["m6g-less", "m7g-network-bytes", "leader", "clearly"]].tolist()
     ['not reproduced', 'not reproduced', 'reproduced', 'undecided']

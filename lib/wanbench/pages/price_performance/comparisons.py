@@ -36,18 +36,10 @@ METHOD = (
 @dataclass(frozen=True)
 class Comparisons:
     """
-    Ratios of a positive response between settings.
+    Ratios of a positive response between settings, which stand in order of the response, the smallest first.
 
-    Attributes
-    ----------
-    settings : tuple of str
-        In order of the response, the smallest first.
-    means : dict
-        Setting to Estimate of its geometric mean, with a t interval from its own trials. Their scatter includes
-        differences between blocks, so the interval is that of a mean in other blocks.
-    ratios : dict
-        (setting, other) to Estimate of setting over other, for both orders. Differences between blocks are removed, and
-        the intervals are simultaneous over all pairs.
+    `means` has the geometric mean of each, with a t interval from its own trials: that of a mean in other blocks.
+    `ratios` has (setting, other) for both orders, without differences between blocks, simultaneous over all pairs.
     """
 
     response: str
@@ -80,21 +72,10 @@ def compare_all(
     frame: pd.DataFrame, response: str, unit: str, *, level: float = 0.95, claim: str = "{name} has {{}}"
 ) -> Comparisons:
     """
-    Compare all settings two by two.
+    Compare all settings two by two; ParameterError if fewer than two have a trial.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Trials with setting, block and the response; rows without a response do not count.
-    unit : str
-        Unit of the response.
-    claim : str
-        The sentence about a mean, with {name} for the setting.
-
-    Raises
-    ------
-    ParameterError
-        If fewer than two settings have a trial.
+    `frame` has trials with setting, block and the response; rows without a response do not count. `claim` is the
+    sentence about a mean, with {name} for the setting.
     """
     level = check_level(level)
     check_columns("frame", frame, ["setting", "block", response])

@@ -21,15 +21,7 @@ RATE, COST = "messages_per_s", "usd_per_billion"
 
 @dataclass(frozen=True, repr=False)
 class SizeCosts(Result):
-    """
-    Cost per billion messages.
-
-    Attributes
-    ----------
-    measured : SizeTrials
-    rates, costs : Comparisons
-        Messages per second; USD per billion messages.
-    """
+    """Messages per second, and USD per billion messages, of each setting."""
 
     measured: SizeTrials
     rates: Comparisons
@@ -39,13 +31,11 @@ class SizeCosts(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Cost of a billion messages, the cheapest setting first; then messages per second in the same order."""
         names = self.costs.settings
         return tuple(each.means[name] for each in (self.costs, self.rates) for name in names)
 
     @property
     def sentence(self) -> str:
-        """The settings in order of their means, and which of them may be the cheapest."""
         costs, names = self.costs, self.costs.settings
         listed = ", ".join(f"{name} {costs.means[name].formatted}" for name in names)
         leaders = [name for name in names if costs.rank(name)[0] == 1]
@@ -61,7 +51,6 @@ class SizeCosts(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Failures are among them: a setting that fails costs more than its successful trials show."""
         lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items())
         return (
             *super().cautions,
@@ -105,7 +94,6 @@ class SizeCosts(Result):
         return each.ratios[setting, other]
 
     def table(self) -> pd.DataFrame:
-        """Per setting: price, rate, cost, with intervals; rank and ties."""
         rows = []
         for name in self.costs.settings:
             rate, cost = self.rates.means[name], self.costs.means[name]
@@ -118,7 +106,6 @@ class SizeCosts(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The table as text."""
         rows = []
         for row in self.table().itertuples():
             rate, cost = self.rates.means[row.setting], self.costs.means[row.setting]
@@ -163,10 +150,9 @@ class SizeCosts(Result):
 
 def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     """
-    Cost of a billion messages with each setting: price per hour over messages per hour.
+    Compute the cost of a billion messages with each setting: price per hour over messages per hour.
 
-    Two settings tie unless the interval of their cost ratio excludes 1; intervals are simultaneous over all pairs. A
-    tie does not prove equality: the interval shows how much the settings may differ.
+    Two settings tie unless the interval of their cost ratio, simultaneous over all pairs, excludes 1.
     """
     rates = compare_all(trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}")
     costs = compare_all(trials.trials, COST, "USD", level=level, claim="With {name} a billion messages cost {{}}")
@@ -193,15 +179,10 @@ def _formatted(one: Estimate, name: str) -> dict[str, str]:
 @dataclass(frozen=True, repr=False)
 class Frontier(RowsResult):
     """
-    The frontier of cost against p99.
+    The frontier of cost against p99: per setting both with intervals, and a verdict.
 
-    Attributes
-    ----------
-    costs, latencies : Comparisons
-    rows : DataFrame
-        Per setting: cost and p99 with intervals; `verdict`: "dominated" if another is significantly cheaper and faster,
-        "on the frontier of the means" if no other has a lower mean in both, else "not shown to be dominated"; `by`: the
-        settings that dominate it.
+    "dominated": another is significantly cheaper and faster (`by` which); "on the frontier of the means": no other has
+    a lower mean in both; else "not shown to be dominated".
     """
 
     costs: Comparisons
@@ -211,12 +192,10 @@ class Frontier(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The p99 of each setting."""
         return tuple(self.latencies.means.values())
 
     @property
     def sentence(self) -> str:
-        """The settings by verdict."""
         parts = [f"{verdict}: {', '.join(part.setting)}" for verdict, part in self.rows.groupby("verdict", sort=True)]
         return (
             f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both "
@@ -224,7 +203,6 @@ class Frontier(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per setting: cost and p99 with their intervals, as the cost table writes them, and the verdict."""
         rows = []
         for row in self.rows.itertuples():
             cost, p99 = self.costs.means[row.setting], self.latencies.means[row.setting]

@@ -42,13 +42,9 @@ KIB = 1024
 @dataclass(frozen=True, repr=False)
 class OverTime(Result):
     """
-    Metrics over time.
+    Metrics over time: a row per trial, quantity and step.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per trial, quantity and step: run_id, test_id, attempt, setting, quantity, `at_s` (middle of the step, in s
-        after the warm-up), value (mean over the step; metrics of brokers are first summed over brokers), unit.
+    `at_s` is the middle of the step after the warm-up; values are means over the step, of brokers first summed.
     """
 
     rows: pd.DataFrame
@@ -56,7 +52,6 @@ class OverTime(Result):
 
     @property
     def sentence(self) -> str:
-        """The metrics that were measured."""
         tests = self.rows[KEY].drop_duplicates()
         names = ", ".join(dict.fromkeys(self.rows.quantity))
         return f"Every {self.step_s:g} s in {count(len(tests), 'trial')}: {names or 'nothing'}."

@@ -28,25 +28,12 @@ COUNTED = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restart
 
 def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    Increase of cumulative metrics from one sample to the next, absolute and per second.
+    Compute the increase of cumulative metrics from one sample to the next, absolute and per second, in order of time.
 
-    Counters start at 0 again when their process restarts. The increase is then the later value alone, which misses what
-    the first process counted after the earlier sample; `restarted` is true. A restart shows as a counter that fell,
-    or as a new value of the broker's `process_start_time_seconds`. Missing samples make the interval longer.
+    Counters start at 0 again when their process restarts, which shows as a counter that fell, or as a new
+    `process_start_time_seconds`. The increase is then the later value alone, which misses what the first process
+    counted after the earlier sample; `restarted` is true. `at_utc` is the end of the interval.
 
-    Parameters
-    ----------
-    metrics : DataFrame
-        Table metrics; rows that are not cumulative or have no time are skipped.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, source, host, node_id, subject, metric, statistic, at_utc (the end of the interval),
-        interval_s, increase, rate (per second), unit (of the increase), restarted. In order of series and time.
-
-    Examples
-    --------
     >>> from wanbench import tables
     >>> shared = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
     >>> samples = [("00:00:05", 150.0), ("00:00:00", 100.0), ("00:00:10", 20.0)]
@@ -106,7 +93,7 @@ def per_processor_hour(provider: str, item: str, processors: int, **which) -> In
 
 def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) -> dict[str, float]:
     """
-    The price under a term over that on demand, by item; `which` is the region and the prices of `stats.cost.price`.
+    Divide the price under a term by that on demand, by item; `which` is the region and the prices of `cost.price`.
 
     >>> paid_over_listed("aws", ["m6i.2xlarge"], "on demand")
     {'m6i.2xlarge': 1.0}
@@ -124,22 +111,13 @@ COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
 @dataclass(frozen=True, repr=False)
 class SizeTrials(Result):
     """
-    Trials of broker sizes.
+    Trials of broker sizes; failed attempts with setting and reason; cautions on rates that drifted.
 
-    Attributes
-    ----------
-    trials : DataFrame
-        One row per trial that was measured: run_id, test_id, attempt, setting, block, `messages_per_s` (by the log of
-        the brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms` (from send to acknowledgement, after the
-        warm-up: the largest quantile of any producer, an upper bound of that of all records, as percentiles cannot be
-        averaged), `usd_per_hour` of all brokers, `usd_per_billion`
-        messages; as shares of 1, NaN if not measured: `waited` (share of periods in
-        which the fullest broker used up its quota), `fullest_link`,
-        `machine_busy`, `iowait`; and `brokers_sent_bps`, the rate that left their regions, headers included.
-    failed : DataFrame
-        Failed attempts, with setting and `reason`: a broker that crashed, for example.
-    cautions : tuple of str
-        The settings whose rate drifted within the counted seconds.
+    `trials` has: `messages_per_s` (by the log of the brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms`
+    (from send to acknowledgement: the largest quantile of any producer, an upper bound of that of all records),
+    `usd_per_hour` of all brokers, `usd_per_billion` messages; as shares of 1, NaN if not measured: `waited` (of periods
+    in which the fullest broker used up its quota), `fullest_link`, `machine_busy`, `iowait`; and `brokers_sent_bps`,
+    the rate that left their regions.
     """
 
     trials: pd.DataFrame
@@ -150,7 +128,6 @@ class SizeTrials(Result):
 
     @property
     def sentence(self) -> str:
-        """How many trials were measured and failed."""
         each = ", ".join(
             f"{count(len(part), 'trial')} of {name}" for name, part in self.trials.groupby("setting", sort=False)
         )
@@ -159,7 +136,6 @@ class SizeTrials(Result):
         return f"{text} {count(len(self.failed), 'attempt')} failed ({lost})." if lost else f"{text} None failed."
 
     def table(self) -> pd.DataFrame:
-        """Per setting: trials, failures, and ranges of the measurements."""
         rows = []
         names = dict.fromkeys([*self.trials.setting, *self.failed.setting])
         for name in names:
@@ -174,7 +150,6 @@ class SizeTrials(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The same as text."""
         return text_table(self.table())
 
 
@@ -186,22 +161,11 @@ def size_trials(
     price_factor: float | Mapping[str, float] = 1.0,
 ) -> SizeTrials:
     """
-    The trials of broker sizes.
+    Collect the trials of broker sizes with their prices, latencies and use of resources.
 
-    Parameters
-    ----------
-    rates : TrialRates
-    tables : mapping
-        Tables of the run: tests, producers, and, if they exist, metrics and link_samples.
-    brokers : int
-        Number of brokers of the cluster, for trials with one size for all.
-    price_factor : float or mapping
-        Price paid over that in the plan, of all settings or by setting: 0.6 with a discount of 40 %.
-
-    Raises
-    ------
-    ParameterError
-        If a trial's brokers have no price.
+    `brokers` is the number in the cluster, for trials with one size for all; `price_factor` the price paid over that in
+    the plan, of all settings or by setting: 0.6 with a discount of 40 %. ParameterError if a trial's brokers have no
+    price.
     """
     frame = rates.rates[[*KEY, "setting", "block", "broker_sizes"]]
     frame = frame.assign(messages_per_s=rates.rates.records_per_s.astype(float))

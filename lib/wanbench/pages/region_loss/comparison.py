@@ -25,14 +25,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
-    """
-    Settings with a fault, their outages and losses.
-
-    Attributes
-    ----------
-    abouts : DataFrame
-        One row per setting: the columns of COLUMNS that differ, as text.
-    """
+    """Settings with a fault, their outages and losses; `abouts` has their columns of COLUMNS that differ, as text."""
 
     lost: Losses
     recovered: Recovery
@@ -52,7 +45,6 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """Loss and outage of the first setting and of each that lost records; several others together."""
         told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
         told = self.settings if len(told) == len(self.settings) - 1 else told
         parts = []
@@ -91,11 +83,9 @@ class Comparison(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The cautions of losses and outages."""
         return (*self.lost.cautions, *self.recovered.cautions)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting."""
         rows = []
         for name in self.settings:
             sums, outage = self.lost.sums(name), self.recovered.of(name, "writes")
@@ -107,7 +97,6 @@ class Comparison(Result):
         return self.abouts.merge(pd.DataFrame(rows), on="setting")
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per setting, with bounds and intervals."""
         rows = []
         for name in self.settings:
             sums, writes, partition = self.lost.sums(name), *self._outages(name)

@@ -33,16 +33,7 @@ FAULTS = ("cut", "cut-out", "cut-in", "slow", "kill", "freeze", "none")
 
 @dataclass(frozen=True)
 class Episode:
-    """
-    One fault with its tables.
-
-    Attributes
-    ----------
-    about : Series
-        The episode's row of table `faults`.
-    tables : dict
-        The episode's rows of the other tables, by name.
-    """
+    """One fault: its row of table `faults`, and its rows of the other tables."""
 
     about: pd.Series
     tables: Mapping[str, pd.DataFrame]
@@ -165,15 +156,7 @@ class Episode:
 
 @dataclass(frozen=True, repr=False)
 class Episodes(Result):
-    """
-    Every episode that was carried out, and those left out.
-
-    Attributes
-    ----------
-    items : tuple of Episode
-    left_out : DataFrame
-        setting and reason of each episode that was left out.
-    """
+    """Every episode that was run; `left_out` has setting and reason of the others."""
 
     items: tuple[Episode, ...]
     left_out: pd.DataFrame
@@ -211,13 +194,11 @@ class Episodes(Result):
 
     @property
     def sentence(self) -> str:
-        """The number of episodes, and the number left out."""
         missing = f"; {count(len(self.left_out), 'attempt')} left out" if len(self.left_out) else ""
         return f"{count(len(self), 'episode')} of {count(len(self.settings), 'setting')}{missing}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Why attempts were left out, and in which settings producers lagged before the fault."""
         reasons = self.left_out.groupby("reason").size() if len(self.left_out) else {}
         late = [each.on_time for each in self.items if each.has_fault and each.on_time < ON_TIME]
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
@@ -228,7 +209,6 @@ class Episodes(Result):
         return tuple(notes)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: the fault, its region, the number of episodes and of records sent."""
         rows = []
         for name, own in self.by_setting().items():
             first = own[0].about
@@ -240,25 +220,14 @@ class Episodes(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """`table` as text."""
         return self.table().astype(str)
 
 
 def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
     """
-    The completed episodes of a run.
+    Read the completed episodes of a run from `tests`, `faults` and TABLES; `controller_events` if there is one.
 
-    Parameters
-    ----------
-    tables : mapping
-        `tests`, `faults` and those named in TABLES; `controller_events` if there is one.
-
-    Raises
-    ------
-    ParameterError
-        A table is missing.
-    MissingDataError
-        No episode was done.
+    ParameterError if a table is missing; MissingDataError if no episode was done.
     """
     faults, tests = (check_table(name, tables) for name in ("faults", "tests"))
     parts = {name: dict(list(check_table(name, tables).groupby(KEY, sort=False))) for name in TABLES}

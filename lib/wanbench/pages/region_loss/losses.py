@@ -1,8 +1,8 @@
 """
 Losses of acknowledged records (RPO), when they were acknowledged, and the errors that clients reported.
 
-Records of one episode share its fault and are lost together, so a bound counts episodes. One from records would treat
-them as independent: of losses that come in bursts it covers a quarter with three episodes.
+Records of one episode share its fault and are lost together, so a bound counts episodes: one from records covers a
+quarter with three episodes, if losses come in bursts.
 """
 
 from __future__ import annotations
@@ -24,16 +24,7 @@ from .records import MORE, NAMES, account, lost_records
 
 @dataclass(frozen=True, repr=False)
 class Losses(Result):
-    """
-    Faults of records per setting.
-
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per episode: key, setting, and the counts of `records.account`.
-    level : float
-        Confidence level of bounds and intervals.
-    """
+    """Faults of records: one row per episode, with the counts of `records.account`."""
 
     rows: pd.DataFrame
     level: float = 0.95
@@ -58,7 +49,6 @@ class Losses(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The share of episodes with a loss, per setting."""
         return tuple(self.episodes_with(name) for name in self.settings)
 
     def counted(self, setting: str, noun: str = "") -> str:
@@ -74,7 +64,6 @@ class Losses(Result):
 
     @property
     def sentence(self) -> str:
-        """Losses of each setting, with their bounds."""
         parts = ["Acknowledged records lost or undelivered:"]
         for name, own in self.rows.groupby("setting", sort=False):
             parts.append(f"“{name}” {self.counted(name)}.")
@@ -88,11 +77,9 @@ class Losses(Result):
         return " ".join(parts)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: counts over its episodes."""
         return pd.DataFrame([{"setting": name, **self.sums(name)} for name in self.settings])
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per fault of records, one column per setting; zero losses with their upper bound."""
         named = NAMES | MORE
         heads = ["lost or undelivered", "episodes with a loss", *named.values()]
         columns = {}
@@ -110,9 +97,8 @@ def losses(found: Episodes, *, level: float = 0.95) -> Losses:
     """
     Account for every acknowledged record; `gone` are those lost from the log or undelivered.
 
-    Episodes whose output was damaged on purpose are left out.
-
-    A record that was delivered before it vanished from the log also counts as lost: later readers will not find it.
+    Episodes whose output was damaged on purpose are left out. A record that vanished from the log after delivery counts
+    as lost: later readers will not find it.
     """
     check_level(level)
     check_kind("found", found, Episodes)
@@ -135,7 +121,6 @@ class LostWhen(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The number of lost records, and how many of them the mechanism explains."""
         rows = self.rows
         return (
             f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
@@ -187,7 +172,6 @@ class ClientErrors(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The total number of errors, and the most frequent kind."""
         if self.rows.empty:
             return f"No client reported an error in {count(self.n_episodes, 'episode')}."
         kinds = self.rows.groupby("kind").n.sum().sort_values(ascending=False)
@@ -197,7 +181,6 @@ class ClientErrors(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """As text."""
         heads = [
             "setting",
             "clients",

@@ -31,7 +31,6 @@ class Phases(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """Duration of the three phases, per setting."""
         parts = []
         for name in self.settings:
             three = [self.of(name, phase).formatted_with_interval for phase in self.QUANTITIES]
@@ -40,7 +39,6 @@ class Phases(OverEpisodes):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The cautions of the estimates, and the resolution of the samples."""
         worst = self.rows.resolution_s.max()
         coarse = (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
         return (*super().cautions, *coarse)
@@ -79,9 +77,8 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     """
     Split the outage of the worst partition of every episode in which a leader changed.
 
-    The first broker that the other regions' nodes logged as fenced or out of sync is the time of detection; without
-    such logs, the first sample with a different leader. Nodes of the dark region do not count, as they may fence the
-    others. MissingDataError if no leader change was seen.
+    Detection is when other regions' nodes first logged a broker as fenced or out of sync; without such logs, the first
+    sample with a different leader. MissingDataError if no leader change was seen.
     """
     rows, silent = [], 0
     for each in found.with_fault():

@@ -33,11 +33,8 @@ class Recovery(OverEpisodes):
     """
     Outages per episode, the worst stream of each kind.
 
-    Attributes
-    ----------
-    streams : DataFrame
-        One row per episode and stream: key, quantity (one of QUANTITIES), unit (number of client or partition), start_s
-        and end_s (since the fault, including the schedule's gap), outage_s, censored.
+    `streams` has a row per episode and stream: key, quantity (one of QUANTITIES), unit (number of client or partition),
+    start_s and end_s (since the fault, including the schedule's gap), outage_s, censored.
     """
 
     streams: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -60,7 +57,6 @@ class Recovery(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """Per setting: the write outage overall and of the worst partition, and the read outage."""
         parts = []
         for name in self.settings:
             whole, worst, reads = (
@@ -107,14 +103,14 @@ class Recovery(OverEpisodes):
 
 def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
     """
-    Outages of every stream of every episode with a fault.
+    Measure the outages of every stream of every episode with a fault.
 
     An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the stream's usual
     gap. "All" are those of all clients outside the hit regions together; a partition's writes are those of these
     clients, its reads those of any consumer.
 
-    An outage that healing ended might have lasted longer: it is censored at healing, a lower limit. This does not apply
-    to clients in the hit regions, which only healing restores. Outages that begin after healing are counted separately.
+    An outage that healing ended is a lower limit, except of clients in the hit regions, which only healing restores.
+    Outages that begin after healing are counted separately.
     """
     check_level(level)
     rows, streams = [], []

@@ -19,21 +19,11 @@ from .gaps import WINDOW_S, rates
 @dataclass(frozen=True, repr=False)
 class Timeline(Result):
     """
-    Observations around one fault; times in seconds since the fault was ordered.
+    Observations around one fault, by one watcher outside the hit regions; times in seconds since the fault was ordered.
 
-    Attributes
-    ----------
-    episode : Episode
-    leaders : DataFrame
-        at_s, broker, number of partitions that it leads, as seen by one watcher outside the hit regions.
-    partitions : DataFrame
-        at_s, partition, leader and isr, as seen by the same watcher.
-    replicas : DataFrame
-        at_s, full (number of partitions with all replicas in sync).
-    group : DataFrame
-        at_s, region, number of partitions assigned to its consumers.
-    rates : DataFrame
-        at_s (end of a window of a second), kind (writes, reads), region, per_s.
+    `leaders` has broker and the number of partitions that it leads, `partitions` leader and isr of each, `replicas` the
+    number with all replicas in sync (full), `group` region and partitions assigned to its consumers, `rates` kind
+    (writes, reads), region and per_s over the second before.
     """
 
     episode: Episode
@@ -52,7 +42,6 @@ class Timeline(Result):
 
     @property
     def sentence(self) -> str:
-        """Which episode it is, and its state at three times."""
         about = self.episode.about
         before, during, after = self.led()
         return (
@@ -74,7 +63,6 @@ class Timeline(Result):
         return tuple(texts)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The article's three tables in one: leaders, replicas and assignment at three times."""
         rows = []
         for name, end in (("before the fault", 0.0), ("before healing", self.heal_s), ("at the end", float("inf"))):
             row = {"": name}
@@ -89,7 +77,6 @@ class Timeline(Result):
         return pd.DataFrame(rows).fillna("0")
 
     def table(self) -> pd.DataFrame:
-        """All series in long form: panel, at_s, of, value."""
         parts = [
             self.leaders.assign(panel="leaders", of=self.leaders.broker.astype(str), value=self.leaders.partitions),
             self.replicas.assign(panel="in sync", of="all", value=self.replicas.full),
@@ -156,14 +143,7 @@ def stem(text: str) -> str:
 
 
 def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
-    """
-    One episode of a setting over time.
-
-    Parameters
-    ----------
-    number : int
-        Index of the episode among the setting's episodes with a fault, from 0.
-    """
+    """Show one episode of a setting over time: that with this `number` among those with a fault, from 0."""
     own = found.of(setting).with_fault().items
     episode = own[check_number("number", number, 0, len(own) - 1, whole=True)]
     zero = episode.fault_at_s
@@ -188,7 +168,7 @@ def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
 
 def _filled(numbers: pd.Series, name: str) -> pd.DataFrame:
     """At every time a number of partitions for each broker or region, 0 where there is none."""
-    return numbers.unstack(fill_value=0).stack().rename("partitions").reset_index(names=["at_s", name])
+    return numbers.unstack(fill_value=0).stack().reset_index().set_axis(["at_s", name, "partitions"], axis=1)
 
 
 def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
@@ -212,16 +192,8 @@ BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing w
 @dataclass(frozen=True)
 class Moment:
     """
-    The last known state at a moment, `at_s` seconds after the fault was ordered; `phase` is one of the three above.
-
-    Attributes
-    ----------
-    leaders : dict
-        Partition to its leader; -1 for none.
-    in_sync : dict
-        Partition to the brokers in sync.
-    group : dict
-        Region to the partitions assigned to its consumers.
+    The last known state `at_s` seconds after the fault was ordered: leader of each partition (-1: none), brokers in
+    sync by partition, partitions assigned to the consumers of each region.
     """
 
     at_s: float

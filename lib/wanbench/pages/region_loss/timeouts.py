@@ -84,17 +84,9 @@ def implied(
     """
     Compute lower and upper bounds, in seconds, of the outage when a region goes dark at once.
 
-    Parameters
-    ----------
-    settings : mapping
-        Settings of brokers and clients, by Kafka's names; those not given have their defaults.
-    rtt_ms : float
-        The largest round trip between regions.
-    controller_lost : bool
-        Whether the active controller was in the region.
+    `settings` are those of brokers and clients by Kafka's names, by default `DEFAULTS_MS`; `rtt_ms` is the largest
+    between regions.
 
-    Examples
-    --------
     >>> ends = implied({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}, 70)
     >>> [round(end, 2) for end in ends["detection"]]
     [2.43, 3.38]
@@ -156,7 +148,6 @@ class Planned(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How many measured outages lie within the implied bounds, how many exceed them, and how many are left out."""
         n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
         left_out = f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
         return (
@@ -167,11 +158,9 @@ class Planned(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """A caution that outages of one episode are dependent."""
         return ("each episode gives up to three outages, which share its fault",)
 
     def formatted_table(self) -> pd.DataFrame:
-        """As text."""
         rows = self.rows
         cells = {"setting": rows.setting, "controller": rows.controller, "outage of": rows.quantity}
         cells |= {"implied": [*map(_span, rows.low_s, rows.high_s)]}
@@ -184,12 +173,9 @@ def planned(
     found: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
 ) -> Planned:
     """
-    Implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
+    Compare implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
 
-    Parameters
-    ----------
-    cluster_settings : mapping, optional
-        Settings of the brokers, for episodes that record none.
+    `cluster_settings` are those of the brokers, for episodes that record none.
     """
     rows, measured = [], recovered.rows.set_index(KEY)
     for name, own in found.with_fault().by_setting().items():

@@ -35,22 +35,15 @@ class Degraded(RowsResult):
     """
     Slow brokers with and without demotion.
 
-    Attributes
-    ----------
-    demotions : dict
-        Kind of slowness to the Estimate of p99 with demotion over p99 without, in the second half of the slowness, by
-        pairs of episodes: the same broker in the same block. It lacks kinds under which demotion was in force for less
-        than `LEAST_DEMOTED` of that half.
-    rows : DataFrame
-        One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the end of the
-        warm-up), detected_s and demoted_s (since begin_s; NaN if it was not), late_demoted (share of the second half in
-        which it was demoted), misnamed (whether another broker was named); p99 of the trial's undisturbed seconds
-        (`before_ms`), of both halves of the slowness (`early_ms`, `late_ms`), from its end until `SETTLE_S` after the
-        broker leads again (`return_ms`), and after that (`after_ms`); `late_back`, `after_back`: whether `late_ms`,
-        `after_ms` lies in the earlier interval; back_s, back_censored (time from begin_s until p99 is back, during the
-        slowness); led_late, led_after, led_before (partitions of the load).
-    limit_ms : float
-        Upper end of the earlier interval of p99, as in `DisturbedTrials`.
+    `demotions` has, by kind of slowness, p99 with demotion over p99 without, in the second half of the slowness, by
+    pairs of episodes: the same broker in the same block. It lacks kinds under which demotion was in force for less than
+    `LEAST_DEMOTED` of that half.
+
+    `rows` has one per episode: detected_s and demoted_s (since begin_s; NaN if it was not), late_demoted (share of the
+    second half), misnamed (another broker was named); p99 undisturbed (`before_ms`), of both halves (`early_ms`,
+    `late_ms`), from its end until `SETTLE_S` after the broker leads again (`return_ms`), and after that (`after_ms`);
+    whether these lie in the earlier interval, up to `limit_ms`; back_s (from begin_s until p99 is back, during the
+    slowness); led_before, led_late, led_after (partitions of the load).
     """
 
     demotions: dict[str, Estimate]
@@ -60,7 +53,6 @@ class Degraded(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The effect of demotion on p99, by kind of slowness."""
         return tuple(self.demotions.values())
 
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
@@ -113,7 +105,6 @@ class Degraded(RowsResult):
         return " ".join(effects)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per quantity, one column per arm."""
         columns = {}
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
@@ -172,16 +163,10 @@ def label(system: str, demotes: bool) -> str:
 
 def degraded(measured: DisturbedTrials, tables) -> Degraded:
     """
-    Every episode of a slow broker or far links in the trials that count; MissingDataError if there is none.
+    Measure every episode of a slow broker or far links in the trials that count; MissingDataError if there is none.
 
     The halves of an episode cover the same times in every arm, detected or not: the effect of demotion includes late
     and missed detections.
-
-    Parameters
-    ----------
-    measured : DisturbedTrials
-    tables : mapping of DataFrame
-        Table detections gives the times of demotions.
     """
     rows = [row for trial in measured.with_kind(*KINDS) for row in _episodes(trial, measured, tables.get("detections"))]
     if not rows:

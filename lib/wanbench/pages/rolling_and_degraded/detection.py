@@ -35,26 +35,12 @@ SETTINGS = tuple(each.name for each in fields(DetectorSettings))
 @dataclass(frozen=True, repr=False)
 class Detected(Result):
     """
-    Detection delay, share of episodes detected, and false alarms per broker and hour.
+    Delay, share of episodes detected or misnamed, and false alarms per broker and hour of undisturbed time.
 
-    Attributes
-    ----------
-    delay : Median
-        Time from when the fault took effect to the alarm on its broker, over all episodes. An episode that ended
-        without an alarm gives a lower limit.
-    share : Estimate
-        Share of episodes with an alarm on their broker before their end.
-    misnamed : Estimate
-        Share of episodes with an alarm on another broker before their end.
-    false_alarms : Estimate
-        False alarms per hour of undisturbed time of one broker.
-    episodes : DataFrame
-        One row per episode: key, number, node_id, kind, in_force_at_s, delay_s, censored, others (alarms on other
-        brokers).
-    alarms : DataFrame
-        One row per alarm: key, node_id, at_s, ratio, what ("episode", "false", "other").
-    agrees : bool or None
-        Whether a replay of the detector on the stored latencies gives the online alarms; None without a run.
+    `delay` is the time from when the fault took effect to the alarm on its broker; an episode that ended without one
+    gives a lower limit. `episodes` has a row each: key, number, node_id, kind, in_force_at_s, delay_s, censored, others
+    (alarms on other brokers); `alarms`: key, node_id, at_s, ratio, what ("episode", "false", "other"). `agrees` tells
+    whether a replay on the stored latencies gives the online alarms.
     """
 
     delay: Median
@@ -70,12 +56,10 @@ class Detected(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The estimates for which there are data."""
         return tuple(each for each in (self.delay, self.share, self.misnamed, self.false_alarms) if each.n)
 
     @property
     def sentence(self) -> str:
-        """Delay, shares and false alarms, and whether a replay gives the same alarms."""
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
@@ -84,19 +68,15 @@ class Detected(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions of the estimates, and what was left out."""
         return tuple(dict.fromkeys([*super().cautions, *self.notes]))
 
 
 def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     """
-    Evaluate the detections of some runs.
+    Evaluate detection_runs, detections and detection_latencies; and broker_actions, if there were any.
 
-    `tables` has detection_runs, detections and detection_latencies; broker_actions, if there were any.
-
-    Time is undisturbed if it lies after the baseline and outside actions, the recovery from them, and demotions by the
-    detector. The interval of the rate is exact for a Poisson process (Garwood 1936): if alarms of one broker come in
-    groups, it is too narrow.
+    Time is undisturbed after the baseline and outside actions, the recovery from them, and demotions. If alarms of one
+    broker come in groups, the interval of their rate is too narrow.
     """
     runs = check_table("detection_runs", tables)
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
@@ -138,10 +118,9 @@ def recorded_settings(run: Mapping) -> DetectorSettings:
 
 def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: float) -> list[Alarm]:
     """
-    The alarms of a detector on the stored latencies of one run, in the order in which they became known.
+    Run a detector over the stored latencies of one run; returns its alarms in the order in which they became known.
 
-    As online, a late record counts as the limit, at the time when it exceeded the limit. If `settings` has
-    another limit than the run, that time is recomputed from when the record was due.
+    As online, a late record counts as the limit, at the time when it exceeded the limit.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
     node, due = rows.node_id.to_numpy(int), rows.due_at_s.to_numpy(float)

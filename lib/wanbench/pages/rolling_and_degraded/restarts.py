@@ -32,15 +32,10 @@ class Restarts(OverEpisodes):
     """
     Restarts one by one, and their medians by setting.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per restart: setting, block, kind, node_id, at_s (since the end of the warm-up), undisturbed_p99_ms (of
-        its trial), p99_ms and p999_ms of the records due from the start of the restart until `CALM_S` after the cluster
-        was complete, and the columns of QUANTITIES; `back_s_censored`: the next restart came before p99 was back. An
-        excess is the difference from the undisturbed seconds of the same trial.
-    limit_ms, limit_level : float
-        Upper end of the earlier interval of p99, and its probability, as in `DisturbedTrials`.
+    Rows have undisturbed_p99_ms of the trial, p99_ms and p999_ms of the records due from the start of the restart until
+    `CALM_S` after the cluster was complete, and the columns of QUANTITIES; an excess is the difference from the
+    undisturbed seconds of the same trial; `back_s_censored`: the next restart came before p99 was back. `limit_ms` and
+    `limit_level` are as in `DisturbedTrials`.
     """
 
     limit_ms: float = nan
@@ -67,13 +62,11 @@ class Restarts(OverEpisodes):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Excess p99 and p99.9 of every setting, and the time for which p99 was beyond its earlier interval."""
         names = ("excess_p99_ms", "excess_p999_ms", "back_s")
         return tuple(self.of(setting, name) for setting in self.settings for name in names)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Few restarts, and intervals that are wider or open."""
         level = min(each.level for each in self.estimates)
         notes = [
             f"few restarts: intervals from the smallest to the largest hold {percent(level)}; restarts of a trial "
@@ -90,7 +83,6 @@ class Restarts(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """Per setting: how a restart changes p99, its slowest second, and how long that lasts."""
         parts = []
         for name in self.settings:
             keys = ("excess_p99_ms", "peak_ms", "back_s")
@@ -105,7 +97,6 @@ class Restarts(OverEpisodes):
         return " ".join(parts)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per quantity, one column per setting."""
         row = {"": "restarts"} | {name: str((self.rows.setting == name).sum()) for name in self.settings}
         return pd.concat([pd.DataFrame([row]), self.formatted_medians()], ignore_index=True)
 
@@ -148,15 +139,11 @@ def _row(trial: DisturbedTrial, action, over_s, next_s, limit_ms: float) -> dict
 @dataclass(frozen=True, repr=False)
 class LeaderSkew(RowsResult):
     """
-    Leaders on one broker.
+    Leaders on one broker: a row per trial and phase.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per trial and phase: block, phase, lasts_s, p99_ms (NaN if the phase is shorter than a second of the
-        schedule), leader_share (largest share of the load's partitions that one broker leads at the end of the phase),
-        sent_share (largest share of one zone in the bytes that leave all zones; NaN without link samples), moved
-        (number of leaders moved).
+    leader_share is the largest share of the load's partitions that one broker leads at the end of the phase, sent_share
+    the largest share of one zone in the bytes that leave all zones; p99_ms is NaN if the phase is shorter than a
+    second.
     """
 
     level: float = 0.95
@@ -170,13 +157,11 @@ class LeaderSkew(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """p99 of each phase."""
         found = (self.of(phase, "p99_ms") for phase in PHASES)
         return tuple(each for each in found if each.n)
 
     @property
     def sentence(self) -> str:
-        """Load by broker in three phases, duration of the moves and their effect on latency."""
         before, piled, spread = (self._phase(name) for name in ("before", "on one broker", "spread again"))
         moves = [
             f"{name} took {self.of(name, 'lasts_s').formatted}, with p99 at {self.of(name, 'p99_ms').formatted}"
@@ -193,7 +178,6 @@ class LeaderSkew(RowsResult):
         return f"the busiest broker leads {percent(round(shares[0], 2))} of the partitions{sent}, p99 {p99}"
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per phase."""
         rows = []
         for phase in PHASES:
             moved = float(np.median(floats(self.rows.moved[self.rows.phase == phase])))

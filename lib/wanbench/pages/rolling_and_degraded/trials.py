@@ -54,18 +54,9 @@ Second = tuple[np.ndarray, np.ndarray, int]
 @dataclass(frozen=True, eq=False)
 class DisturbedTrial:
     """
-    One trial.
+    One trial: its rows of the tables of latencies (end to end, after the warm-up), actions, samples, links and loads.
 
-    Attributes
-    ----------
-    about : Series
-        run_id, test_id, attempt, setting, system, block, and the row of open_loop_loads.
-    demotes : bool
-        Whether brokers that the detector named were demoted.
-    histograms : DataFrame
-        Rows of table open_loop_histograms, end to end and after the warm-up.
-    actions, samples, links, sent : DataFrame
-        Rows of tables broker_actions, cluster_samples (only the load's topics), link_samples and open_loop_seconds.
+    `demotes` tells whether brokers that the detector named were demoted.
     """
 
     about: pd.Series
@@ -162,22 +153,10 @@ class DisturbedTrials(RowsResult):
     """
     The trials that count, and the latency of undisturbed brokers.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per trial: setting, block, `counts`, `why` (it does not count), undisturbed_s, n (records), n_lost,
-        client_errors, and p99_ms of its undisturbed seconds, which are those after the warm-up and before its first
-        action.
-    items : tuple of DisturbedTrial
-        The trials that count.
-    limit_ms : float
-        Upper end of the earlier interval of p99: p99 of each of `span_s` further undisturbed seconds lies in it with
-        probability `level`. Seconds are not merged into longer windows, which would hide a short spike.
-    level : float
-    span_s : int
-        The longest time from an action to the next.
-    n_seconds : int
-        Number of undisturbed seconds of the run.
+    `rows` has one per trial: setting, block, `counts`, `why` (it does not count), undisturbed_s, n (records), n_lost,
+    client_errors, and p99_ms of its undisturbed seconds, before its first action. `limit_ms` is the upper end of the
+    earlier interval of p99: p99 of each of `span_s` further undisturbed seconds, the longest time from an action to the
+    next, lies in it with probability `level`.
     """
 
     items: tuple[DisturbedTrial, ...]
@@ -190,7 +169,6 @@ class DisturbedTrials(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How many trials count, and the limit."""
         out = self.rows[~self.rows.counts]
         lost = f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}" if len(out) else ""
         stretches = count(self.n_seconds, "undisturbed second")
@@ -205,7 +183,6 @@ class DisturbedTrials(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials that the brokers were too slow for even undisturbed."""
         over = self.rows[self.rows.p99_ms >= OVERLOADED_MS]
         if over.empty:
             return ()
@@ -218,7 +195,6 @@ class DisturbedTrials(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per trial."""
         rows = self.rows
         cells = {"trial": rows.setting, "block": rows.block.map(number)}
         cells |= {"records": [number(n, 0) for n in rows.n], "never received": [number(n, 0) for n in rows.n_lost]}
@@ -278,18 +254,9 @@ class DisturbedTrials(RowsResult):
 
 def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
     """
-    The trials of a run of `wanbench.pages.rolling_and_degraded.design`.
+    Read the trials of a run of `design`, from the tables of NEEDED and those of actions and samples, if they exist.
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables of one run: those of NEEDED and, if they exist, broker_actions, cluster_samples, detection_runs and
-        link_samples.
-
-    Raises
-    ------
-    MissingDataError
-        If no trial counts, or none was undisturbed for a second.
+    MissingDataError if no trial counts, or none was undisturbed for a second.
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)

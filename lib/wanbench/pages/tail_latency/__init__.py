@@ -3,7 +3,7 @@
 from . import claims
 from .allowed import allowed
 from .best_rates import best_rate, best_rates, searched_rate
-from .evidence import evidence
+from .claims import evidence
 from .knees import knees
 from .latencies import of_benchmark, of_open_loop, of_values
 from .pauses import causes, per_second

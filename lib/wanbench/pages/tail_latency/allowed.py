@@ -1,5 +1,5 @@
 """
-The rate at which each system's fullest link would be full, from the bytes it carried.
+Compute the rate at which each system's fullest link would be full, from the bytes it carried.
 
 Every copy of a record uses links: to the leader, to followers, to each consumer group. The links' counters include
 headers, requests and the placement of leaders. No latency is used, so the knee of a latency curve is independent of
@@ -33,16 +33,11 @@ ASSUMPTION = "Bytes per record on a link are the same at higher rates; larger ba
 @dataclass(frozen=True, repr=False)
 class Allowed(Result):
     """
-    The rate that the links allow each system.
+    The rate that the links allow each system, in records per second of all producers together.
 
-    Attributes
-    ----------
-    rates : dict of str to Estimate
-        By system, in records per second of all producers together.
-    trials : DataFrame
-        One row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
-        utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
-        sampled), kept_up, allowed_records_per_s.
+    `trials` has a row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
+    utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
+    sampled), kept_up, allowed_records_per_s.
     """
 
     rates: dict[str, Estimate]
@@ -52,12 +47,10 @@ class Allowed(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The allowed rate of each system."""
         return tuple(self.rates.values())
 
     @property
     def sentence(self) -> str:
-        """The rate that each system's links allow, and what was full at the first rate that was too high for it."""
         return " ".join(f"{one.sentence}{self._too_high(name)}" for name, one in self.rates.items())
 
     def _too_high(self, system: str) -> str:
@@ -75,11 +68,9 @@ class Allowed(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """`trials`."""
         return self.trials
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per system and rate: means over its trials."""
         rows = []
         for (system, rate, partitions), part in self.trials.groupby(["system", RATE, "partitions"], sort=False):
             busy = part.busy_percent.mean()
@@ -92,19 +83,10 @@ class Allowed(Result):
 
 def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> Allowed:
     """
-    Compute the rate that the links allow each system.
+    Compute the rate that the links allow each system, at fixed values `at` of other settings (partitions=9).
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables of the same run: link_samples of all links; metrics, if processors were sampled.
-    at
-        Fixed values of other settings, such as partitions=9.
-
-    Raises
-    ------
-    MissingDataError
-        If no link with a rate was sampled, as on clusters outside the lab.
+    `tables` has link_samples of all links, and metrics if processors were sampled. MissingDataError if no link with a
+    rate was sampled, as on clusters outside the lab.
     """
     own = trials.matching(**at)
     own = own[own.counts].copy()

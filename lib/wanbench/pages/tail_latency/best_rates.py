@@ -1,15 +1,13 @@
 """
-The highest rate of each system at which a latency quantile meets an objective.
-
-Two methods that can check each other:
+Find the highest rate of each system at which a latency quantile meets an objective, by two methods.
 
 - Stepped rates: where the curve of the typical trial's quantile, interpolated on log axes, crosses the objective.
 - Bisection: a bracket, from the highest rate that met the objective to the lowest that failed.
 
 A queue's curve is far from straight between two steps, so the interval is never narrower than the steps or brackets
-around the rate. Near the first or last step the curve may cross the objective in some samples only. The interval then
-comes from steps alone: it begins at the last step up to which Student's intervals of all steps keep within the
-objective, and ends at the first from which on all exceed it.
+around the rate. If the curve crosses the objective in some samples only, the interval comes from steps alone: from the
+last step up to which Student's intervals of all steps keep within the objective, to the first from which on all exceed
+it.
 """
 
 from __future__ import annotations
@@ -43,16 +41,11 @@ SEARCHED = "Searches are independent; the rate lies within each search's bracket
 @dataclass(frozen=True)
 class BestRate:
     """
-    The highest rate that meets an objective.
+    The highest rate that meets an objective, in records/s; NaN if no step is shown to meet it, all do, or one below
+    fails.
 
-    Attributes
-    ----------
-    rate : Estimate
-        In records/s; NaN if no step is shown to meet the objective, all do, or a step below the rate is shown to fail.
-    bracket : (float, float)
-        The range that must contain the rate: from the last step that meets the objective to the first that does not;
-        of searches, from the lowest rate that met it to the highest that failed.
-    n_steps : int
+    The bracket contains the rate: from the last step that meets the objective to the first that does not; of searches,
+    from the lowest rate that met it to the highest that failed.
     """
 
     rate: Estimate
@@ -133,14 +126,11 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
     """
     Estimate the highest rate that meets an objective from searches.
 
-    The interval is Student's, around the means of the lower and of the upper ends of the brackets, so it is never
-    narrower than the brackets. If a search met the objective at every rate or at none, it is from the lowest rate that
-    met it to the highest that failed, whose level is at most 1 - 0.5^searches: 87.5 % for three.
+    The interval is Student's, around the means of the lower and of the upper ends of the brackets. If a search met the
+    objective at every rate or at none, it is from the lowest rate that met it to the highest that failed, whose level
+    is at most 1 - 0.5^searches: 87.5 % for three.
 
-    Parameters
-    ----------
-    steps : DataFrame
-        One row per step of a search: `search`, `rate_records_per_s`, `met` (flag; null: the step says nothing).
+    `steps` has a row per step of a search: `search`, `rate_records_per_s`, `met` (null: the step says nothing).
     """
     check_columns("steps", steps, ["search", RATE, "met"])
     rows, known = [], steps.dropna(subset=["met"])
@@ -189,14 +179,10 @@ def _estimate(q: float, objective_ms: float, ends: tuple[float, float, float], o
 @dataclass(frozen=True, repr=False)
 class BestRates(Result):
     """
-    The highest rate of each system that meets an objective.
+    The highest rate of each system, from steps and from searches.
 
-    Attributes
-    ----------
-    stepped, searched : dict of str to BestRate
-        By system; `searched` lacks systems without a search of which a step met or failed the objective.
-    silent : dict of str to int
-        Systems whose searches all say nothing, as the generator was late, and how many these are.
+    `searched` lacks systems without a search of which a step met or failed the objective; `silent` counts searches that
+    all say nothing, as the generator was late.
     """
 
     stepped: dict[str, BestRate]
@@ -207,12 +193,10 @@ class BestRates(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The highest rate of each system, first from steps, then from searches."""
         return tuple(one.rate for one in (*self.stepped.values(), *self.searched.values()))
 
     @property
     def sentence(self) -> str:
-        """Give the rate of each system by both methods, and whether they agree."""
         parts = []
         for name, steps in self.stepped.items():
             rate = steps.rate
@@ -237,7 +221,6 @@ class BestRates(Result):
         return a <= d and c <= b
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per system."""
         rows = []
         for name, steps in self.stepped.items():
             row = {"system": name, "by its steps": steps.rate.formatted, "interval": steps.rate.formatted_interval}
@@ -255,17 +238,8 @@ def best_rates(
     """
     Find the highest rate of each system at which a percentile meets an objective.
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables of the same run: rate_search_steps, if there were searches.
-    at
-        Fixed values of other settings, for the stepped trials: partitions=...
-
-    Raises
-    ------
-    MissingDataError
-        If a system has too few steps or blocks.
+    `tables` has rate_search_steps, if there were searches; `at` fixes other settings of the stepped trials
+    (partitions=...). MissingDataError if a system has too few steps or blocks.
     """
     stepped, searched, silent = {}, {}, {}
     steps = tables.get("rate_search_steps", pd.DataFrame())

@@ -8,10 +8,20 @@ excess over the better one (old - new) / new, which is 1 less. A re-run tests cl
 
 from __future__ import annotations
 
-from wanbench.formatting import number, quantity
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, over
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.tails import quantile_intervals as order
+from wanbench.methods.trials.means import geometric_mean
+
+from .side_by_side import SideBySide
+from .trials import TailTrials
 
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
@@ -57,20 +67,11 @@ SHOWN = {
 
 def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
-    Every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
+    Test every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
 
-    Parameters
-    ----------
-    **measured
-        The quantities of `RULES` and `SHOWN` that were measured (`studies.tail_latency.evidence`).
+    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` gives them; ParameterError for another name or no
+    estimate.
 
-    Raises
-    ------
-    ParameterError
-        There is no such quantity, or it is no estimate.
-
-    Examples
-    --------
     >>> rows = tail_latency().table().set_index("claim")
     >>> rows.own[["p99-times", "t1-improvement", "t1-low-aggregate", "t3-times"]].tolist()
     ['not reproduced', 'reproduced', 'not reproduced', 'undecided']
@@ -313,3 +314,95 @@ def _caveats(audit: Audit) -> None:
         "An admission about the whole comparison: Apache Kafka ran without tiered storage in all "
         f"{len(ROWS_6 + ROWS_7)} rows, of which {len(FIGURE_7['2'])} are marked.",
     )
+
+
+CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
+COMBINED = {
+    "method": "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks",
+    "assumption": "Blocks are independent and represent further ones",
+}
+FAR, MIDDLE = 0.999, 0.5
+
+
+def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:
+    """
+    Collect every measured estimate that a claim refers to.
+
+    The first system stands for the source's Apache Kafka and is the numerator of ratios. "Highest" throughput is the
+    last step at which both systems have trials that count, whether or not they kept up.
+    """
+    made = {}
+    for name, table in (("", by_rate), ("partitions_", by_partitions)):
+        if table is not None:
+            best = max((step.ratio for step in table.steps), key=lambda one: np.nan_to_num(one.estimate))
+            made[f"largest_{name}ratio"] = _chosen(best) if len(table.steps) > 1 else best
+    if by_rate is not None:
+        made |= _grown("throughput", by_rate) | _far_out(by_rate)
+    if by_partitions is not None:
+        made |= _grown("partitions", by_partitions)
+    return {name: one for name, one in made.items() if np.isfinite(one.estimate)}
+
+
+def _grown(name: str, table: SideBySide) -> dict[str, Estimate]:
+    """How each system's percentile, and the ratio of both, grow along the steps."""
+    if len(table.steps) < 2:
+        return {}
+    q, p = table.q, order.name(table.q)
+    (a, b), (a_last, b_last) = table.steps[0].tails, table.steps[-1].tails
+    steps = _steps(table, table.steps)
+    grown = {
+        f"{name}_growth": _ratio([(a_last, q)], [(a, q)], f"{p} of {a.name}, {steps}"),
+        f"other_{name}_growth": _ratio([(b_last, q)], [(b, q)], f"{p} of {b.name}, {steps}"),
+    }
+    if name == "throughput":
+        both = [(a_last, q), (b, q)], [(b_last, q), (a, q)]
+        grown["ratio_growth"] = _ratio(*both, f"ratio of both systems' {p}, {steps}")
+        grown["growth_ratio"] = _ratio(*both, f"growth of {p} of {a.name} over that of {b.name}, {steps}")
+        return grown
+    ordered = [step for step in table.steps if np.isfinite(step.ratio.estimate)]
+    ordered.sort(key=lambda step: step.ratio.estimate)
+    if len(ordered) > 1:
+        (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
+        both = [(a_last, q), (b, q)], [(b_last, q), (a, q)]
+        widest = _ratio(*both, f"ratio of both systems' {p}, {_steps(table, ordered)}")
+        grown["ratio_partitions_growth"] = _chosen(widest)
+    return grown
+
+
+def _steps(table: SideBySide, steps: list) -> str:
+    return f"{number(steps[-1].step)} {table.unit} over {number(steps[0].step)}"
+
+
+def _far_out(table: SideBySide) -> dict[str, Estimate]:
+    """p99.9 against p50 at the last step, and the largest ratio of any percentile there."""
+    (a, b), far, middle = table.steps[-1].tails, order.name(FAR), order.name(MIDDLE)
+    at = f"at {number(table.steps[-1].step)} {table.unit}"
+    ratios = [
+        _ratio([(a, q)], [(b, q)], f"{order.name(q)} of {a.name} over {b.name}, {at}") for q in (MIDDLE, 0.9, 0.99, FAR)
+    ]
+    widening = f"ratio of both systems' {far} over that of their {middle}, {at}"
+    return {
+        "other_tail_growth": _ratio([(b, FAR)], [(b, MIDDLE)], f"{far} over {middle} of {b.name}, {at}"),
+        "tail_ratio_growth": _ratio([(a, FAR), (b, MIDDLE)], [(b, FAR), (a, MIDDLE)], widening),
+        "largest_tail_ratio": _chosen(max(ratios, key=lambda one: np.nan_to_num(one.estimate))),
+    }
+
+
+def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, float]], quantity: str) -> Estimate:
+    """A product of typical trials' quantiles over another, over the blocks that have all of them."""
+    logs = [
+        sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
+        for sign, terms in ((1, above), (-1, below))
+        for trials, q in terms
+    ]
+    total = pd.concat(logs, axis=1).replace([np.inf, -np.inf], np.nan).sum(axis=1, skipna=False)
+    kept = total[np.isfinite(total)]
+    out = len(total) - len(kept)
+    lost = f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing"
+    name = quantity if quantity.startswith("p") else quantity[0].upper() + quantity[1:]
+    about = {"quantity": quantity, "claim": f"{name}, is {{}}", "warnings": (lost,) if out else ()} | COMBINED
+    return replace(geometric_mean(np.exp(kept), 0.95, unit_name="block", **about), basis=count(len(kept), "block"))
+
+
+def _chosen(one: Estimate) -> Estimate:
+    return replace(one, warnings=(*one.warnings, CHOSEN))

@@ -1,12 +1,12 @@
 """
-The knee of latency against rate of each system, next to the rate that its links allow.
+Find the knee of latency against rate of each system, and compare it with the rate that its links allow.
 
 On logarithmic axes a line that is level up to the knee, and rises beyond it, is fitted to the typical trial's quantile
 at each step by least squares (segmented regression: Hudson 1966; Muggeo 2003). Kneedle (Satopaa et al. 2011), the point
-farthest from the chord of the curve, is given for comparison: it depends on the first and last step. In simulation
-(data/validity/knees.csv) the knee of a second run at the same steps falls into Kneedle's interval in 85 to 96 of 100
-cases, and into the broken line's, up to three times narrower, in 90 to 95. A queue's law, a + b x / (c - x), gives the
-rate of saturation, but is undefined beyond it, where studies measure on purpose.
+farthest from the chord of the curve, depends on the first and last step. In simulation (data/validity/knees.csv) the
+knee of a second run falls into Kneedle's interval in 85 to 96 of 100 cases, and into the broken line's, up to three
+times narrower, in 90 to 95. A queue's law, a + b x / (c - x), is undefined beyond saturation, where studies measure on
+purpose.
 """
 
 from __future__ import annotations
@@ -50,20 +50,12 @@ ASSUMPTION = "Blocks are independent and represent further ones; the curve is le
 @dataclass(frozen=True)
 class Knee:
     """
-    The knee of one system.
+    The knee of one system, in records/s; its estimates are NaN if there is none.
 
-    Attributes
-    ----------
-    curve : StepCurve
-        The steps below the first at which the quantile of a trial is that of a lost record, and so unknown.
-    knee, second_run : Estimate
-        The rate of the knee in records/s, with its confidence interval, and with the one into which the knee of a
-        second run falls, with the same steps and as many blocks; NaN if there is none in the range.
-    where : "inside", "none", "before the first step", "between the last two steps", "unknown"
-        "between the last two steps" also applies if the last step but one cannot be distinguished from the level;
-        "unknown" if fewer than `MIN_STEPS` steps are left.
-    kneedle, level_ms : float
-        The rate that Kneedle gives on the same curve, and the fitted level; NaN if there is no knee.
+    `second_run` has the interval into which the knee of a second run falls, with the same steps and as many blocks.
+    `where` is "inside", "none", "before the first step", "between the last two steps" (also if the last step but one
+    cannot be told from the level) or "unknown" (fewer than `MIN_STEPS` steps). `curve` ends below the first step at
+    which the quantile of a trial is that of a lost record.
     """
 
     curve: StepCurve
@@ -162,9 +154,7 @@ def broken_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
 
 def kneedle(rates: np.ndarray, logs: np.ndarray) -> float:
     """
-    Find the knee by Kneedle (Satopaa et al. 2011) of a curve interpolated without overshoot between its steps.
-
-    The rate is on a linear axis and the latency on a logarithmic one.
+    Find the knee by Kneedle (Satopaa et al. 2011), on a linear axis of rates and a logarithmic one of latency.
 
     >>> rates = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     >>> round(kneedle(rates, np.array([0.0, 0.0, 0.0, 2.0, 4.0])), 1)
@@ -182,8 +172,8 @@ def kneedle(rates: np.ndarray, logs: np.ndarray) -> float:
 def _where(x: np.ndarray, curve: StepCurve) -> str:
     """
     Say where the knee lies. With only the last step above the level, any knee between the last two fits equally well,
-    and scatter of the step before can push the fitted one below it: that step counts as level unless it lies above the mean
-    of those before by more than its scatter over blocks.
+    and scatter of the step before can push the fitted one below it: that step counts as level unless it lies above the
+    mean of those before by more than its scatter over blocks.
     """
     if len(x) < MIN_STEPS:
         return "unknown"
@@ -202,16 +192,8 @@ def _where(x: np.ndarray, curve: StepCurve) -> str:
 @dataclass(frozen=True, repr=False)
 class Knees(Result):
     """
-    The knee of each system.
-
-    Attributes
-    ----------
-    knees : dict of str to Knee
-        By system, up to the first step at which the system never kept up.
-    curves : dict of str to StepCurve
-        By system, all steps.
-    links : dict of str to Estimate
-        The rate that the links allow each system, if links were sampled.
+    The knee of each system, up to the first step at which it never kept up; the curves of all steps; the rates that
+    links allow.
     """
 
     knees: dict[str, Knee]
@@ -222,12 +204,10 @@ class Knees(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The knee of each system."""
         return tuple(one.knee for one in self.knees.values())
 
     @property
     def sentence(self) -> str:
-        """The knee of each system, and the rate that its links allow; the table has more."""
         parts = []
         for name, one in self.knees.items():
             links = f" The links allow it {self.links[name].formatted}." if name in self.links else ""
@@ -236,11 +216,9 @@ class Knees(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The cautions of each knee, with the system's name."""
         return tuple(f"{name}: {text}" for name, one in self.knees.items() for text in one.knee.warnings)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per system."""
         rows = []
         for name, one in self.knees.items():
             row = {
@@ -294,23 +272,11 @@ class Knees(Result):
 
 def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99, **at) -> Knees:
     """
-    Find the knee of each system in its trials at stepped rates.
+    Find the knee of each system in its trials at stepped rates, with other settings fixed (partitions=...).
 
     Steps above the first at which a system never kept up are left out: there the quantile only shows how long a trial
-    and its wait for answers are. Such a step bends the fitted line, and so moves the knee. So are steps from the first
-    with a lost quantile on. If too few remain, the knee is not known.
-
-    Parameters
-    ----------
-    links : Allowed, optional
-        The rate that the links allow each system, for comparison; the knee does not depend on it.
-    at
-        Fixed values of other settings: partitions=...
-
-    Raises
-    ------
-    MissingDataError
-        If a system has too few steps or blocks.
+    and its wait for answers are, which bends the fitted line. So are steps from the first with a lost quantile on.
+    MissingDataError if a system has too few steps or blocks.
     """
     found, curves = {}, {}
     for name in trials.systems:

@@ -40,18 +40,12 @@ def of_benchmark(
     quantiles: pd.DataFrame, windows: pd.DataFrame, *, what: str = "end to end", name: str = "OpenMessaging Benchmark"
 ) -> Tail:
     """
-    Compute the distribution behind one result of the OpenMessaging Benchmark, from its reported quantiles.
+    Compute the distribution behind one result of the OpenMessaging Benchmark, from tables quantiles and
+    benchmark_windows.
 
     Its end-to-end latency counts from the actual send time, in whole milliseconds of two wall clocks, and drops values
     of zero or less; `resolution_ms` is then 1. Compare it with a load that ran before or after it, not at the same
     time: each adds to the other's latency.
-
-    Parameters
-    ----------
-    quantiles, windows : DataFrame
-        Tables quantiles and benchmark_windows of one result.
-    what : str
-        A value of column what of quantiles.
     """
     rate = "publish_records_per_s" if str(what).startswith("publish") else "consume_records_per_s"
     check_columns("quantiles", quantiles, ["what", "window", "quantile", "latency_ms"])
@@ -103,21 +97,10 @@ def of_open_loop(frame: pd.DataFrame, *, what: str = "end to end", name: str = "
     """
     Compute the latency distribution of open-loop loads, counted from when each record was due, without the warm-up.
 
-    Each load is a run and its seconds are stretches of time; all groups share one stretch per second, as their
-    latencies depend on the same batches and brokers. A record that was due and never acknowledged, or never received by
-    a group, counts as slower than all others.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Table open_loop_histograms of one load or several of one kind.
-    what : "end to end" or "publish"
-        Until receipt by a consumer group, or until acknowledgement to the producer.
-
-    Raises
-    ------
-    ParameterError
-        If nothing is left, or the table has no such latency.
+    `frame` is table open_loop_histograms of one load or several; `what` is "end to end" (until receipt) or "publish"
+    (until acknowledgement). Each load is a run and its seconds are stretches of time; all groups share one stretch per
+    second, as their latencies depend on the same batches and brokers. A record that was never acknowledged, or never
+    received by a group, counts as slower than all others. ParameterError if nothing is left.
     """
     check_columns("open_loop_histograms", frame, NEEDED)
     check_choice("what", what, WHAT)

@@ -55,16 +55,10 @@ MIN_PX = 3
 @dataclass(frozen=True, repr=False)
 class Causes(Result):
     """
-    Slow seconds and pauses.
+    Shares of seconds with a pause: of the slow less that of the others, both shares, and their ratio.
 
-    Attributes
-    ----------
-    excess, slow, others, ratio : Estimate
-        Shares of seconds with a pause: of the slow less that of the others (fractions), both shares, and their ratio.
-    p : float
-        Share of `n_shifts` random shifts of the pauses, the unshifted data included, with at least as large an excess.
-    seconds, pauses : DataFrame
-        As `per_second`; the pauses that count.
+    `p` is the share of `n_shifts` random shifts of the pauses, the unshifted data included, with at least as large an
+    excess.
     """
 
     excess: Estimate
@@ -85,7 +79,6 @@ class Causes(Result):
 
     @property
     def sentence(self) -> str:
-        """Give both shares and the p-value."""
         verdict = "more often than by chance" if self.beyond_chance else "not shown to be more often than by chance"
         return (
             f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
@@ -195,17 +188,9 @@ def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: n
     """
     Whether each second overlaps a pause: one row per shift.
 
-    Parameters
-    ----------
-    second : array of int
-        Ordinals of the observed seconds, from 0; those between that are missing stay empty.
-    at, length : array
-        Start of each pause since the start of second 0, and its length, both in seconds.
-    shifts : array
-        Seconds by which all pauses are late; what leaves at the end comes back at the start.
+    `second` has the ordinals of the observed seconds, from 0; `at` and `length` are in seconds since the start of
+    second 0; `shifts` are the seconds by which all pauses are late; what leaves at the end comes back at the start.
 
-    Examples
-    --------
     >>> with_pause(np.arange(4), np.array([0.9, 3.5]), np.array([0.2, 0.1]), np.array([0.0, 1.0])).astype(int)
     array([[1, 1, 0, 1],
            [1, 1, 1, 0]])
@@ -238,26 +223,9 @@ def causes(
     """
     Compare the share of the slowest seconds, by p99, that contain a pause with that of all other seconds.
 
-    Parameters
-    ----------
-    latencies : DataFrame
-        Table open_loop_histograms, or the result of `per_second`.
-    pauses : DataFrame or None
-        Table broker_pauses; None if the run has no such table. If both tables have run_id, pauses are matched only to
-        seconds of their own run.
-    over_ms : float, optional
-        Seconds above this latency are slow, instead of the slowest tenth.
-    kinds : collection of str
-        Kinds of pauses that count.
-    shifts, seed : int
-        Random shifts of the test.
-
-    Raises
-    ------
-    MissingDataError
-        If there is no table, as for brokers outside the lab.
-    ParameterError
-        If no second is slow or all are.
+    `latencies` is table open_loop_histograms, or the result of `per_second`; `pauses` is table broker_pauses, matched
+    by run_id if both have it. Seconds above `over_ms` are slow, by default the slowest tenth. MissingDataError if
+    `pauses` is None, as for brokers outside the lab; ParameterError if no second is slow or all are.
     """
     if pauses is None:
         raise MissingDataError("the brokers' logs are not known: they run outside the lab.")

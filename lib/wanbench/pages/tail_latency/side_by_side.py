@@ -45,16 +45,9 @@ class Step:
 @dataclass(frozen=True, repr=False)
 class SideBySide(Result):
     """
-    A percentile of two systems along steps of rate or partitions.
+    A percentile of two systems along steps of rate or partitions, at which both have trials that count.
 
-    Attributes
-    ----------
-    along : str
-        "rate_records_per_s" or "partitions".
-    steps : list of Step
-        In ascending order; only steps at which both systems have trials that count. `missing` are the others.
-    points : DataFrame
-        One row per trial that counts: system, step, latency_ms, kept_up.
+    `missing` are the other steps; `points` has a row per trial that counts: system, step, latency_ms, kept_up.
     """
 
     along: str
@@ -76,12 +69,10 @@ class SideBySide(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio at each step, the highest step first."""
         return tuple(step.ratio for step in reversed(self.steps))
 
     @property
     def sentence(self) -> str:
-        """At which steps the second system is better, worse or tied, and how each grows from the first to the last."""
         of_word: dict[str, list[str]] = {}
         for step in self.steps:
             decided = step.verdict in ("better", "worse")
@@ -119,7 +110,6 @@ class SideBySide(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Steps without both systems, steps at which a system fell behind, and those of the ratios."""
         over = []
         for k, name in enumerate(self.names):
             if behind := [number(step.step) for step in self.steps if not step.kept_up[k]]:
@@ -138,7 +128,6 @@ class SideBySide(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """One row per step: step, payload_bps, both percentiles and the ratio with their intervals, verdict."""
         rows = []
         for step in self.steps:
             row = {"step": step.step, "payload_bps": step.payload_bps}
@@ -149,7 +138,6 @@ class SideBySide(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of the source's table; an asterisk where a system did not keep up."""
         p, (a, b) = order.name(self.q), self.names
         rows = []
         for step in self.steps:
@@ -238,22 +226,10 @@ def _with_interval(one: Estimate, unknown: str = BEYOND) -> str:
 
 def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **at) -> SideBySide:
     """
-    A percentile of two systems at each step of the rate, or of the number of partitions.
+    Compare a percentile of two systems at each step of the rate, or of the number of partitions.
 
-    Parameters
-    ----------
-    along : "rate_records_per_s" or "partitions"
-    q : float
-        The percentile as a share.
-    at
-        Fixed values of other settings: partitions=..., or rate_records_per_s=...
-
-    Raises
-    ------
-    MissingDataError
-        If at no step both systems have trials that count.
-    ParameterError
-        If there are not two systems.
+    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other. MissingDataError if at no step both systems
+    have trials that count; ParameterError if there are not two systems.
     """
     if len(trials.systems) != 2:
         raise refusal("systems", ", ".join(trials.systems), "two of them")

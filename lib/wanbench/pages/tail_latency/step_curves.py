@@ -1,9 +1,8 @@
 """
 A latency quantile against the rate, from trials at stepped rates: one curve per block, and their mean.
 
-The curve is of logarithms of trials' quantiles, so its mean is that of a typical trial (see `repeated`). A block holds
-one trial of every step; a missing trial is filled in from its block's and its step's effects, so that a slow block does
-not bend the mean curve where it lacks a step.
+The curve is of logarithms of trials' quantiles, so its mean is that of a typical trial. A missing trial is filled in
+from its block's and its step's effects, so that a slow block does not bend the mean curve where it lacks a step.
 """
 
 from __future__ import annotations
@@ -36,23 +35,10 @@ FILL_ROUNDS = 50
 @dataclass(frozen=True, eq=False)
 class StepCurve:
     """
-    A quantile against the rate.
+    A quantile against the rate, in ascending steps of records/s.
 
-    Attributes
-    ----------
-    q : float
-        The quantile as a share.
-    rates : array
-        The steps, ascending, in records/s.
-    blocks : tuple
-    logs : array
-        Logarithm of the trial's quantile in ms: a row per block, a column per step.
-    n : int
-        Number of trials.
-    notes : tuple of str
-        What a reader must know about the curve.
-    lost : tuple of float
-        Rates at which the quantile of a trial is that of a lost record, so that `logs` holds a lower limit.
+    `logs` has the logarithm of each trial's quantile in ms: a row per block, a column per step; `n` is the number of
+    trials. At `lost` rates the quantile of a trial is that of a lost record, so that `logs` holds a lower limit.
     """
 
     q: float
@@ -100,18 +86,9 @@ class StepCurve:
 
 def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     """
-    The curve of trials at stepped rates.
+    Compute the curve of one system's trials, one per row: `block`, `rate_records_per_s`, `tail`.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        One row per trial of one system: `block`, `rate_records_per_s`, and `tail` (its `Tail`). Two trials of one block
-        and step count by their mean.
-
-    Raises
-    ------
-    ParameterError
-        If there are fewer than 4 steps or 2 blocks, or a step or block shares no trial with the others.
+    Two trials of one block and step count by their mean. ParameterError with fewer than 4 steps or 2 blocks.
     """
     check_columns("trials", trials, COLUMNS)
     order.check_quantile(q)

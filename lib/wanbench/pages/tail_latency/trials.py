@@ -1,15 +1,14 @@
 """
 Trials of several systems at steps of rate or partitions: which count, and their latencies.
 
-A trial is the unit of replication. If the generator fell behind its own schedule, or the backlog of the trial's start
-was still draining, the trial says nothing about the system under this load: it is left out of curves and comparisons,
-and stays in the table with its reason. If the system fell behind, it counts.
+If the generator fell behind its own schedule, or the backlog of the trial's start was still draining, the trial says
+nothing about the system under this load: it is left out of curves and comparisons, and stays in the table with its
+reason. If the system fell behind, it counts.
 
-Do not confuse two quantities. The *pooled* quantile is that of all records of all trials: tables of latencies state it.
-The *trial's* quantile is that of one trial; its geometric mean over trials is that of a typical trial. Comparisons use
-the latter: a pooled p99.9 often comes from the one worst trial, so the other trials say nothing about its scatter. In
-simulation the jackknife of a pooled p99.9 finds false differences in 5 to 16 of 100 comparisons, and Student's t on
-logarithms of trials' quantiles in 3 to 8.
+The *pooled* quantile is that of all records of all trials: tables of latencies state it. The *trial's* quantile is that
+of one trial; its geometric mean over trials is that of a typical trial. Comparisons use the latter: a pooled p99.9
+often comes from the one worst trial. In simulation the jackknife of a pooled p99.9 finds false differences in 5 to 16
+of 100 comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
 """
 
 from __future__ import annotations
@@ -42,16 +41,9 @@ COLUMNS = ("block", "tail")
 @dataclass(frozen=True, eq=False)
 class TailTrials:
     """
-    Repeated trials of one system at one load.
+    Repeated trials of one system at one load: the latencies of each, after warm-up, and its block.
 
-    Parameters
-    ----------
-    name : str
-        The system, as sentences name it.
-    tails : sequence of Tail
-        The latencies of each trial, after warm-up.
-    blocks : sequence, optional
-        The block of each trial; by default the k-th trial is of block k.
+    By default the k-th trial is of block k.
     """
 
     name: str
@@ -142,15 +134,9 @@ class SystemTrials(RowsResult):
     """
     Trials by system and step.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per trial: system, block, rate_records_per_s (requested, of all producers together), partitions (in
-        total), payload_bps (at the requested rate), acknowledged_records_per_s, late_p99_ms (of the generator),
-        `kept_up` (the system), `counts`, `why` (it does not count), and `tail`, the end-to-end latencies of a trial
-        that counts.
-    systems : tuple of str
-        In the order they were given.
+    `rows` has one per trial: system, block, rate_records_per_s (requested, of all producers together), partitions (in
+    total), payload_bps, acknowledged_records_per_s, late_p99_ms (of the generator), `kept_up` (the system), `counts`,
+    `why` (it does not count), and `tail`, the end-to-end latencies of a trial that counts.
     """
 
     systems: tuple[str, ...]
@@ -158,12 +144,10 @@ class SystemTrials(RowsResult):
     TITLE = "Trials by system and step"
 
     def table(self) -> pd.DataFrame:
-        """`rows` without the latencies."""
         return self.rows.drop(columns="tail")
 
     @property
     def sentence(self) -> str:
-        """How many trials count, how many do not and why, and at which rates a system did not keep up."""
         out = self.rows[~self.rows.counts]
         text = f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count"
         if len(out):
@@ -181,13 +165,11 @@ class SystemTrials(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """A caution if trials were left out."""
         out = self.rows[~self.rows.counts]
         named = ", ".join(f"{row.setting} in block {row.block}" for row in out.itertuples())
         return (f"not in any curve or comparison: {named}",) if len(out) else ()
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per system and step, by rate and partitions."""
         rows = []
         order = {name: k for k, name in enumerate(self.systems)}
         ordered = self.rows.assign(place=self.rows.system.map(order)).sort_values([RATE, PARTITIONS, "place"])
@@ -253,21 +235,10 @@ class SystemTrials(RowsResult):
 
 def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> SystemTrials:
     """
-    Read the trials of a run whose plan is `design.systems_by_steps`.
+    Read the trials of some systems, in the order to show them, of a run whose plan is `design.systems_by_steps`.
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables of one run: tests, trials, open_loop_loads and open_loop_histograms are used.
-    systems : sequence of str
-        Their names, in the order to show them.
-
-    Raises
-    ------
-    MissingDataError
-        If no trial of these systems was measured.
-    ParameterError
-        If a table or a column is missing.
+    `tables` needs tests, trials, open_loop_loads and open_loop_histograms. MissingDataError if no such trial was
+    measured; ParameterError if a table or a column is missing.
     """
     for name, columns in NEEDED.items():
         if name not in tables:

@@ -1,11 +1,11 @@
 """
 Is one system's tail better, worse or tied? A verdict per row of a table, from repeated trials of both.
 
-The verdict is on the ratio of both systems' quantiles per block: its geometric mean over blocks, with Student's t on
-the logarithm. "better" and "worse": the ratio differs from 1. "tied": its interval lies within the margin, which
-amounts to two one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. A ratio that meets both conditions is tied:
-it differs, but too little to matter. All else is "not enough data". Both kinds of p-value are adjusted over the rows of
-a table (Holm 1979), so that a table of equal systems has any false verdict "better" or "worse" in 5 of 100 cases.
+The verdict is on the ratio of both systems' quantiles per block: its geometric mean, with Student's t on the logarithm.
+"better" and "worse": the ratio differs from 1. "tied": its interval lies within the margin, which amounts to two
+one-sided tests (Schuirmann 1987) at (1 - level) / 2 each; a ratio that also differs is tied. All else is "not enough
+data". Both kinds of p-value are adjusted over the rows (Holm 1979): a table of equal systems has a false verdict in 5
+of 100 cases.
 """
 
 from __future__ import annotations
@@ -51,29 +51,22 @@ ASSUMPTION = "Blocks are independent and represent further ones; log ratios scat
 @dataclass(frozen=True, repr=False)
 class Verdicts(RowsResult):
     """
-    Verdicts on two systems, row by row.
+    Verdicts on two systems, row by row, with the ratio of each.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials), `low`, `high` (not
-        simultaneous; 0 or infinite where records of one system were lost, so that the ratio is a bound), `n_blocks`,
-        `p_differs`, `p_tied` (adjusted over all rows), `verdict` (on b, simultaneous over all rows),
-        `verdict_alone` (as if the row were the only one), `reason` (for "not enough data").
-    ratios : tuple of Estimate
-        One per row.
+    `rows` has `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials) with `low`,
+    `high` (not simultaneous; 0 or infinite where records of one system were lost), `n_blocks`, `p_differs`, `p_tied`
+    (adjusted), `verdict` (on b, simultaneous), `verdict_alone` (as if the row were the only one), `reason` (for "not
+    enough data").
     """
 
     ratios: tuple[Estimate, ...]
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio of each row."""
         return self.ratios
 
     @property
     def sentence(self) -> str:
-        """The ratios, one after another."""
         return " ".join(one.sentence for one in self.ratios)
 
     @property
@@ -117,7 +110,7 @@ def verdicts(
 
 def holm(p: np.ndarray) -> np.ndarray:
     """
-    P-values adjusted over all of them (Holm 1979).
+    Adjust p-values over all of them (Holm 1979).
 
     >>> holm(np.array([0.04, 0.01, 0.03])).round(3).tolist()
     [0.06, 0.03, 0.06]
