@@ -24,14 +24,14 @@ from wanbench.measure.links.control import Server
 from wanbench.measure.links.link import Link
 from wanbench.measure.links.relay import Relay
 from wanbench.methods.lab import utilisation
-from wanbench.read.ingest import link_samples
+from wanbench.read.ingest import lab
 
 SAMPLE = Path(__file__).parent / "samples" / "links" / "relay_iperf3-50-mbit.samples.jsonl"
 PAIRS = [("a", "b"), ("b", "a"), ("a", "c")]
 
 
 def read(path):
-    frame = link_samples.read(path)["link_samples"]
+    frame = lab.read_samples(path)["link_samples"]
     context = {column.name: None for column in tables.CONTEXT} | {"source_file": path.name, "test_id": "t"}
     return tables.validate("link_samples", frame.assign(**context))
 
@@ -163,7 +163,7 @@ def test_a_damaged_line_is_named(tmp_path, old, new, line_number, message):
     path = tmp_path / "x.samples.jsonl"
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(RawDataError, match=message) as error:
-        link_samples.read(path)
+        lab.read_samples(path)
     assert error.value.line_number == line_number
 
 
@@ -171,7 +171,7 @@ def test_a_last_line_without_an_end_is_refused(tmp_path):
     path = tmp_path / "x.samples.jsonl"
     path.write_bytes(SAMPLE.read_bytes()[:-20])
     with pytest.raises(RawDataError, match="without an end"):
-        link_samples.read(path)
+        lab.read_samples(path)
 
 
 @pytest.mark.fuzz

@@ -15,10 +15,10 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.campaign.check_trials import check_trials
 from wanbench.measure.experiments import BrokerProcessors, KafkaLoad, KafkaTrial
 from wanbench.measure.kafka import BrokerSize
-from wanbench.measure.kafka.programs import processor_samples
+from wanbench.measure.kafka.programs import processor_use
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.plan import in_blocks, make_trials
-from wanbench.read.ingest import broker_processors
+from wanbench.read.ingest import processors
 
 SMALL = BrokerSize("small", 0.3, 2e7, price_usd_per_hour=0.01)
 
@@ -65,9 +65,7 @@ def test_samples_of_a_process_are_read_as_counters(tmp_path):
     pid_file.write_text(f"{os.getpid()}\n")
     settings = {"pid_file": str(pid_file), "interval_s": 0.1, "about": {"node_id": 2, "host": "a/0"}}
     began_s = time.time()
-    program = subprocess.Popen(
-        [sys.executable, processor_samples.__file__, json.dumps(settings)], stdout=subprocess.PIPE
-    )
+    program = subprocess.Popen([sys.executable, processor_use.__file__, json.dumps(settings)], stdout=subprocess.PIPE)
     try:
         lines = [program.stdout.readline() for _ in range(3)]
     finally:
@@ -76,7 +74,7 @@ def test_samples_of_a_process_are_read_as_counters(tmp_path):
     assert program.returncode == 0
     raw = tmp_path / "x.2.processors.jsonl"
     raw.write_bytes(b"".join(lines) + rest)
-    rows = broker_processors.read(raw)["metrics"]
+    rows = processors.read_brokers(raw)["metrics"]
     used = rows[rows.metric == "user_s"]
     assert len(used) >= 2 and used.value.is_monotonic_increasing and used.value.iloc[0] > 0
     assert set(rows.node_id) == {2} and set(rows.source) == {"process"} and used.cumulative.all()
@@ -97,7 +95,7 @@ def test_damaged_samples_are_refused(tmp_path, text, line):
     path = Path(tmp_path, "x.processors.jsonl")
     path.write_text(text)
     with pytest.raises(RawDataError) as error:
-        broker_processors.read(path)
+        processors.read_brokers(path)
     assert error.value.line_number == line
 
 
@@ -113,7 +111,7 @@ def test_a_quota_that_made_a_broker_wait_is_read(tmp_path):
         "throttled_ns": 2e8,
     }
     path.write_text(f"{json.dumps(about)}\n{json.dumps(sample)}\n")
-    values = broker_processors.read(path)["metrics"].set_index("metric").value
+    values = processors.read_brokers(path)["metrics"].set_index("metric").value
     assert values.to_dict() == {
         "user_s": 0.3, "system_s": 0.1, "quota_periods": 9, "quota_waits": 4, "quota_waited_s": 0.2,
     }  # fmt: skip

@@ -17,8 +17,8 @@ from wanbench import methods
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, WanbenchError
 from wanbench.methods import cost, lab, tails, tcp
-from wanbench.methods.outages.bounds import median_of, share_of
 from wanbench.methods.result import Result
+from wanbench.methods.result.means import median_of, share_of
 from wanbench.pages import (
     geo_kafka,
     grids_and_predictions,

@@ -16,7 +16,7 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.measure.experiments import KafkaOpenLoop
 from wanbench.methods import tails
 from wanbench.pages import tail_latency
-from wanbench.publish.tags import optional_section
+from wanbench.publish.notebooks import optional_section
 
 BEHIND = {"fell_behind": True, "late_p99_ms": 300.0}
 

@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from wanbench.figures import theme
-from wanbench.figures.map import world
+from wanbench.figures.primitives import world
 from wanbench.formatting import count, number
 from wanbench.read.plausibility.places import Area, circle, great_circle_km, position
 

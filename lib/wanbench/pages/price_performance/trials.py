@@ -13,12 +13,12 @@ import pandas as pd
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.cost.inputs import Input
+from wanbench.methods.cost.deployment import Input
 from wanbench.methods.cost.price_list import price
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result, text_table
-from wanbench.methods.trials.mean_use import mean_use
+from wanbench.methods.trials.processors import mean_use
 from wanbench.methods.trials.rates import TrialRates
 
 SERIES = [*KEY, "source", "host", "node_id", "subject", "metric", "statistic"]

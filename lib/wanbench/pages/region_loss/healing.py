@@ -9,7 +9,7 @@ from typing import ClassVar
 import pandas as pd
 
 from wanbench.checks import check_number
-from wanbench.methods.outages.over_episodes import OverEpisodes
+from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
 from .phases import first_changes

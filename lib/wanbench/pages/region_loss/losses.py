@@ -14,8 +14,8 @@ import pandas as pd
 from wanbench.checks import check_kind, check_level
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, percent
-from wanbench.methods.outages.bounds import share_of
 from wanbench.methods.result import Estimate, Result, RowsResult, text_table
+from wanbench.methods.result.means import share_of
 
 from .episodes import HIT, SURVIVING, Episodes, is_planted
 from .phases import first_changes

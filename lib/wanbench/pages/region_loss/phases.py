@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count
-from wanbench.methods.outages.over_episodes import OverEpisodes
+from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
 from .recovery import Recovery

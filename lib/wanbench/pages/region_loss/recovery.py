@@ -13,8 +13,8 @@ import plotly.graph_objects as go
 
 from wanbench.checks import check_kind, check_level
 from wanbench.figures import primitives, theme
-from wanbench.methods.outages.bounds import Median
-from wanbench.methods.outages.over_episodes import OverEpisodes
+from wanbench.methods.result.means import Median
+from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import HIT, SURVIVING, Episode, Episodes
 from .gaps import longest_gap, time_to_recover

@@ -15,9 +15,8 @@ import pandas as pd
 from wanbench.formatting import count, number
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, apply_rules, over, under
-from wanbench.methods.outages.bounds import median_of, share_of
 from wanbench.methods.result import Estimate, Result
-from wanbench.methods.trials.means import half_width, ratio_estimate
+from wanbench.methods.result.means import half_width, median_of, ratio_estimate, share_of
 
 from .degraded import LEAST_DEMOTED, Degraded
 from .restarts import Restarts

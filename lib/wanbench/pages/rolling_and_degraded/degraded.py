@@ -13,9 +13,8 @@ import plotly.graph_objects as go
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, quantity
-from wanbench.methods.outages.bounds import Median, median_of
 from wanbench.methods.result import Estimate, RowsResult
-from wanbench.methods.trials.means import half_width, ratio_estimate
+from wanbench.methods.result.means import Median, half_width, median_of, ratio_estimate
 
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s
 

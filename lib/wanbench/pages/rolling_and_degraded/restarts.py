@@ -11,9 +11,9 @@ import pandas as pd
 
 from wanbench.formatting import count, number, percent
 from wanbench.methods.lab.utilisation import windows
-from wanbench.methods.outages.bounds import Median, median_of
-from wanbench.methods.outages.over_episodes import OverEpisodes, floats
 from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result.means import Median, median_of
+from wanbench.methods.result.over_episodes import OverEpisodes, floats
 
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s
 

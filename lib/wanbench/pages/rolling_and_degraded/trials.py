@@ -17,9 +17,9 @@ from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import RowsResult
-from wanbench.methods.tails import histograms
+from wanbench.methods.tails import distribution
 from wanbench.methods.tails.distribution import Tail
-from wanbench.methods.trials.attempts import attempts_of
+from wanbench.methods.trials.counted_seconds import attempts_of
 from wanbench.open_loop import LATE_MS, LATE_PART
 
 KEY = ["run_id", "test_id", "attempt"]
@@ -92,7 +92,7 @@ class DisturbedTrial:
         """Latencies of the records due in each second, over all groups, by the second's start."""
         found: dict[float, list[Second]] = {}
         for row in self.histograms.sort_values("start_s").itertuples():
-            found.setdefault(float(row.start_s), []).append((*histograms.decoded(row.histogram), int(row.n_lost)))
+            found.setdefault(float(row.start_s), []).append((*distribution.decoded(row.histogram), int(row.n_lost)))
         return found
 
     def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
@@ -334,7 +334,7 @@ def merged(parts: Iterable[Second]) -> Tail | None:
     parts = list(parts)
     if not parts:
         return None
-    values_us, counts = histograms.summed((values, counts) for values, counts, _ in parts)
+    values_us, counts = distribution.summed((values, counts) for values, counts, _ in parts)
     return Tail("", values_us / 1_000, counts, sum(lost for *_, lost in parts))
 
 

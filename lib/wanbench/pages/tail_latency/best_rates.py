@@ -23,8 +23,8 @@ from wanbench.checks import check_choice, check_columns, check_kind, check_numbe
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, span
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.means import half_width
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.trials.means import half_width
 
 from .step_curves import LEVEL, RATE, StepCurve, ends, rising, step_curve, student
 from .trials import SystemTrials

@@ -17,8 +17,8 @@ from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, over
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.trials.means import geometric_mean
 
 from .side_by_side import SideBySide
 from .trials import TailTrials

@@ -12,9 +12,8 @@ from wanbench.checks import check_choice, check_columns, check_kind
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.sizes import check_sizes, numbers
-from wanbench.methods.tails import histograms
-from wanbench.methods.tails.distribution import Tail
-from wanbench.methods.tails.exceedances import Parts, parts_of
+from wanbench.methods.tails import distribution
+from wanbench.methods.tails.distribution import Parts, Tail, parts_of
 
 
 def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> Tail:
@@ -119,7 +118,7 @@ def of_open_loop(frame: pd.DataFrame, *, what: str = "end to end", name: str = "
         n_lost += [lost for _, lost in merged[first:]]
     if not seconds:
         raise ParameterError(f"{name}: all seconds are warm-up.")
-    values_us, counts = histograms.summed(seconds)
+    values_us, counts = distribution.summed(seconds)
     sizes = np.array([counts.sum() for _, counts in seconds]) + n_lost
     used = np.flatnonzero(sizes > 0)
     parts = Parts(np.array(run)[used], sizes[used], partial(_below_in_seconds, [seconds[k] for k in used]))
@@ -135,7 +134,7 @@ def _below_in_seconds(seconds: list[tuple[np.ndarray, np.ndarray]], x: float) ->
 
 def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
     """The merged histogram of a second over the groups, and its lost records."""
-    return histograms.summed(histograms.decoded(text) for text in part.histogram), int(part.n_lost.sum())
+    return distribution.summed(distribution.decoded(text) for text in part.histogram), int(part.n_lost.sum())
 
 
 def _cautions(loads: list[pd.DataFrame], values_us, counts, error_ms: float) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, p_value
 from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
-from wanbench.methods.tails import histograms
 from wanbench.methods.tails import quantile_intervals as order
 
 from .quantiles import difference
@@ -169,7 +168,7 @@ def per_second(frame: pd.DataFrame) -> pd.DataFrame:
     kept = (frame.what == "end to end") & ~frame.warm_up.astype(bool) & (frame.group == 0).fillna(False).astype(bool)
     names, found = [*_trial_keys(frame), "start_s", "length_s"], []
     for row in frame[kept].to_dict("records"):
-        values_us, counts = histograms.decoded(row["histogram"])
+        values_us, counts = decoded(row["histogram"])
         values_ms, below = np.append(values_us / 1_000, inf), np.cumsum(np.append(counts, row["n_lost"]))
         if below[-1]:
             ranks = {name: order.rank(below[-1], q) for name, q in QUANTILES.items()}

@@ -27,10 +27,9 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, RowsResult
-from wanbench.methods.tails.distribution import Tail
-from wanbench.methods.tails.exceedances import Parts
-from wanbench.methods.trials.attempts import attempts_of
-from wanbench.methods.trials.means import geometric_mean
+from wanbench.methods.result.means import geometric_mean
+from wanbench.methods.tails.distribution import Parts, Tail
+from wanbench.methods.trials.counted_seconds import attempts_of
 
 from .latencies import of_open_loop
 from .step_curves import RATE

@@ -22,8 +22,8 @@ from wanbench.checks import check_kind
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result.means import half_width, ratio_estimate
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.trials.means import half_width, ratio_estimate
 
 from .quantiles import QUANTILES
 from .trials import TailTrials

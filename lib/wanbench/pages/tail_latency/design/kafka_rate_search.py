@@ -1,4 +1,4 @@
-"""The highest rate at which a quantile of latency meets an objective. Read by `wanbench.read.ingest.kafka_rate_search`."""
+"""The highest rate at which a quantile of latency meets an objective. Read by `wanbench.read.ingest.kafka_open_loop`."""
 
 from __future__ import annotations
 
