@@ -24,6 +24,7 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, p_value
 from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
 from wanbench.methods.tails import quantile_intervals as order
+from wanbench.methods.tails.distribution import decoded
 
 from .quantiles import difference
 
