@@ -74,7 +74,7 @@ class KafkaTrial:
         The size of all brokers, or of each in order, with None for a broker without limits. Sizes apply while the load
         and the experiments beside it run. None: no limits.
     path : str, optional
-        On a lab with several paths between the same hosts, the one to use: see `wanbench.measure.labs.rented.paths`. None: the
+        On a lab with several paths between the same hosts, the one to use: see `wanbench.measure.labs.rented.hosts`. None: the
         path of the previous trial.
     """
 

@@ -16,7 +16,6 @@ from wanbench.methods.regions.covariates import METHOD, PERMUTED, cross_cloud
 from wanbench.methods.regions.directed_pairs import directed
 from wanbench.methods.regions.group_differences import (
     BY_CHANCE,
-    CLOUDS,
     EQUAL,
     GroupContrast,
     Groups,
@@ -32,6 +31,7 @@ from wanbench.methods.regions.places import PLACE, Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
 from wanbench.methods.regions.unordered_pairs import Sample, require_regions, unordered
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.regions import cloud_title
 
 from .straight_lines import THOUSAND_KM
 
@@ -173,7 +173,7 @@ def compare_clouds(
     notes += few_orders(n_regions, permutations)
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
-        listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
+        listed = ", ".join(map(cloud_title, unclear))
         notes += (
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",

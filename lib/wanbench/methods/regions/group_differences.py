@@ -11,6 +11,7 @@ import numpy as np
 
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.regions import cloud_title
 
 from . import mrqap, qap
 from .covariates import METHOD, OF_DIRECTIONS, PERMUTED
@@ -19,7 +20,6 @@ from .permutation import p_estimate
 from .regression import Coefficients
 from .unordered_pairs import FEWEST_FOR_INTERVAL
 
-CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
 LARGEST_LOG10 = 308.0
 """The largest power of 10 that a float holds."""
 FEWEST_OF_A_CLOUD = 5
@@ -224,7 +224,7 @@ def group_label(group: str) -> str:
     >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
     ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')
     """
-    one, other = (CLOUDS.get(cloud, cloud) for cloud in ends(group))
+    one, other = map(cloud_title, ends(group))
     if one == other:
         return f"within {one}"
     return f"from {one} to {other}" if ">" in group else f"between {one} and {other}"
