@@ -172,7 +172,7 @@ def test_sweep_finds_and_deletes_what_a_killed_driver_left(monkeypatch, capsys):
             (opened := cluster(aws, campaign="killed")).__enter__()
         there = {each.kind: each.tags for each in teardown.MskResources(aws).listed("us-east-1")}
         assert {each["wanbench:campaign"] for each in there.values()} == {"killed"} and len(there) == 2
-        options = {"aws": aws, "yes": True, "regions": ["us-east-1"], "settle_s": 0}
+        options = {"client": aws, "yes": True, "regions": ["us-east-1"], "settle_s": 0}
         assert sweep(**options, everything=True) == 0, "its driver holds it"
         opened._expiry.cancel()
         killed(opened)

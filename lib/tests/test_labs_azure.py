@@ -229,7 +229,7 @@ def test_what_passes_is_tried_again_and_makes_nothing_twice(cloud, monkeypatch, 
 @pytest.mark.parametrize(
     "faults, said",
     [
-        ([(*HOST, "AllocationFailed")] * 2, r"westeurope has no capacity\. Zone 1: .*AllocationFailed.*Zone 2: "),
+        ([(*HOST, "AllocationFailed")] * 2, r"No zone of westeurope has 1 x .*AllocationFailed.*AllocationFailed"),
         ([(*HOST, (409, "OperationNotAllowed", "exceeding approved standardBSFamily Cores quota"))], "Cores quota"),
         ([(*HOST, "InternalExecutionError")], "InternalExecutionError"),
         ([(*HOST, (403, "AuthorizationFailed", "no action virtualMachines/write"))], "AuthorizationFailed: no action"),

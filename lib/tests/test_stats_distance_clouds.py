@@ -166,7 +166,7 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
 
 
 def test_words_for_groups():
-    assert group_differences.group_label("ibm-ibm") == "within IBM"
+    assert group_differences.group_label("ibm-ibm") == "within IBM Cloud"
     assert group_differences.group_label("local-other") == "between local and other"
 
 
