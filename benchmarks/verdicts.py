@@ -29,8 +29,8 @@ from wanbench.measure.labs import matrix_links
 from wanbench.measure.plan import make_trials
 from wanbench.pages import tail_latency
 from wanbench.pages.tail_latency import design
-from wanbench.pages.tail_latency.repeated import TailTrials
-from wanbench.pages.tail_latency.system_verdicts import verdict
+from wanbench.pages.tail_latency.trials import TailTrials
+from wanbench.pages.tail_latency.verdicts import verdict
 from wanbench.read import ingest
 
 ZONES = ["aws:eu-central-2a", "aws:eu-central-2b", "aws:eu-central-2c"]

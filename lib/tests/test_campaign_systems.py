@@ -10,8 +10,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import BrokerMetrics, HostMetrics, KafkaLoad
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import make_trials
-from wanbench.pages.tail_latency.design.systems import System, systems
-from wanbench.pages.tail_latency.design.systems_by_steps import systems_by_steps
+from wanbench.pages.tail_latency.design.systems import System, systems, systems_by_steps
 
 LOAD = KafkaLoad(target_records_per_s=1000, duration_s=5)
 STEPS = {"target_records_per_s": [500, 1000, 2000]}

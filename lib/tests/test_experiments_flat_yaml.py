@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench.errors import ParameterError
-from wanbench.pages.tail_latency.design.flat_yaml import LARGEST_BYTES, Scalar, flat_text, read_flat
+from wanbench.pages.tail_latency.design.openmessaging_files import LARGEST_BYTES, Scalar, flat_text, read_flat
 
 
 def read(tmp_path, text):

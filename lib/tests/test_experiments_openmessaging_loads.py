@@ -87,7 +87,7 @@ def test_settings_that_librdkafka_lacks_are_an_error_and_others_are_translated()
 def test_shared_settings_are_known_to_librdkafka():
     import confluent_kafka
 
-    from wanbench.pages.tail_latency.design.openmessaging_settings import _RENAMED, OF_BOTH
+    from wanbench.pages.tail_latency.design.openmessaging_open_loop import _RENAMED, OF_BOTH
 
     for name in {*OF_BOTH, *_RENAMED.values()}:
         try:

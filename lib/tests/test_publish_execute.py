@@ -14,10 +14,9 @@ from patience import comes_about
 
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.publish.execute import NotebookError, Progress, execute, kernel_environment
-from wanbench.publish.figure_files import browser
+from wanbench.publish.figures import browser
 from wanbench.publish.notebooks import find_notebook, notebook_paths, read_notebook
-from wanbench.publish.report import Job, publish
-from wanbench.publish.site import Site
+from wanbench.publish.site import Job, Site, publish
 
 with_browser = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 

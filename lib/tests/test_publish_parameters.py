@@ -7,8 +7,14 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.plain_yaml import parse_yaml
-from wanbench.publish.parameters import check_parameters, declared_parameters, parse_assignment
-from wanbench.publish.presets import find_preset, preset_paths, read_parameters
+from wanbench.publish.parameters import (
+    check_parameters,
+    declared_parameters,
+    find_preset,
+    parse_assignment,
+    preset_paths,
+    read_parameters,
+)
 
 CELL = """
 # where to measure

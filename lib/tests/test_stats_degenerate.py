@@ -12,7 +12,7 @@ from wanbench import methods
 from wanbench.change_detection import Detector
 from wanbench.errors import ParameterError
 from wanbench.methods.regions.skew import skew_of_effects
-from wanbench.methods.trials.means import geometric_mean, ratio_of_differences
+from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.pages import geo_kafka, grids_and_predictions, intercloud_throughput, tail_latency
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -73,7 +73,7 @@ def test_latencies_of_zero_have_no_ratio_and_no_knee():
         {"block": block, "rate_records_per_s": rate, "tail": none.tails[0]} for block in (0, 1) for rate in range(1, 5)
     ]
     with pytest.raises(ParameterError, match="p50 of 8 trials is not above 0 ms"):
-        tail_latency.knee(pd.DataFrame(steps), 0.5)
+        tail_latency.step_curve(pd.DataFrame(steps), 0.5)
 
 
 def test_means_of_logarithms_take_positive_numbers():

@@ -12,7 +12,7 @@ from simulations.slow import swings
 from statsmodels.tsa.ar_model import AutoReg
 
 from wanbench.errors import ParameterError
-from wanbench.methods.time import arms, autoregression, compare, memory, series
+from wanbench.methods.time import arms, compare, series
 
 
 def autoregressive(phi, n, seed, mean=100.0):
@@ -57,7 +57,7 @@ def test_welch_is_that_of_scipy():
 def test_the_autoregression_is_that_of_statsmodels():
     values = autoregressive(0.7, 400, 3)
     peer = AutoReg(values - values.mean(), 3, trend="n").fit().params
-    np.testing.assert_allclose(autoregression.least_squares(values[None, :], 3)[0], peer, rtol=1e-6)
+    np.testing.assert_allclose(series.least_squares(values[None, :], 3)[0], peer, rtol=1e-6)
 
 
 def test_a_series_of_few_bursts_has_an_autoregression():
@@ -69,15 +69,15 @@ def test_a_series_of_few_bursts_has_an_autoregression():
         values[start : start + int(rng.integers(1, 8))] = 1.0
         found = series.fit_series(values)
         assert np.isfinite(found.coefficients).all() and 1 <= found.effective_n <= len(values)
-    flat = autoregression.least_squares(np.full((2, 50), 3.0), 4)
+    flat = series.least_squares(np.full((2, 50), 3.0), 4)
     np.testing.assert_array_equal(flat, np.zeros((2, 4)))
 
 
 def test_filtering_back_undoes_whitening():
     values = autoregressive(0.8, 200, 4)
     centred, found = values - values.mean(), np.array([0.5, 0.2, -0.1])
-    residuals = autoregression.whitened(centred, found)
-    back = autoregression.filtered_back(residuals[None, :], centred[None, :3], found)
+    residuals = series.whitened(centred, found)
+    back = series.filtered_back(residuals[None, :], centred[None, :3], found)
     np.testing.assert_allclose(back[0], centred, atol=1e-9)
 
 
@@ -93,7 +93,7 @@ def test_the_bias_of_short_persistent_series_is_taken_off():
         values = autoregressive(0.8, 60, seed)
         centred = values - values.mean()
         plain.append(centred[1:] @ centred[:-1] / (centred @ centred))
-        corrected.append(autoregression.fit(values, np.random.default_rng(seed)).sum())
+        corrected.append(series.fit_autoregression(values, np.random.default_rng(seed)).sum())
     assert np.mean(plain) < 0.75 and abs(np.mean(corrected) - 0.8) < 0.035
 
 
@@ -163,7 +163,7 @@ def test_slow_swings_are_cautioned_of_and_others_rarely(kind, n, minimum, maximu
     for seed in range(40):
         rng = np.random.default_rng(seed)
         both = [100 + 10 * swings(kind, n, rng) for _ in range(2)]
-        n_cautioned += memory.is_long(both) or any(series.fit_series(each).at_limit for each in both)
+        n_cautioned += series.is_long(both) or any(series.fit_series(each).at_limit for each in both)
     assert minimum <= n_cautioned <= maximum
 
 
@@ -182,7 +182,7 @@ def test_a_series_that_alternates_is_not_slow():
 
 
 def test_a_constant_series_has_no_memory():
-    assert memory.memory(np.full(100, 3.0)) == 0
+    assert series.memory(np.full(100, 3.0)) == 0
 
 
 def test_an_interval_is_known_at_any_level_with_its_standard_error():
@@ -319,7 +319,7 @@ def test_the_figure_shows_runs_and_ratios():
 def test_the_bias_of_a_single_coefficient_is_taken_off_as_it_is_known():
     kept = []
     for seed in range(1_500):
-        found = autoregression.fit(autoregressive(0.7, 60, seed), np.random.default_rng(0))
+        found = series.fit_autoregression(autoregressive(0.7, 60, seed), np.random.default_rng(0))
         kept += found.tolist() if len(found) == 1 else []
     assert len(kept) > 800 and abs(np.mean(kept) - 0.7) < 0.008
 

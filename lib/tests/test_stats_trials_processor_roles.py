@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import MissingDataError
-from wanbench.methods.trials import processor_roles as roles
+from wanbench.methods.trials import processors as roles
 
 KEY = ("r", "t", 1)
 TESTS = pd.DataFrame([{"run_id": "r", "test_id": "t", "attempt": 1, "setting": "one", "outcome": "done"}])

@@ -8,13 +8,11 @@ import pytest
 from latency_samples import encoded
 
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.measure.campaign import in_blocks
 from wanbench.measure.experiments import KafkaOpenLoop, KafkaTrial
-from wanbench.measure.plan import Trial
+from wanbench.measure.plan import Trial, in_blocks
 from wanbench.pages import rolling_and_degraded
 from wanbench.pages import rolling_and_degraded as study
-from wanbench.pages.rolling_and_degraded.design.detection import Detection
-from wanbench.pages.rolling_and_degraded.design.disturbances import rolls, slowed, warmed_up
+from wanbench.pages.rolling_and_degraded.design import Detection, rolls, slowed, warmed_up
 
 START_S, WARM_UP, RATE = 1_800_000_000.0, 2, 100
 TOPIC = "open-loop-{}.1-abc-0"

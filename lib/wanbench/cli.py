@@ -114,8 +114,8 @@ def parser() -> argparse.ArgumentParser:
 def report_command(arguments: argparse.Namespace) -> int:
     """`wanbench report`: the chosen notebooks with one preset."""
     from .publish.notebooks import find_notebook, notebook_paths
-    from .publish.presets import find_preset, read_parameters
-    from .publish.report import Job
+    from .publish.parameters import find_preset, read_parameters
+    from .publish.site import Job
 
     _tell_kernels(arguments)
     top = root()
@@ -133,9 +133,8 @@ def report_command(arguments: argparse.Namespace) -> int:
 def run_command(arguments: argparse.Namespace) -> int:
     """`wanbench run`: one notebook with parameters from a file and the command line, which takes precedence."""
     from .publish.notebooks import find_notebook, read_notebook
-    from .publish.parameters import declared_parameters, parse_assignment
-    from .publish.presets import read_parameters
-    from .publish.report import Job
+    from .publish.parameters import declared_parameters, parse_assignment, read_parameters
+    from .publish.site import Job
 
     _tell_kernels(arguments)
     notebook = find_notebook(arguments.notebook, root())
@@ -153,9 +152,8 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _located(notebook: Path, given: dict, source: str) -> dict:
     """Parameters with resolved paths; relative ones start here, or else at the top of the checkout."""
-    from .publish.file_parameters import located
     from .publish.notebooks import read_notebook
-    from .publish.parameters import declared_parameters
+    from .publish.parameters import declared_parameters, located
 
     declared = declared_parameters(read_notebook(notebook), notebook.name)
     return located(given, declared, notebook, [Path.cwd(), root()], root(), source)
@@ -163,7 +161,7 @@ def _located(notebook: Path, given: dict, source: str) -> dict:
 
 def _own_parameters(name: str, declared, given) -> str | None:
     """Parameters that differ from the page's usual preset, as a sentence; None if none does."""
-    from .publish.presets import preset_paths, read_parameters
+    from .publish.parameters import preset_paths, read_parameters
 
     usual = {one.name: one.default for one in declared.values()}
     preset = preset_paths(name, root()).get(USUAL)
@@ -214,8 +212,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
 
 
 def _publish(jobs, replay: bool, again: bool = True) -> int:
-    from .publish.report import publish
-    from .publish.site import Site
+    from .publish.site import Site, publish
 
     site = Site.of(root())
     records = publish([_measured_or_replayed(job, replay) for job in jobs], site, again=again)
@@ -230,9 +227,8 @@ def _recorded(job):
     """The job with the committed recording instead of the local lab, if its notebook's tag asks for that."""
     from dataclasses import replace
 
-    from .publish.notebooks import read_notebook
+    from .publish.notebooks import RECORDED, read_notebook, title_tags
     from .publish.parameters import declared_parameters
-    from .publish.tags import RECORDED, title_tags
 
     notebook = read_notebook(job.notebook)
     declared = declared_parameters(notebook, job.notebook.name)

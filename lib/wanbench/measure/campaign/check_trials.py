@@ -8,10 +8,10 @@ from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
 from wanbench.measure.experiments.base import Load
-from wanbench.measure.experiments.broker_sizes import NO_DISK_RATE
-from wanbench.measure.experiments.kafka_fault_faults import ON_BROKERS
+from wanbench.measure.experiments.broker_acts import NO_DISK_RATE
+from wanbench.measure.experiments.kafka_faults import ON_BROKERS
 from wanbench.measure.experiments.kafka_trial import region_and_number
-from wanbench.measure.kafka.broker_size import sizes_by_broker
+from wanbench.measure.kafka.placement import sizes_by_broker
 from wanbench.measure.labs.base import Lab
 from wanbench.measure.plan import Plan
 

@@ -6,7 +6,8 @@ import heapq
 import json
 import threading
 import time
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from itertools import count
@@ -14,15 +15,14 @@ from pathlib import Path
 
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.kafka.cluster import Cluster
-from wanbench.measure.kafka.leadership import leaders
+from wanbench.measure.kafka.leadership import leaders, under_replicated
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, cluster_of, links_of
 from .broker_acts import Acts
-from .cluster_view import ClusterView
-from .kafka_fault_programs import Program, kept
+from .session import Program, kept
 
 LOOK_S = 0.05
 READY_S = 120.0
@@ -260,3 +260,73 @@ class ActionsSession:
         ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
         name = f"{self.stem}.actions.json"
         self.files.append(write_raw(self.folder, self.settings.name, name, content, **ends))
+
+
+HOLDS_S = 1.0
+"""A cluster counts as healthy only after this long: a view may predate the last action."""
+
+
+class ClusterView:
+    """
+    The watcher's latest output, and since when the cluster is healthy; `look` updates it.
+
+    Healthy: all brokers are present, and no partition of any topic is under-replicated or leaderless.
+
+    Parameters
+    ----------
+    program : Program
+        A watcher of all topics, including Kafka's own.
+    nodes : collection of int
+        The brokers.
+
+    Attributes
+    ----------
+    topics : list of dict
+        The topics in the form of `wanbench.measure.kafka.programs.admin.topics`, at `at_s` (Unix s; 0 before the first sample).
+    lines : list of bytes
+        All samples, compact: [at_s, took_s, node_id, brokers, state], where brokers and state (by topic the [leader,
+        replicas in sync] of each partition) are null if unchanged; [at_s, took_s, kind, message] of a failed sample.
+    """
+
+    def __init__(self, program: Program, nodes: Collection[int]):
+        self.program, self.nodes = program, set(nodes)
+        self.at_s, self.topics, self.lines = 0.0, [], []
+        self._healthy_at_s: list[float] = []
+        self._before: tuple = (None, None)
+
+    def look(self) -> None:
+        """Read new output of the watcher; ExperimentError if it has failed."""
+        for sample in self.program.news():
+            if "group" not in sample:
+                self._saw(sample)
+
+    def healthy_since(self, after_s: float) -> float | None:
+        """
+        Start of the first sample after a time since which the cluster is healthy; None if it is not healthy, or not for
+        long enough.
+        """
+        times = self._healthy_at_s
+        first = bisect_left(times, after_s)
+        if first < len(times) and times[-1] - times[first] >= HOLDS_S:
+            return times[first]
+        return None
+
+    def _saw(self, sample: dict) -> None:
+        times = [round(sample["at_s"], 6), sample["took_s"]]
+        if "error" in sample:
+            line = [*times, sample["error"]["kind"], sample["error"]["message"][:200]]
+            self._healthy_at_s = []
+        else:
+            self.at_s, self.topics = sample["at_s"], sample["topics"]
+            state = {
+                topic["name"]: [[row["leader"], row["isr"]] for row in topic["partitions"]] for topic in self.topics
+            }
+            now = sample["brokers"], state
+            line = [*times, sample["node_id"]]
+            line += [None if new == old else new for new, old in zip(now, self._before, strict=True)]
+            self._before = now
+            if self.nodes <= set(sample["brokers"]) and not under_replicated(self.topics):
+                self._healthy_at_s.append(sample["at_s"])
+            else:
+                self._healthy_at_s = []
+        self.lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")

@@ -9,14 +9,13 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.programs.checked_record import HEAD
+from wanbench.measure.kafka.programs.clients import HEAD
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .kafka_checks import ACKS, check_settings, setting_pairs
-from .kafka_fault_faults import CONSUMERS, CONTROLLER, FAULTS, NONE
-from .kafka_fault_planted import KINDS
 from .kafka_fault_session import FaultSession
+from .kafka_faults import CONSUMERS, CONTROLLER, FAULTS, KINDS, NONE
+from .kafka_loads import ACKS, check_settings, setting_pairs
 
 _START_S, _END_S = 6.0, 6.0
 """Overhead before the first record and after the end of traffic; measured on two processors."""

@@ -9,14 +9,13 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, check_flag
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.programs.open_loop_record import HEAD, n_records
+from wanbench.measure.kafka.programs.clients import HEAD, n_records
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, cluster_of
-from .kafka_checks import ACKS, check_rack, check_settings, setting_pairs
-from .kafka_load_checks import COMPRESSIONS
-from .kafka_load_payload import MADE, SMALLEST_RECORD_BYTES
+from .kafka_load import COMPRESSIONS
+from .kafka_loads import ACKS, MADE, SMALLEST_RECORD_BYTES, check_rack, check_settings, setting_pairs
 from .kafka_open_loop_session import OpenLoopSession
 
 START_S, END_S = 7.0, 2.0
@@ -106,7 +105,7 @@ class KafkaOpenLoop:
         Timeout for answers, and then for receipts, after the schedule. Records that have not arrived by then count as
         lost.
     payload : "json", "log" or "random"
-        See `wanbench.measure.experiments.kafka_load_payload`.
+        See `wanbench.measure.experiments.kafka_loads`.
     payload_seed : int
     client_rack : str or None
         client.rack of the consumers: see `KafkaLoad`.

@@ -7,24 +7,24 @@ import re
 import tempfile
 import time
 import uuid
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from wanbench.errors import LabError, WanbenchError
-from wanbench.measure.kafka.programs import open_loop_consumer, open_loop_producer
+from wanbench.errors import CommandError, LabError, WanbenchError
+from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
 from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.programs import module_command, put_whole
+from wanbench.measure.labs.clock_offset import Offset, nearest
+from wanbench.measure.labs.programs import module_command, program_command, put_whole
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from . import clock
-from .base import ExperimentError
-from .kafka_checks import rack_of
-from .kafka_fault_programs import Program, kept, stop_all
-from .kafka_load_payload import put_records
+from .base import ExperimentError, keep, last_line, run_to_end
+from .kafka_loads import put_records, rack_of
+from .session import Program, kept, stop_all
 
 LOOK_S = 0.05
 CHECK_S = 2.0
@@ -75,7 +75,7 @@ class OpenLoopSession:
         self.made: list[dict] = []
         self.producers: list[Program] = []
         self.consumers: list[Program] = []
-        self.offsets: dict[str, list[clock.Offset]] = {}
+        self.offsets: dict[str, list[Offset]] = {}
         self.start_ns: int | None = None
         self.undeleted: str | None = None
         self.payload: dict | None = None
@@ -127,12 +127,12 @@ class OpenLoopSession:
         hosts = {host.name: host for host in (*(host for host, _ in self.producing), *self.consuming)}
         for name, host in hosts.items():
             readings = self.offsets.setdefault(name, [])
-            if host is self.reference or clock.one_clock(self.reference, host):
-                readings.append(clock.Offset(0.0, 0.0, clock.ONE_CLOCK))
+            if host is self.reference or one_clock(self.reference, host):
+                readings.append(Offset(0.0, 0.0, ONE_CLOCK))
                 continue
             stem = f"{self.stem}.{re.sub('[^A-Za-z0-9-]', '-', name)}.{when}"
             try:
-                offset, files = clock.exchange(self.reference, host, self.folder, self.load.name, stem)
+                offset, files = exchange(self.reference, host, self.folder, self.load.name, stem)
             except ExperimentError as error:
                 self.files += error.files
                 raise
@@ -332,3 +332,64 @@ def _by_host(hosts: Sequence[Host], n: int) -> list[tuple[Host, list[int]]]:
     """Deal the numbers below n to the hosts round-robin; hosts without any are left out."""
     spread = [(host, list(range(number, n, len(hosts)))) for number, host in enumerate(hosts)]
     return [(host, numbers) for host, numbers in spread if numbers]
+
+
+EXCHANGES = 30
+"""Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues."""
+INTERVAL_S = 0.01
+FIRST_PORT, PORTS = 9500, 200
+"""First port, and number of ports: above those of brokers and, by default, of iperf3, which may run concurrently."""
+ONE_CLOCK = "one machine, one clock"
+UNKNOWN = "not known"
+_MARGIN_S = 15.0
+"""Time for Python to start on a busy host."""
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def one_clock(source: Host, target: Host) -> bool:
+    """Whether both hosts run on the same kernel, by its boot id, and so share a clock."""
+    boot_ids = set()
+    for host in (source, target):
+        done = host.run(["cat", _BOOT_ID], timeout_s=30, ok=None)
+        if done.returncode:
+            return False
+        boot_ids.add(done.stdout.strip())
+    return len(boot_ids) == 1
+
+
+def exchange(
+    source: Host, target: Host, folder: Path, experiment: str, stem: str, *, shift_ms: float = 0.0
+) -> tuple[Offset, list[RawFile]]:
+    """
+    Exchange time stamps over UDP; leave <experiment>/<stem>.clock.txt, and stderr if there is any.
+
+    Parameters
+    ----------
+    shift_ms : float
+        To test the exchange: the target's program reads a clock that is ahead by this much.
+
+    Raises
+    ------
+    ExperimentError
+        If there is no answer: the hosts must reach each other by UDP, from port `FIRST_PORT` on.
+    """
+    port = FIRST_PORT + zlib.crc32(stem.encode()) % PORTS
+    here, there = (program_command(host, Path(clock_echo.__file__)) for host in (source, target))
+    server = target.start([*there, "answer", target.address, str(port), repr(float(shift_ms))])
+    try:
+        server.wait_for_output("listening", _MARGIN_S)
+        asking = [*here, "ask", target.address, str(port), str(EXCHANGES), repr(INTERVAL_S)]
+        done, reason = run_to_end(source, asking, EXCHANGES * INTERVAL_S + _MARGIN_S)
+    except CommandError as error:
+        raise ExperimentError(
+            f"the clock of {target.name} cannot be read: {error}",
+            keep(folder, experiment, stem, "clock.txt", server.stop()),
+        ) from error
+    finally:
+        server.stop()
+    files = keep(folder, experiment, stem, "clock.txt", done)
+    whole = done.stdout[: done.stdout.rfind(b"\n") + 1]  # the last line of a stopped program may lack its end
+    stamps = [json.loads(line) for line in whole.splitlines()]
+    if not stamps:
+        raise ExperimentError(reason or f"the clock of {target.name} did not answer: {last_line(done)}", files)
+    return nearest(stamps), files

@@ -11,19 +11,19 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, check_name, refusal
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.kafka.broker_size import BrokerSize, checked_sizes
-from wanbench.measure.kafka.security.kinds import KINDS
+from wanbench.measure.kafka.placement import BrokerSize, checked_sizes
+from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, Load, cluster_of, links_of, reaching
-from .broker_sizes import sized
+from .broker_acts import sized
 from .iperf3 import Iperf3
-from .kafka_checks import setting_pairs
+from .kafka_loads import setting_pairs
 from .ping import Ping
-from .processor_use import ProcessorUse
+from .sampling import ProcessorUse
 
 RESTART_S = 20.0
 """

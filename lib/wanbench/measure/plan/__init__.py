@@ -4,12 +4,13 @@ from .cost import prices
 from .plan import Plan, Test, make_plan
 from .schedule import lower_bound, rounds
 from .selection import pair, select_pairs
-from .trials import Trial, make_trials
+from .trials import Trial, in_blocks, make_trials
 
 __all__ = [
     "Plan",
     "Test",
     "Trial",
+    "in_blocks",
     "lower_bound",
     "make_plan",
     "make_trials",

@@ -13,8 +13,7 @@ import pandas as pd
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.folders import published_folder
-
-from .inputs import RANGE, Input
+from wanbench.methods.cost.deployment import RANGE, Input
 
 COLUMNS = ("provider", "item", "unit", "price_usd", "region", "term", "as_of", "source", "obtained")
 UNITS = ("hour", "GB", "GB-month")

@@ -15,8 +15,7 @@ import numpy as np
 from scipy import stats
 
 from wanbench.formatting import count, number
-
-from . import memory, series
+from wanbench.methods.time import series
 
 OF_MEANS = ("means", "difference")
 OF_MEDIANS = ("medians", "median_difference")
@@ -144,7 +143,7 @@ def _series_cautions(arms) -> tuple[str, ...]:
                 "on the autoregression being right. Measure longer or repeat the run"
             )
     slow = [arm.name for arm in arms if arm.dependence.at_limit]
-    if slow or memory.is_long([arm.values for arm in arms]):
+    if slow or series.is_long([arm.values for arm in arms]):
         cautions.append(
             f"{' and '.join(slow) or 'The series'} swing{'s' * (len(slow) == 1)} slowly, as under regimes or a drift, "
             "so the interval may be far too narrow. Repeat the runs and compare runs"

@@ -53,7 +53,6 @@ class Comparison(Result):
     """
 
     TITLE = "Two arms compared"
-    DRAWN_BY = "compare_figure.comparison"
 
     means: Estimate
     medians: Estimate

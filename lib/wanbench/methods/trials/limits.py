@@ -18,18 +18,21 @@ from math import exp, inf, isfinite
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_kind, check_level, check_number
 from wanbench.errors import ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result, text_table
+from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 from wanbench.methods.tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
 from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.trials.rates import TrialRates
+from wanbench.methods.trials.two_links import SETTINGS, link_trials, paired_trials
 
-from .means import half_width, ratio_estimate, welch_half_width
-from .rates import TrialRates
-from .two_links import SETTINGS, link_trials, paired_trials
-
+SHADES = {"window": theme.WITHIN, "rate": theme.OUTSIDE, "loss": "#882288"}
+SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
 BITS = 8
 PACKET_BYTES = 1500
 IN_FLIGHT = 5
@@ -75,7 +78,6 @@ class Limits(Result):
     basis: str
 
     TITLE = "Means over the trials of each setting and limit"
-    DRAWN_BY = "limits_figure.limits"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -107,6 +109,41 @@ class Limits(Result):
         ratios = [_ratio(trials, column, label, names, self.level) for column, label in RATIOS.items()]
         counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
         return PredictedRatio(*ratios, counts, names)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """A point per trial on log axes; on the diagonal a trial reaches its lowest limit."""
+        trials = self.trials
+        ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
+        figure = go.Figure()
+        figure.add_scatter(x=ends, y=ends, mode="lines", name="measured = allowed", line=line, hoverinfo="skip")
+        for name, part in trials.groupby("limit", sort=False):
+            text = [theme.plain(f"{row.setting}, RTT {row.rtt_ms:.3g} ms") for row in part.itertuples()]
+            figure.add_scatter(
+                x=part.predicted,
+                y=part.measured,
+                mode="markers",
+                name=f"limited by the {name} ({count(len(part), 'trial')})",
+                marker={"size": 8, "color": SHADES[name], "symbol": SYMBOLS[name], "opacity": 0.8},
+                text=text,
+                hovertemplate="%{text}<br>allowed %{x:.4g}, measured %{y:.4g}<extra></extra>",
+            )
+        figure.update_xaxes(
+            title="batches/s that the lowest limit allows (log axis)", **theme.log_axis(trials.predicted, "")
+        )
+        figure.update_yaxes(
+            title="batches/s measured (log axis)", **theme.log_axis([*trials.measured, *trials.predicted], "")
+        )
+        return theme.finish(
+            figure,
+            name="limits",
+            title="What limits: window, rate or loss",
+            subtitle="One point per trial: batches/s against the lowest limit: the producers' window, "
+            "their share of the rate, or loss. Nothing is fitted.",
+            alt=f"Measured against allowed rates. {self}",
+            caption=str(self),
+            table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
+            note=note,
+        )
 
 
 @dataclass(frozen=True, repr=False)

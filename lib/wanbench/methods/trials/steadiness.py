@@ -12,8 +12,7 @@ import pandas as pd
 from wanbench.checks import check_level
 from wanbench.formatting import count, interval, percent
 from wanbench.methods.result import RowsResult
-
-from .means import half_width
+from wanbench.methods.result.means import half_width
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
 TOO_WIDE = np.log(2)

@@ -15,18 +15,21 @@ from math import sqrt
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 from scipy import stats
 
 from wanbench.checks import FEWEST_RESAMPLES, check_choice, check_kind, check_level, refusal
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, number
+from wanbench.figures import primitives, theme
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult
+from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.time.compare import Comparison, compare_arms
+from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points, reasons
+from wanbench.methods.trials.steadiness import steadiness
 
-from .means import ratio_estimate
-from .rates import MEASURED, TrialRates, reasons
-from .steadiness import steadiness
-
+SECONDS = "seconds"
 SETTINGS = ("internet", "private")
 OTHER_VALUES = (
     "records_per_s",
@@ -92,7 +95,6 @@ class TwoLinks(Result):
     value: str
 
     TITLE = "Ratios"
-    DRAWN_BY = "two_links_figure.two_links"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -123,6 +125,50 @@ class TwoLinks(Result):
                 }
             )
         return WithinTrials(pd.DataFrame(rows))
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Left every trial, joined with its pair; right the ratio by each method."""
+        a, b = map(theme.plain, self.names)
+        titles = ["what each trial reached", f"{b} over {a}"]
+        columns = {"column_widths": [0.6, 0.4], "horizontal_spacing": 0.2}
+        figure = make_subplots(rows=1, cols=2, subplot_titles=titles, **columns)
+        left = {"row": 1, "col": 1}
+        for pair in self.pairs.itertuples():
+            figure.add_scatter(
+                x=[pair.order_a, pair.order_b],
+                y=[pair.a, pair.b],
+                mode="lines",
+                line={"color": theme.GRID, "width": 2},
+                hoverinfo="skip",
+                showlegend=False,
+                **left,
+            )
+        marks = theme.arm_marks(self.names)
+        for name in self.names:
+            shade, symbol = marks[name]
+            part = self.trials[self.trials.link == name]
+            figure.add_scatter(**points(part, self.value, name, shade, symbol), **left)
+            add_mean(figure, part[self.value], self.trials.order, shade, **left)
+        label, unit = MEASURED[self.value]
+        figure.update_xaxes(title="trial, in the order of measuring", **left)
+        figure.update_yaxes(title=f"{label} ({unit})", rangemode="tozero", **left)
+        rows = _methods(self)
+        _draw_ratios(figure, rows)
+        level = percent(self.ratio.level)
+        trials = self.trials[["order", "block", "link", self.value]]
+        return theme.finish(
+            figure,
+            name="two-links",
+            title=f"{self.names[1]} against {self.names[0]}: {label}",
+            subtitle=f"Left: a point per trial, lines join pairs, bands are {level} intervals of the mean. Right: the "
+            f"ratio with its {level} interval by each method; hollow: every second taken as independent. Dashed: no "
+            "difference.",
+            alt=f"Two links compared. {self}",
+            caption=self.sentence,
+            table=pd.concat([trials, pd.DataFrame(rows, columns=["method", "ratio", "low", "high"])]),
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
 
 
 class WithinTrials(RowsResult):
@@ -383,3 +429,32 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
         **about,
     )
     return drift_free, drift
+
+
+def _methods(result: TwoLinks) -> list[tuple]:
+    """Method, ratio and interval of each."""
+    single = result.by_trial.means
+    named = {
+        "in pairs": result.ratio if result.paired is not None else None,
+        "without drift": result.drift_free,
+        "trials, unpaired": single,
+    }
+    rows = [(name, one.estimate, one.low, one.high) for name, one in named.items() if one is not None]
+    if len(result.seconds) > len(result.trials):
+        rows.append((SECONDS, single.estimate, single.naive.low, single.naive.high))
+    return rows
+
+
+def _draw_ratios(figure: go.Figure, rows: list[tuple]) -> None:
+    right = {"row": 1, "col": 2}
+    for k, (name, estimate, low, high) in enumerate(rows):
+        hollow = name == SECONDS
+        shade, symbol = (theme.LIGHT, "circle-open") if hollow else (theme.FIT, "circle")
+        marker = {"size": 11, "color": shade, "symbol": symbol}
+        text = [quantity(estimate, "times", low, high)]
+        primitives.interval_points(
+            figure, [k], [estimate], [low], [high], marker=marker, text=text, showlegend=False, **right
+        )
+    primitives.label_rows(figure, [row[0] for row in rows], **right)
+    figure.update_xaxes(title="times", **right)
+    primitives.reference_line(figure, x=1, **right)

@@ -19,11 +19,10 @@ from scipy import stats
 from wanbench.checks import check_choice, check_columns, check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, p_value, percent
-from wanbench.methods.factorial.gain_map import critical
-from wanbench.methods.factorial.runs import reasons, split_rows
-from wanbench.methods.factorial.terms import with_blocks
+from wanbench.methods.factorial.inference import critical
+from wanbench.methods.factorial.terms import reasons, split_rows, with_blocks
 from wanbench.methods.result import Estimate, Interval, RowsResult
-from wanbench.methods.trials.means import half_width, ratio_estimate, welch_half_width
+from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 
 SINGLE = "this setting alone"
 WELCH = "Welch's interval of its own trials"
@@ -86,7 +85,6 @@ class AgainstBaseline(RowsResult):
     notes: tuple[str, ...] = ()
 
     TITLE = "Geometric means, and ratios to the baseline"
-    DRAWN_BY = "against_baseline_figure.against_baseline"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:

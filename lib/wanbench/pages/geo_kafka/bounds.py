@@ -14,19 +14,21 @@ from math import inf, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.errors import MissingDataError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result, text_table
-from wanbench.methods.trials.mean_use import mean_use
-from wanbench.methods.trials.means import geometric_mean
+from wanbench.methods.result.means import geometric_mean
+from wanbench.methods.trials.processors import mean_use
 from wanbench.methods.trials.rates import TrialRates
+from wanbench.pages.geo_kafka.curves import VALUE, Curves
+from wanbench.pages.geo_kafka.factor_columns import BROKER
+from wanbench.pages.geo_kafka.region_limits import region_limits
 
-from .curves import VALUE, Curves
-from .factor_columns import BROKER
-from .region_limits import region_limits
-
+SYMBOLS = ("square", "circle", "diamond", "triangle-up")
 NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
 """
@@ -58,7 +60,6 @@ class Bounds(Result):
     level: float
 
     TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, utilisation of machine and links"
-    DRAWN_BY = "bounds_figure.bounds"
 
     @property
     def sentence(self) -> str:
@@ -123,6 +124,41 @@ class Bounds(Result):
             "fullest_link": "full",
         }
         return rows.rename(columns=heads)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """A point per trial on log axes; on the line a trial reaches its lowest bound."""
+        trials, figure = self.trials, go.Figure()
+        ends = [trials.measured.min(), trials.allowed.max()]
+        line = {"mode": "lines", "line": primitives.REFERENCE, "hoverinfo": "skip"}
+        figure.add_scatter(x=ends, y=ends, name="measured = allowed", **line)
+        for name, shade, symbol in zip(NAMES, theme.SERIES_COLOURS, SYMBOLS, strict=False):
+            part = trials[trials.limit == name]
+            if len(part):
+                figure.add_scatter(
+                    x=part.allowed,
+                    y=part.measured,
+                    mode="markers",
+                    name=f"{name} ({count(len(part), 'trial')})",
+                    marker={"size": 9, "color": shade, "symbol": symbol, "opacity": 0.8},
+                    text=[theme.plain(name) for name in part.setting],
+                    hovertemplate="%{text}<br>allowed %{x:.3s}bit/s, measured %{y:.3s}bit/s<extra></extra>",
+                )
+        figure.update_xaxes(
+            title="payload that the lowest bound allows (log axis)", **theme.log_axis(trials.allowed, "bit/s")
+        )
+        figure.update_yaxes(title="payload measured (log axis)", **theme.log_axis([*trials.measured, *ends], "bit/s"))
+        return theme.finish(
+            figure,
+            name="bounds",
+            title="What bounds throughput",
+            subtitle="One point per trial, by its lowest bound. Link, window and replication follow from "
+            "settings; the machine's bound follows from processor utilisation, so the distance of "
+            "its points from the line shows only that.",
+            alt=f"Measured against allowed throughput. {self}",
+            caption=str(self),
+            table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
+            note=note,
+        )
 
 
 @dataclass(frozen=True, repr=False)

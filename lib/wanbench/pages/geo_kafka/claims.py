@@ -9,10 +9,9 @@ from __future__ import annotations
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, apply_rules, over, under
-from wanbench.methods.cost.cluster_cost import ClusterCost, cluster_cost
-from wanbench.methods.cost.deployment import FIXED, TOTAL, VARIABLE, Deployment
-from wanbench.methods.cost.region_copies import region_copies
+from wanbench.methods.cost.deployment import FIXED, TOTAL, VARIABLE, ClusterCost, Deployment, cluster_cost
 from wanbench.methods.result import Estimate, Result
+from wanbench.pages.geo_kafka.costs import region_copies
 
 SOURCE = "001-geo-kafka"
 LOCAL = 0.02

@@ -7,9 +7,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from wanbench.errors import ParameterError
-from wanbench.figures import map as world
 from wanbench.figures import theme
-from wanbench.figures.primitives import interval_points
+from wanbench.figures.primitives import draw_regions, interval_points, unit_vectors, world
 from wanbench.formatting import count, percent, quantity
 
 from .compare_models import RULE, ModelComparison
@@ -80,7 +79,7 @@ def unexplained_map(comparison: ModelComparison, regions: pd.DataFrame, *, note:
     used = sorted({*comparison.pairs.region_a, *comparison.pairs.region_b})
     if missing := [name for name in used if name not in catalogue.index]:
         raise ParameterError(f"table regions lacks {', '.join(missing[:3])} of {len(missing)} in the pairs")
-    figure = world.world()
+    figure = world()
     counts = []
     for name, part, dash in (
         ("faster than all models say", frame[frame.closest_ratio > 1], "dot"),
@@ -89,7 +88,7 @@ def unexplained_map(comparison: ModelComparison, regions: pd.DataFrame, *, note:
         counts.append(f"{len(part):,} {name}")
         if not part.empty:
             _circles(figure, part, catalogue, name, dash)
-    world.draw_regions(figure, catalogue.loc[used].reset_index())
+    draw_regions(figure, catalogue.loc[used].reset_index())
     share = f"{len(frame):,} of {comparison.counted}"
     sides = "; ".join(counts)
     return theme.finish(
@@ -120,7 +119,7 @@ def _circles(figure: go.Figure, part: pd.DataFrame, catalogue: pd.DataFrame, nam
         opacity=0.6,
         hoverinfo="skip",
     )
-    middle = sum(world.unit_vectors(end) for end in ends)
+    middle = sum(unit_vectors(end) for end in ends)
     figure.add_scattergeo(
         lon=np.degrees(np.arctan2(middle[:, 1], middle[:, 0])).round(2),
         lat=np.degrees(np.arctan2(middle[:, 2], np.hypot(middle[:, 0], middle[:, 1]))).round(2),

@@ -7,10 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from wanbench.figures import theme
-from wanbench.figures.map import world
+from wanbench.figures.primitives import world
 from wanbench.formatting import count, number
-from wanbench.read.plausibility.geolocation import Area, circle, position
-from wanbench.read.plausibility.positions import great_circle_km
+from wanbench.read.plausibility.places import Area, circle, great_circle_km, position
 
 MAX_DISCS = 8
 """More circles would cover the map; larger ones hardly bound the area."""

@@ -16,8 +16,8 @@ from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, read_claims
 from wanbench.methods.claims.rules import NEVER, NO_VERDICT, Rule, apply_rules, main_estimate, over, under
 from wanbench.methods.lab.utilisation import Capacity
-from wanbench.methods.outages.bounds import share_of
 from wanbench.methods.result import Estimate
+from wanbench.methods.result.means import share_of
 from wanbench.methods.tcp.mathis import MSS_BYTES
 from wanbench.methods.time.compare import more_or_less, times
 from wanbench.methods.trials.processors import ProcessorEffect

@@ -1,25 +1,29 @@
-"""The highest rate at which a quantile of latency meets an objective. Read by `wanbench.read.ingest.kafka_rate_search`."""
+"""The highest rate at which a quantile of latency meets an objective. Read by `wanbench.read.ingest.kafka_open_loop`."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import ClassVar
 
+from wanbench import open_loop
 from wanbench.checks import check_choice, check_fields, check_number, refusal
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.experiments.base import ExperimentError, cluster_of
 from wanbench.measure.experiments.kafka_open_loop import KafkaOpenLoop
 from wanbench.measure.experiments.kafka_open_loop_session import OpenLoopSession
 from wanbench.measure.labs.base import Host
+from wanbench.measure.plan import Trial
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .kafka_rate_search_step import judged
+from .systems import System, systems_by_steps
 
 SETTLE_S = 2.0
 """Pause between two steps, for queues and links to drain, and for the topic's deletion."""
@@ -211,3 +215,117 @@ def _middle(low: float, high: float) -> float:
     """The geometric mean, rounded to a tenth of a record per second where possible."""
     middle = math.sqrt(low * high)
     return round(middle, 1) if low < round(middle, 1) < high else middle
+
+
+def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) -> dict:
+    """
+    The verdict on one step.
+
+    Parameters
+    ----------
+    search : KafkaRateSearch
+    load : KafkaOpenLoop
+        The load at the rate of the step.
+    producers, groups : list of list of dict
+        Per-second output of each producing process and each group, from `OpenLoopSession.printed`.
+
+    Returns
+    -------
+    dict
+        value_ms (null: the record of this rank was lost), n and n_lost of the latency that counts, backlog_grew,
+        fell_behind, and met: null if the generator fell behind.
+    """
+    counted = range(ceil(load.warmup_s - 1e-9), ceil(load.length_s - 1e-9))
+    late, published = (_counts(producers, counted, name) for name in ("late", "publish"))
+    n_due = _total(producers, counted, "n_due")
+    if search.what == "publish":
+        latency, n = published, n_due
+    else:
+        latency, n = _counts(groups, counted, "latency"), n_due * load.groups
+    n_lost = max(n - sum(latency.values()), 0)
+    value_us = open_loop.quantile(latency, search.quantile, n_lost)
+    behind = open_loop.fell_behind(late, published)
+    grew = open_loop.backlog_grew(_backlog(producers, counted), load.rate_records_per_s)
+    within = value_us is not None and value_us <= 1_000 * search.objective_ms
+    return {
+        "value_ms": None if value_us is None else value_us / 1_000,
+        "n": n,
+        "n_lost": n_lost,
+        "backlog_grew": grew,
+        "fell_behind": behind,
+        "met": None if behind else within and not n_lost and not grew,
+    }
+
+
+def _counts(programs: list[list[dict]], counted: range, name: str) -> Counter:
+    """Records by latency value, over all programs and counted seconds."""
+    counts: Counter = Counter()
+    for lines in programs:
+        for line in lines:
+            if line["second"] in counted:
+                values = line[name]
+                counts.update(dict(zip(values[::2], values[1::2], strict=True)))
+    return counts
+
+
+def _total(programs: list[list[dict]], counted: range, name: str) -> int:
+    return sum(line[name] for lines in programs for line in lines if line["second"] in counted)
+
+
+def _backlog(producers: list[list[dict]], counted: range) -> list[int]:
+    """Total backlog of all processes at the end of each counted second."""
+    by_second: Counter = Counter()
+    for lines in producers:
+        for line in lines:
+            by_second[line["second"]] += line["backlog"] or 0
+    return [by_second[second] for second in counted]
+
+
+def rate_searches(
+    systems: Sequence[System],
+    load: KafkaOpenLoop,
+    objective_ms: float,
+    rates: tuple[float, float],
+    *,
+    steps: int = 7,
+    replicates: int = 1,
+    seed: int = 0,
+    **options,
+) -> list[Trial]:
+    """
+    Searches for every system, in blocks as in `systems_by_steps`.
+
+    Parameters
+    ----------
+    systems, load
+        As in `systems_by_steps`.
+    objective_ms, rates, steps
+        As in `KafkaRateSearch`; `rates` holds the lowest and the highest rate.
+    replicates : int
+        Number of searches for each system; 0: none.
+    **options
+        `alongside`, `link`, `client_regions`, `gateway_bps` of `systems_by_steps`.
+
+    Returns
+    -------
+    list of Trial
+        `setting` is "<system>, search".
+
+    Examples
+    --------
+    >>> pair = [{"name": "a"}, {"name": "b", "load": {"linger_ms": 0}}]
+    >>> found = rate_searches(pair, KafkaOpenLoop(1000), 100.0, (500, 4000), steps=3)
+    >>> sorted(trial.setting for trial in found)
+    ['a, search', 'b, search']
+    """
+    if replicates == 0:
+        return []
+    one_step = {"rate_records_per_s": [load.rate_records_per_s]}
+    planned = systems_by_steps(systems, load, one_step, replicates, seed, **options)
+    lowest, highest = rates
+    found = []
+    for trial in planned:
+        (one,) = trial.experiments
+        search = KafkaRateSearch(one.load, objective_ms, lowest, highest, steps=steps)
+        found.append(Trial(f"{one.system}, search", (replace(one, load=search),), trial.block))
+    return found

@@ -1,16 +1,20 @@
-"""Systems to compare: names and differences."""
+"""Systems to compare, and a plan that tests every system at every step of a load."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass, replace
 
-from wanbench.checks import check_choice, check_name, refusal
+import numpy as np
+
+from wanbench.checks import check_choice, check_name, check_number, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments.kafka_checks import setting_pairs
-from wanbench.measure.kafka.security.kinds import KINDS
+from wanbench.measure.experiments import BrokerMetrics, KafkaTrial
+from wanbench.measure.experiments.kafka_loads import setting_pairs
+from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.links import LinkSettings
+from wanbench.measure.plan import Trial
 
 
 @dataclass(frozen=True)
@@ -128,3 +132,175 @@ def frozen(value: object) -> object:
     if isinstance(value, Mapping):
         return tuple((key, frozen(one)) for key, one in value.items())
     return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+
+
+_systems = systems  # `systems_by_steps` has a parameter of this name
+
+
+def systems_by_steps(
+    systems: Sequence[System],
+    load,
+    steps: Mapping[str, Sequence],
+    replicates: int = 3,
+    seed: int = 0,
+    alongside: tuple = (),
+    *,
+    link: LinkSettings | None = None,
+    client_regions: Sequence[str] | None = None,
+    gateway_bps: float | None = None,
+) -> list[Trial]:
+    """
+    Every system at every step of a load, once per replicate.
+
+    A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
+    comparisons are close in time. Systems that need a restart of the cluster form groups instead, with all their steps
+    adjacent. The order of groups is random for every two blocks and reversed in the second, so that no restart falls
+    between the blocks; the first block begins with the cluster's own settings, if any system has them. Steps of
+    external clusters, which need no restart, are spread over the groups.
+
+    Parameters
+    ----------
+    systems : sequence of System
+        Systems, or mappings as for `systems`.
+    load : KafkaOpenLoop or KafkaLoad
+        The load, apart from changes by systems and steps.
+    steps : mapping of str to sequences
+        Levels by field of the load. Each field is stepped with all others as in `load`. A load that results from two
+        fields is measured once, under the first one's name.
+    replicates : int
+    seed : int
+        Seed of the order.
+    alongside : tuple
+        As in `KafkaTrial`; without `BrokerMetrics` on external clusters, whose brokers' hosts cannot be reached.
+    link : LinkSettings or mapping of its fields, optional
+        Link settings for systems without their own. Required if any system has a link, because the next trial would
+        otherwise keep it.
+    client_regions, gateway_bps
+        As in `KafkaTrial`.
+
+    Returns
+    -------
+    list of Trial
+        In the order to measure. `setting` is "<system>, <field> <level>"; its trial has the system's name as `system`.
+
+    Raises
+    ------
+    ParameterError
+        If two systems have the same name, a field is not a field of the load, a system fixes a field that is stepped,
+        the load refuses a level or setting, or only some systems have a link.
+
+    Examples
+    --------
+    >>> from wanbench.measure.experiments import KafkaLoad
+    >>> pair = systems([{"name": "a", "load": {"linger_ms": 0}}, {"name": "b"}])
+    >>> trials = systems_by_steps(pair, KafkaLoad(), {"batch_bytes": [4096, 16384]}, replicates=2)
+    >>> sorted(trial.setting for trial in trials if trial.block == 1)
+    ['a, batch_bytes 16384', 'a, batch_bytes 4096', 'b, batch_bytes 16384', 'b, batch_bytes 4096']
+    """
+    check_number("replicates", replicates, 1, whole=True)
+    systems, link = _systems(systems), link_of("link", link)
+    if link is None and 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
+        raise ParameterError(
+            f"{having} of {len(systems)} systems have a link of their own, and the others would "
+            "keep that of the previous trial; allowed: a link for every system, or `link` for "
+            "those that have none."
+        )
+    _check_fields(systems, load, steps)
+    options = {"client_regions": client_regions, "gateway_bps": gateway_bps}
+    levels = _levels(load, steps)
+    trials = {
+        (system.name, step): _trial(system, load, f"{system.name}, {step}", changes, link, alongside, options)
+        for step, changes in levels.items()
+        for system in systems
+    }
+    return [
+        Trial(f"{name}, {step}", (trials[name, step],), block)
+        for block, name, step in _order(systems, list(levels), replicates, seed)
+    ]
+
+
+def _order(systems, steps, replicates, seed):
+    """(block, system's name, step) in measuring order: see `systems_by_steps`."""
+    rng = np.random.default_rng(seed)
+    shared: dict[tuple, list[str]] = {}
+    for system in systems:
+        if system.cluster is None:
+            shared.setdefault((system.broker_settings, system.security), []).append(system.name)
+    shared = shared or {(None, None): []}
+    elsewhere = [system.name for system in systems if system.cluster is not None]
+    order, settings = [], []
+    for block in range(1, replicates + 1):
+        settings = settings[::-1] if block % 2 == 0 else _shuffled(list(shared), rng)
+        if block == 1:
+            settings = sorted(settings, key=lambda each: each != (None, None))
+        names = {(one, step): list(shared[one]) for one in settings for step in steps}
+        for name in elsewhere:
+            for turn, step in enumerate(_shuffled(steps, rng)):
+                names[settings[turn % len(settings)], step].append(name)
+        for one in settings:
+            for step in _shuffled(steps, rng):
+                order += [(block, name, step) for name in _shuffled(names[one, step], rng)]
+    return order
+
+
+def _levels(load, steps):
+    """What each step changes in the load, by the step's name; duplicates of a load are dropped."""
+    levels, has_own = {}, False
+    for field, values in steps.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise refusal(f"steps of {field}", values, "a list of levels, at least one")
+        for level in map(frozen, values):
+            name = f"{field} {_text(level)}"
+            if name in levels:
+                raise ParameterError(f"steps of {field} have {_text(level)} twice; allowed: each level once.")
+            is_own = getattr(load, field) == level
+            if not (is_own and has_own):
+                levels[name] = {field: level}
+            has_own = has_own or is_own
+    return levels
+
+
+def _check_fields(systems, load, steps):
+    if not is_dataclass(load):
+        raise refusal("load", load, "a load of Kafka, such as KafkaOpenLoop()")
+    known = [field.name for field in fields(load)]
+    if not isinstance(steps, Mapping) or not steps:
+        raise refusal("steps", steps, "a mapping of fields of the load to their levels")
+    for where, names in [("steps", steps), *((f"system {one.name!r}: load", dict(one.load or ())) for one in systems)]:
+        if unknown := [str(name) for name in names if name not in known]:
+            raise ParameterError(
+                f"{where} has {', '.join(unknown)}; allowed: fields of {type(load).__name__}: {', '.join(known)}."
+            )
+    for system in systems:
+        if fixed := [name for name, _ in system.load or () if name in steps]:
+            raise ParameterError(
+                f"system {system.name!r} has its own {', '.join(fixed)}, which steps vary; allowed: one or the other."
+            )
+
+
+def _trial(system, load, name, changes, link, alongside, options):
+    if system.cluster is not None:
+        alongside = tuple(each for each in alongside if not isinstance(each, BrokerMetrics))
+    try:
+        return KafkaTrial(
+            replace(load, **{**dict(system.load or ()), **changes}),
+            link=system.link or link,
+            alongside=tuple(alongside),
+            broker_settings=system.broker_settings,
+            security=system.security,
+            system=system.name,
+            cluster=system.cluster,
+            **options,
+        )
+    except ParameterError as error:
+        raise ParameterError(f"{name}: {error}") from None
+
+
+def _text(level):
+    if isinstance(level, float) and level.is_integer():
+        return str(int(level))
+    return "+".join(map(str, level)) if isinstance(level, tuple) else str(level)
+
+
+def _shuffled(items, rng):
+    return [items[at] for at in rng.permutation(len(items))]
