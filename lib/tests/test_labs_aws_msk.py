@@ -9,13 +9,8 @@ from aws_stubs import Stubbed
 from botocore.stub import ANY
 
 from wanbench.errors import LabError, ParameterError
-<<<<<<< HEAD
-from wanbench.measure.kafka.external_clusters import external_clusters
-from wanbench.measure.labs.aws import clients, msk, sweep, teardown
-=======
 from wanbench.measure.kafka.external import external_clusters
-from wanbench.measure.labs.aws import clients, msk, msk_resources, sweep
->>>>>>> main
+from wanbench.measure.labs.aws import clients, msk, sweep, teardown
 from wanbench.measure.labs.aws.msk import MskCluster
 from wanbench.measure.labs.rented import leases
 from wanbench.measure.labs.rented.costs import BudgetError

@@ -33,11 +33,7 @@ OUTSIDE = "#C44E00"
 # The three verdicts of a check; blue and orange differ with any colour blindness.
 UNKNOWN = "#8A949E"
 
-<<<<<<< HEAD
-=======
-CLOUD_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM Cloud"}
 # One colour per cloud and per pair of clouds, distinct with any common colour blindness (a test checks).
->>>>>>> main
 COLOURS = {
     **{name: cloud.colour for name, cloud in sorted(CLOUDS.items())},
     **{f"{name}-{name}": cloud.colour for name, cloud in sorted(CLOUDS.items())},

@@ -31,13 +31,13 @@ def _rented(clouds: str, *arguments, **options) -> Lab:
     return on_clouds({name: CLOUDS[name].lab_class for name in clouds.split("+")}, *arguments, **options)
 
 
+# Clouds that rent out hosts, by name: modules with `lab_class` (of `rented.RentedLab`), `sweep`, and `unusable`,
+# which says why the account cannot be asked here.
 CLOUDS: Mapping[str, ModuleType] = extensions(
     "wanbench.clouds", {name: f"wanbench.measure.labs.{name}" for name in ("aws", "gcp", "azure")}
 )
-"""
-Clouds that rent out hosts, by name: modules with `lab_class` (of `rented.RentedLab`), `sweep`, and `unusable`, which says
-why the account cannot be asked here.
-"""
+# Every kind of lab by name ("aws+azure": hosts on both); each is made of regions and links, with `hosts_per_region`,
+# `sysctls` and `seed`, and options of its own.
 LABS: Mapping[str, Callable[..., Lab]] = extensions(
     "wanbench.labs",
     {
@@ -50,12 +50,7 @@ LABS: Mapping[str, Callable[..., Lab]] = extensions(
         },
     },
 )
-"""
-Every kind of lab by name ("aws+azure": hosts on both); each is made of regions and links, with `hosts_per_region`,
-`sysctls` and `seed`, and options of its own.
-"""
-MIN_RTT_MS = 0.5
-"""No pair of regions gets less: two data centres of one city are not on one switch."""
+MIN_RTT_MS = 0.5  # No pair of regions gets less: two data centres of one city are not on one switch.
 
 
 def geodesic_links(

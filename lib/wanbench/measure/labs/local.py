@@ -27,8 +27,8 @@ from wanbench.measure.links.namespaces import address, checked_sysctls
 from .base import Completed, Host, Lab
 from .processes import GRACE_S, EnteredProcess, result_of
 
-MAX_COUNT = 254
-"""Regions of a lab, and hosts of a region: each is one byte of an address."""
+MAX_COUNT = 254  # Regions of a lab, and hosts of a region: each is one byte of an address.
+# What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4.
 SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_no_metrics_save": "1",
@@ -39,15 +39,13 @@ SYSCTLS = {
     "net.ipv4.conf.wan0.rp_filter": "0",
     "net.ipv6.conf.wan0.disable_ipv6": "1",
 }
-"""What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4."""
 
 _PAIRS_PER_REQUEST = 100
-EMULATOR = "relay"
-"""What makes the links, as a manifest names it. Runs recorded earlier may name another: "netem"."""
+EMULATOR = "relay"  # What makes the links, as a manifest names it. Runs recorded earlier may name another: "netem".
 
 _TOOLS = {"iperf3": "--version", "ping": "-V", "ip": "-V", "nsenter": "--version"}
+# Limits of the buffer that a program asks for with setsockopt; the same in all namespaces of the machine.
 _GLOBAL_SYSCTLS = ("net.core.rmem_max", "net.core.wmem_max")
-"""Limits of the buffer that a program asks for with setsockopt; the same in all namespaces of the machine."""
 _CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 

@@ -19,14 +19,11 @@ from wanbench.errors import CommandError, LabError, ParameterError
 
 from .base import Completed, Process
 
-GRACE_S = 2.0
-"""Time that a command has to end after it was asked to."""
+GRACE_S = 2.0  # Time that a command has to end after it was asked to.
+# A command that prints more on stdout or stderr is killed; the largest raw file of all pages has 5 MB.
 OUTPUT_BYTES = 256 * 2**20
-"""A command that prints more on stdout or stderr is killed; the largest raw file of all pages has 5 MB."""
-_CHECK_S = 0.25
-"""Interval of looking at how much a command printed."""
-_EX_IOERR = 74
-"""The status of a command whose output could not be written (sysexits.h)."""
+_CHECK_S = 0.25  # Interval of looking at how much a command printed.
+_EX_IOERR = 74  # The status of a command whose output could not be written (sysexits.h).
 
 
 class PolledProcess(Process):

@@ -12,12 +12,10 @@ from typing import Any
 
 from wanbench.measure.labs.rented.client import CloudError, hidden
 
-MAX_ATTEMPTS = 6
-"""Attempts of one request (botocore's mode "standard"), unless AWS_MAX_ATTEMPTS gives another number."""
-TIMEOUT_S = 20
-"""A region that does not answer must not keep the others from being taken down."""
+MAX_ATTEMPTS = 6  # Attempts of one request (botocore's mode "standard"), unless AWS_MAX_ATTEMPTS gives another number.
+TIMEOUT_S = 20  # A region that does not answer must not keep the others from being taken down.
+# Region for questions about the whole account, unless AWS_REGION or a profile names one (of another partition).
 HOME = "us-east-1"
-"""Region for questions about the whole account, unless AWS_REGION or a profile names one (of another partition)."""
 
 _PRIVATE = (
     (r"Encoded authorization failure message: \S+", "(encoded message left out)"),

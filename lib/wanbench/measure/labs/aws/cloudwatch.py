@@ -20,11 +20,10 @@ from wanbench.runs.journal import now_utc
 
 from .clients import Aws, without_identities
 
-MOST_QUERIES = 500
-"""Maximum number of queries of one request (CloudWatch's limit)."""
+MOST_QUERIES = 500  # Maximum number of queries of one request (CloudWatch's limit).
 POLL_S = 15.0
+# Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause.
 THROTTLED = ("Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "InternalServiceFault")
-"""Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause."""
 
 
 @dataclass(frozen=True)

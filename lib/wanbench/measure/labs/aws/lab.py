@@ -16,13 +16,13 @@ from .clients import Aws, without_identities
 from .preflight import Site, costs, survey
 from .teardown import AwsResources
 
+# Answers of `run_instances` after which another zone may have what this one lacks.
 NO_CAPACITY = (
     "InsufficientInstanceCapacity",
     "InsufficientHostCapacity",
     "InsufficientFreeAddressesInSubnet",
     "Unsupported",
 )
-"""Answers of `run_instances` after which another zone may have what this one lacks."""
 POLL_S = 2.0
 VOLUME_DEVICE = "/dev/sdf"
 

@@ -16,9 +16,10 @@ from wanbench.measure.plan.cost import BETWEEN_REGIONS
 
 from .clients import Aws
 
+# The public SSM parameter that AWS keeps at the newest image of Amazon Linux 2023 for an architecture.
 IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
-"""The public SSM parameter that AWS keeps at the newest image of Amazon Linux 2023 for an architecture."""
 ARCHITECTURES = ("x86_64", "arm64")
+# Quota of running on-demand vCPUs by the letters of the instance family; of others the quota is not looked up.
 VCPU_QUOTAS = {
     **dict.fromkeys("acdhimrtz", "L-1216C47A"),
     "g": "L-DB2E81BA",
@@ -27,11 +28,9 @@ VCPU_QUOTAS = {
     "f": "L-74FC7D96",
     "x": "L-7295265B",
 }
-"""Quota of running on-demand vCPUs by the letters of the instance family; of others the quota is not looked up."""
+# Rules of one security group, in each direction, and how many an account has where the quota cannot be read.
 RULES_QUOTA, USUAL_RULES = "L-0EA8095F", 60
-"""Rules of one security group, in each direction, and how many an account has where the quota cannot be read."""
-PRICE_REGION = "us-east-1"
-"""One of the few regions whose endpoint has the price list of all."""
+PRICE_REGION = "us-east-1"  # One of the few regions whose endpoint has the price list of all.
 
 
 @dataclass(frozen=True)

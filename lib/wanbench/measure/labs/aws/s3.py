@@ -16,10 +16,9 @@ from wanbench.runs.raw import sha256
 
 from .clients import Aws
 
+# The object that lists all others, as sha256sum prints it; put last, so that a folder without it is not whole.
 SUMS = "SHA256SUMS"
-"""The object that lists all others, as sha256sum prints it; put last, so that a folder without it is not whole."""
-LARGEST_BYTES = 2**30
-"""Maximum size of one file: no reader of raw files takes more."""
+LARGEST_BYTES = 2**30  # Maximum size of one file: no reader of raw files takes more.
 _ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<prefix>[\w./=-]+?)/?")
 _LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<path>.+)")
 _SECRET = re.compile(rb"PRIVATE KEY-----|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")

@@ -14,8 +14,7 @@ from .preflight import enabled_regions
 
 INSTANCE, KEY_PAIR, GROUP, VOLUME = "instance", "key pair", "security group", "volume"
 CLUSTER = "MSK cluster"
-MSK_PREFIX = "wanbench-msk-"
-"""Prefix of the names of MSK's security groups."""
+MSK_PREFIX = "wanbench-msk-"  # Prefix of the names of MSK's security groups.
 
 
 class AwsResources(Resources):
@@ -68,8 +67,8 @@ class MskResources(AwsResources):
     """Clusters of MSK that runs have made, and their security groups; see `Resources`."""
 
     cloud, title = "msk", "Amazon MSK"
+    # To be made, or deleted, takes up to half an hour, and MSK deletes no cluster before it is made.
     timeout_s, poll_s = 3600.0, 15.0
-    """To be made, or deleted, takes up to half an hour, and MSK deletes no cluster before it is made."""
 
     def regions(self) -> list[str]:
         there = session().get_available_regions("kafka")

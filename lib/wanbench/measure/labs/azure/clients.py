@@ -15,17 +15,13 @@ from typing import Any
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, hidden, how_to_install, installed
 
-RETRIES = 5
-"""Retries of a request that meets a limit of requests, a server's error or a broken connection."""
-PAUSE_S = 1.0
-"""First pause between attempts; it doubles with each. Azure may ask for another one (Retry-After)."""
-TIMEOUT_S = 30.0
-"""Timeout of a request: a silent service must not keep other resources from being taken down."""
+RETRIES = 5  # Retries of a request that meets a limit of requests, a server's error or a broken connection.
+PAUSE_S = 1.0  # First pause between attempts; it doubles with each. Azure may ask for another one (Retry-After).
+TIMEOUT_S = 30.0  # Timeout of a request: a silent service must not keep other resources from being taken down.
 POLL_S = 3.0
-OPERATION_S = 900.0
-"""Timeout of a long-running operation."""
+OPERATION_S = 900.0  # Timeout of a long-running operation.
+# Errors after which the same request may succeed a little later.
 BUSY = ("AnotherOperationInProgress", "ReferencedResourceNotProvisioned", "RetryableError")
-"""Errors after which the same request may succeed a little later."""
 ENDPOINT = "https://management.azure.com"
 VARIABLE = "AZURE_SUBSCRIPTION_ID"
 PACKAGES = "azure-mgmt-compute (and azure-identity, azure-mgmt-network, azure-mgmt-resource)"

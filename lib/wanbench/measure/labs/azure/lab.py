@@ -21,11 +21,10 @@ from .clients import Azure
 from .teardown import SUBSCRIPTION, AzureResources
 
 PUBLISHER, OFFER = "Canonical", "ubuntu-24_04-lts"
-BOOT_GB = 30
-"""Size of the disk from which a host starts: that of the image; Azure charges for 32 GB."""
-ENDS_HOSTS = "Microsoft.DevTestLab"
-"""The provider whose schedules stop hosts so that Azure no longer charges for them."""
+BOOT_GB = 30  # Size of the disk from which a host starts: that of the image; Azure charges for 32 GB.
+ENDS_HOSTS = "Microsoft.DevTestLab"  # The provider whose schedules stop hosts so that Azure no longer charges for them.
 PROVIDERS = ("Microsoft.Compute", "Microsoft.Network", ENDS_HOSTS)
+# Errors after which another zone may have what this one lacks.
 NO_CAPACITY = (
     "AllocationFailed",
     "OverconstrainedAllocationRequest",
@@ -33,16 +32,12 @@ NO_CAPACITY = (
     "SkuNotAvailable",
     "ZonalAllocationFailed",
 )
-"""Errors after which another zone may have what this one lacks."""
+# Azure stops a host this long before the host's own timer would power it off. Azure charges for a host that powered
+# itself off as if it ran, but for one that Azure stopped only its disks and its address.
 AHEAD_S = 120
-"""
-Azure stops a host this long before the host's own timer would power it off. Azure charges for a host that powered itself
-off as if it ran, but for one that Azure stopped only its disks and its address.
-"""
 SCHEDULES_VERSION = "2018-09-15"
 DISK_TYPE = "StandardSSD_LRS"
-NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"
-"""Names inside a resource group."""
+NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"  # Names inside a resource group.
 VOLUME_DEVICE = "/dev/disk/azure/scsi1/lun0"
 
 

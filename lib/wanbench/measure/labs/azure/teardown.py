@@ -13,16 +13,14 @@ from wanbench.measure.labs.rented.resources import Resource, Resources
 from .clients import MODULES, VARIABLE, Azure
 
 GROUP = "resource group"
-SUBSCRIPTION = "the subscription"
-"""One list shows the groups of all regions: so everything is in one place."""
+SUBSCRIPTION = "the subscription"  # One list shows the groups of all regions: so everything is in one place.
 
 
 class AzureResources(Resources):
     """A run's groups; Azure deletes a group only with all that is in it. See `Resources`."""
 
     cloud, title, client_class = "azure", "Azure", Azure
-    timeout_s = 1200.0
-    """A group is listed until all that was in it is gone, which takes minutes."""
+    timeout_s = 1200.0  # A group is listed until all that was in it is gone, which takes minutes.
 
     def account(self) -> str:
         return self.client.subscription

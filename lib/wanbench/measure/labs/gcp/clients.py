@@ -16,21 +16,16 @@ from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, hidden, how_to_install, installed
 from wanbench.measure.labs.rented.resources import RUN, Tags
 
-ATTEMPTS = 6
-"""Attempts of one request that meets a limit of requests, a server's error or a broken connection."""
-PAUSE_S = 1.0
-"""Pause before the second attempt; it doubles with each."""
-TIMEOUT_S = 20.0
-"""Timeout of a request: a silent service must not keep other resources from being taken down."""
+ATTEMPTS = 6  # Attempts of one request that meets a limit of requests, a server's error or a broken connection.
+PAUSE_S = 1.0  # Pause before the second attempt; it doubles with each.
+TIMEOUT_S = 20.0  # Timeout of a request: a silent service must not keep other resources from being taken down.
 POLL_S = 2.0
-OPERATION_S = 300.0
-"""Timeout of a long-running operation."""
+OPERATION_S = 300.0  # Timeout of a long-running operation.
 TEMPORARY = (429, 500, 502, 503, 504)
 EXTRA = how_to_install("Google Cloud", "google-cloud-compute", "gcp")
 ENDPOINT = "https://compute.googleapis.com"
 MODULE = "google.cloud.compute_v1"
-LABEL = "wanbench-run"
-"""Label of instances and disks, with the run's id, for bills and for people."""
+LABEL = "wanbench-run"  # Label of instances and disks, with the run's id, for bills and for people.
 
 _PRIVATE = (
     (r"projects/[^/\s'\"]+", "projects/(project)"),

@@ -21,20 +21,19 @@ from .clients import LABEL, Gcp, description, last, name
 from .teardown import PROJECT, GcpResources
 
 IMAGE_PROJECT = "ubuntu-os-cloud"
+# Google's own name for the newest image of Ubuntu 24.04 by the architecture of a machine type.
 IMAGE_FAMILIES = {"X86_64": "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
-"""Google's own name for the newest image of Ubuntu 24.04 by the architecture of a machine type."""
 BOOT_GB = 10
+# Families of machine types whose processors count towards the quota CPUS; others have one of their own.
 SHARED_QUOTA = ("e2", "f1", "g1", "n1")
-"""Families of machine types whose processors count towards the quota CPUS; others have one of their own."""
+# Errors after which another zone may have what this one lacks.
 NO_CAPACITY = ("ZONE_RESOURCE_POOL_EXHAUSTED", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "STOCKOUT")
-"""Errors after which another zone may have what this one lacks."""
+# Google deletes a host this long before its own timer would power it off: one that is off still costs its disks.
 AHEAD_S = 120
-"""Google deletes a host this long before its own timer would power it off: one that is off still costs its disks."""
 DISK_TYPE = "pd-balanced"
-VOLUME_NAME = "wanbench"
-"""The name under which a host sees its volume."""
+VOLUME_NAME = "wanbench"  # The name under which a host sees its volume.
+# Google's agent on the host must leave the host key that cloud-init sets.
 GUEST_AGENT = {"/etc/default/instance_configs.cfg": "[InstanceSetup]\nset_host_keys = false\n"}
-"""Google's agent on the host must leave the host key that cloud-init sets."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from wanbench.measure.labs.rented.resources import Resource, Resources
 from .clients import MODULE, Gcp, last, name, tags_of
 
 INSTANCE, DISK, RULE, SUBNET, NETWORK = "instance", "disk", "firewall rule", "subnet", "network"
+# A network is in no region, and one list shows the instances of all: so everything is in one place.
 PROJECT = "the project"
-"""A network is in no region, and one list shows the instances of all: so everything is in one place."""
 VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT")
 
 

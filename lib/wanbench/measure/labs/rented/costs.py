@@ -19,13 +19,13 @@ from wanbench.measure.plan import cost as costing
 from .resources import everywhere, tell
 
 HOURS_PER_MONTH = 730
+# An environment variable; "1" stands for a yes to what a lab costs. `wanbench report --yes` sets it.
 YES_VARIABLE = "WANBENCH_YES"
-"""An environment variable; "1" stands for a yes to what a lab costs. `wanbench report --yes` sets it."""
+# The folder among a run's raw files in which each session records its lab's expected and actual cost.
 COSTS = "lab_cost"
-"""The folder among a run's raw files in which each session records its lab's expected and actual cost."""
 
+# Prefix of files there with the maximum cost of a session; a file stays only if its session was killed.
 IF_KILLED = "if-killed-"
-"""Prefix of files there with the maximum cost of a session; a file stays only if its session was killed."""
 
 
 class BudgetError(LabError):

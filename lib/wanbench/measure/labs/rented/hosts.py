@@ -26,16 +26,15 @@ from wanbench.measure.labs.ssh import SshHost
 from .client import CloudError
 from .resources import Tags, everywhere, tell
 
-START_TIMEOUT_S = 300.0
-"""Timeout for the cloud to have all hosts of a region run."""
+START_TIMEOUT_S = 300.0  # Timeout for the cloud to have all hosts of a region run.
 OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
 _INSIDE = "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/3"
+# Private, local and reserved networks: no login arrives from them, so rented hosts would wait for it in vain.
 INSIDE = tuple(map(ipaddress.IPv4Network, _INSIDE.split()))
-"""Private, local and reserved networks: no login arrives from them, so rented hosts would wait for it in vain."""
 VOLUME_FOLDER = "/wanbench"
 PYTHON_FOLDER = "/opt/wanbench"
+# A Python besides the distribution's own, with the modules that Kafka's experiments import on a host.
 HOST_PYTHON = f"{PYTHON_FOLDER}/bin/python"
-"""A Python besides the distribution's own, with the modules that Kafka's experiments import on a host."""
 MODULES = ("kafka-python", "confluent-kafka")
 
 _SERVICE = """[Unit]
@@ -53,8 +52,8 @@ AccuracySec=1s
 [Install]
 WantedBy=timers.target
 """
-START_S = 600.0
-"""Timeout for a host to start and answer by SSH, and again for it to install its packages."""
+START_S = 600.0  # Timeout for a host to start and answer by SSH, and again for it to install its packages.
+# For nft: the inverse of the cloud's translation. SSH, over which our commands arrive, is left alone.
 OWN_ADDRESS_RULES = """table ip wanbench {{
   chain arriving {{
     type nat hook prerouting priority dstnat; policy accept;
@@ -67,9 +66,9 @@ OWN_ADDRESS_RULES = """table ip wanbench {{
   }}
 }}
 """
-"""For nft: the inverse of the cloud's translation. SSH, over which our commands arrive, is left alone."""
 INTERNET, PRIVATE = "internet", "private"
 PATHS = (INTERNET, PRIVATE)
+# For nft; the first two lines remove the table of the previous path, whether or not there is one.
 PATH_RULES = """table ip wanbench_path
 delete table ip wanbench_path
 table ip wanbench_path {{
@@ -79,7 +78,6 @@ table ip wanbench_path {{
   }}
 }}
 """
-"""For nft; the first two lines remove the table of the previous path, whether or not there is one."""
 Zone = TypeVar("Zone")
 
 

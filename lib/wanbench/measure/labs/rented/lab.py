@@ -38,8 +38,8 @@ from .resources import SETTLE_S, Resources, Tags, everywhere, take_down, tell
 from .tenancy import Tenancy
 
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
+# Default lifetime of hosts over the time that the plan expects; half an hour is added, for a slow start.
 TTL_OVER_EXPECTED = 2.0
-"""Default lifetime of hosts over the time that the plan expects; half an hour is added, for a slow start."""
 
 
 class RentedLab(Tenancy):

@@ -16,8 +16,8 @@ from wanbench.errors import LabError
 
 from .client import CloudError
 
+# Tags of every resource. wanbench uses these names for every cloud, even if a cloud needs another spelling.
 CAMPAIGN, OWNER, EXPIRES, RUN = "wanbench:campaign", "wanbench:owner", "wanbench:expires", "wanbench:run"
-"""Tags of every resource. wanbench uses these names for every cloud, even if a cloud needs another spelling."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,11 @@ def is_expired(tags: Mapping[str, str], now: datetime) -> bool:
     return expires is not None and expires <= now
 
 
+# Listings of clouds lag behind; also, a launch that was under way when its driver died may appear late. So nothing
+# counts as gone before two listings this far apart are empty.
 SETTLE_S = 5.0
-"""
-Listings of clouds lag behind; also, a launch that was under way when its driver died may appear late. So nothing counts
-as gone before two listings this far apart are empty.
-"""
+# Maximum number of regions worked on concurrently: enough for all, as each has its own limit of requests.
 CALLS_AT_ONCE = 40
-"""Maximum number of regions worked on concurrently: enough for all, as each has its own limit of requests."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from .lab import RentedLab
 from .resources import everywhere
 from .tenancy import Tenancy
 
+# Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case.
 ELSEWHERE = "another cloud:"
-"""Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case."""
 
 
 class Several(Tenancy):

@@ -25,8 +25,7 @@ from .resources import (
     take_down,
 )
 
-CLOCKS_DIFFER = timedelta(minutes=5)
-"""A larger difference between clocks is reported."""
+CLOCKS_DIFFER = timedelta(minutes=5)  # A larger difference between clocks is reported.
 
 
 def sweep(

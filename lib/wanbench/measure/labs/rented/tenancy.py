@@ -145,5 +145,5 @@ class Tenancy(Lab):
         return {**facts, **self.settings, "kind": self.kind, "hosts": hosts}
 
 
+# Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case.
 ELSEWHERE = "another cloud:"
-"""Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case."""

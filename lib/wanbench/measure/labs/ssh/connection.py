@@ -22,8 +22,7 @@ from wanbench.measure.labs.processes import OUTPUT_BYTES
 
 from .programs import supervisor
 
-CONNECT_S = 15
-"""Timeout for TCP and the exchange of keys; on the longest path on Earth, three round trips take 1 s."""
+CONNECT_S = 15  # Timeout for TCP and the exchange of keys; on the longest path on Earth, three round trips take 1 s.
 
 
 @dataclass(frozen=True)
@@ -109,11 +108,9 @@ def _quoted(path):
     return f'"{text}"' if " " in text else text
 
 
-CHUNK = supervisor.CHUNK
-"""Bytes of a file, or of a command's output, that travel at once."""
+CHUNK = supervisor.CHUNK  # Bytes of a file, or of a command's output, that travel at once.
 END_S = supervisor.GRACE_S + 8.0
-MAX_NOISE = 65_536
-"""Bytes that a login may print before our program does: greetings of the shell."""
+MAX_NOISE = 65_536  # Bytes that a login may print before our program does: greetings of the shell.
 _BOOTSTRAP = "import sys;exec(compile(sys.stdin.buffer.read({size}),'wanbench-supervisor','exec'))"
 
 

@@ -18,8 +18,7 @@ from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, command
 
 from .connection import CHUNK, Connection, ConnectionLost, Login
 
-PATIENCE_S = 30.0
-"""Time without a message after which host and driver give up: longer than a change of routes takes."""
+PATIENCE_S = 30.0  # Time without a message after which host and driver give up: longer than a change of routes takes.
 STREAMS = ("stdout", "stderr")
 
 

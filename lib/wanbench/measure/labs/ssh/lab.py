@@ -21,6 +21,7 @@ from .host import SshHost
 from .inventory import Inventory, read_inventory
 from .programs import facts
 
+# What decides how TCP fills a path.
 SYSCTLS = (
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_available_congestion_control",
@@ -37,14 +38,12 @@ SYSCTLS = (
     "net.ipv4.tcp_no_metrics_save",
     "net.ipv4.tcp_slow_start_after_idle",
 )
-"""What decides how TCP fills a path."""
 PATHS, KAFKA = "paths", "Kafka"
+# Programs, and what they are needed for.
 NEEDS = {"iperf3": PATHS, "ping": PATHS, "java": KAFKA, "sar": KAFKA, "sadf": KAFKA, "ss": KAFKA}
-"""Programs, and what they are needed for."""
+# Modules that Kafka's experiments import on a host, and the packages that hold them.
 MODULES = {"kafka": "kafka-python", "confluent_kafka": "confluent-kafka"}
-"""Modules that Kafka's experiments import on a host, and the packages that hold them."""
-OLDEST_JAVA = 17
-"""Oldest version that Kafka 4's brokers need, as in `wanbench.measure.kafka.java_commands`."""
+OLDEST_JAVA = 17  # Oldest version that Kafka 4's brokers need, as in `wanbench.measure.kafka.java_commands`.
 _TIMEOUT_S = 120.0
 
 
