@@ -166,9 +166,9 @@ def test_sweep_finds_and_deletes_what_a_killed_driver_left(monkeypatch, capsys):
     with mock_aws():
         aws = clients.Aws()
         # moto's clusters are never made: a cluster that is waited for stands for one that is used.
-        monkeypatch.setattr(teardown.MskResources, "timeout_s", -1.0)
         monkeypatch.setattr(MskCluster, "__exit__", lambda *given: None)
-        with pytest.raises(LabError, match="CREATING"):
+        with pytest.raises(LabError, match="CREATING"), monkeypatch.context() as patched:
+            patched.setattr(teardown.MskResources, "timeout_s", -1.0)
             (opened := cluster(aws, campaign="killed")).__enter__()
         there = {each.kind: each.tags for each in teardown.MskResources(aws).listed("us-east-1")}
         assert {each["wanbench:campaign"] for each in there.values()} == {"killed"} and len(there) == 2
