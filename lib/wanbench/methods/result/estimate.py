@@ -279,6 +279,27 @@ class Estimate:
         )
 
 
+def t_quantile(level: float, freedom: float) -> float:
+    """
+    Half width, in standard errors, of a two-sided interval by Student's t; NaN without degrees of freedom.
+
+    >>> round(float(t_quantile(0.95, 10)), 3)
+    2.228
+    """
+    return stats.t.ppf((1 + level) / 2, freedom)
+
+
+def t_interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
+    """
+    Compute both ends of the interval of a value with this standard error by Student's t.
+
+    >>> [round(float(end), 3) for end in t_interval(5, 2, 10)]
+    [0.544, 9.456]
+    """
+    half = t_quantile(level, freedom) * error
+    return value - half, value + half
+
+
 def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """
     The exact interval of a share (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
