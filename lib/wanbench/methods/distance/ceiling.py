@@ -8,7 +8,6 @@ from math import inf, isnan, log10, nan
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import check_choice, check_columns, check_level, check_number, refusal
 from wanbench.errors import ParameterError
@@ -19,7 +18,7 @@ from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
 from wanbench.methods.regions.places import PLACE, Units, units
 from wanbench.methods.regions.regression import least_squares
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 from .find_ceiling import find_ceiling
 from .straight_lines import THOUSAND_KM, half_distance
@@ -282,8 +281,8 @@ def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread
         places = np.arange(n_places)[:, None]
         kept = (first != places) & (second != places)
         without_place = _refit(design, held, censored, kept, coefficients, spread)
-    t_places = stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
-    t_pairs = stats.t.ppf((1 + level) / 2, max(n_pairs - 3, 1))
+    t_places = t_quantile(level, max(n_places - 2, 1))
+    t_pairs = t_quantile(level, max(n_pairs - 3, 1))
 
     def part(value, without_place, without_pair, change=float) -> Part:
         half = t_places * np.sqrt(dyadic.variance(without_place, without_pair)) if has_interval else nan

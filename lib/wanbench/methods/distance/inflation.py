@@ -46,7 +46,7 @@ class Inflation(Result):
     left_out: pd.DataFrame
 
     TITLE = "Path inflation: RTT over the round trip of light in fibre"
-    DRAWN_BY = "inflation_figure.path_inflation"
+    DRAWN_BY = "inflation_figure.draw_inflation"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:

@@ -13,7 +13,7 @@ from .inflation import ALL, Inflation
 from .pair_points import FEW_PAIRS, POINTS, pair_labels
 
 
-def path_inflation(inflation: Inflation, *, note: str = "") -> go.Figure:
+def draw_inflation(inflation: Inflation, *, note: str = "") -> go.Figure:
     """RTT over the round trip of light in fibre: every pair, per pair of clouds, with the median's interval."""
     figure = go.Figure()
     names = [name for name in inflation.medians if name != ALL]

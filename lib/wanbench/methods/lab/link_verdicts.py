@@ -12,7 +12,7 @@ from scipy import stats
 from wanbench.checks import check_choice, check_level
 from wanbench.formatting import percent, quantity
 from wanbench.methods.distance.inflation import order_interval
-from wanbench.methods.result import exact_binomial
+from wanbench.methods.result import exact_binomial, t_quantile
 
 from .verdicts import (
     OUTSIDE,
@@ -73,7 +73,7 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median",
             note = f"mean {quantity(values.mean(), 'ms')}"
             return judged(requested, float(np.median(values)), low, high, allowed, note)
         n, delivered = effective_n(values, of="mean"), float(values.mean())
-        half = stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / sqrt(n)
+        half = t_quantile(level, n - 1) * values.std(ddof=1) / sqrt(n)
         return _if_clear(judged(requested, delivered, delivered - half, delivered + half, allowed), n)
 
     name, limit = ("mean" if mean else "rtt"), f"{RTT_MS:g} ms + {percent(RTT_SHARE)}"

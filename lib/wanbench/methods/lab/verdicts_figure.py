@@ -21,7 +21,7 @@ PANELS = {
     "jitter": ("Jitter: error (ms)", "requested (ms)", 1.0, 1.0, False),
     "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
 }
-COLUMNS = 3
+PANEL_COLUMNS = 3
 PANEL_TICKS = 6
 """More labels of a log axis overlap in a third of the page."""
 MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
@@ -33,7 +33,7 @@ def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Fig
     names = [name for name in PANELS if (rows.quantity == name).any()]
     if not names:
         raise ParameterError(f"the verdicts have none of the quantities {', '.join(PANELS)}")
-    columns = min(COLUMNS, len(names))
+    columns = min(PANEL_COLUMNS, len(names))
     n_rows = -(-len(names) // columns)
     titles = [PANELS[name][0] for name in names]
     figure = make_subplots(n_rows, columns, subplot_titles=titles, vertical_spacing=0.26, horizontal_spacing=0.08)

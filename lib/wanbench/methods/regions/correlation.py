@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from wanbench.methods.result import Interval
+from wanbench.methods.result import Interval, t_quantile
 
 from .dyadic import jackknife
 from .leave_one_out import LeaveOut
@@ -95,7 +95,7 @@ def spearman_without(x: np.ndarray, y: np.ndarray, first, second, n_regions: int
 def _interval(r: float, variance: float, left: LeaveOut, level: float) -> Interval:
     of_slope, of_line = float(left.spread(SLOPE)[1]), len(left.without_region) - 2
     freedom = 2 / (1 / of_slope + 1 / of_line)
-    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
+    half = t_quantile(level, freedom) * np.sqrt(variance)
     return Interval(SCALED_Z, np.tanh(fisher_z(r) - half), np.tanh(fisher_z(r) + half))
 
 

@@ -20,14 +20,20 @@ one unit has `first` equal to `second`, and counts once there.
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from wanbench.checks import check_resamples
+from wanbench.methods.result import t_quantile
 
 from .unordered_pairs import unordered_numbers
 
 CHUNK_CELLS = 4_000_000
 """Weights held at a time, 32 MB."""
+
+
+def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
+    """Whether each pair has each region as an end (regions, pairs)."""
+    region = np.arange(n_regions)[:, None]
+    return (first == region) | (second == region)
 
 
 def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
@@ -168,5 +174,5 @@ def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, le
     left = (total - region_sums(both, first, second, n_regions), total - both)
     with np.errstate(invalid="ignore", divide="ignore"):
         without_region, without_pair = (sums[:, 0] / sums[:, 1] for sums in left)
-    half = stats.t.ppf((1 + level) / 2, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
+    half = t_quantile(level, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
     return float(total[0] / total[1]), float(half)

@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+
+from wanbench.methods.result import t_quantile
 
 from . import dyadic
 from .variance_components import Components, Sums
@@ -74,7 +75,7 @@ class LeaveOut:
         """Half the width of the interval of combinations (..., k)."""
         variance, freedom = self.spread(combination)
         with np.errstate(invalid="ignore"):
-            return stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
+            return t_quantile(level, freedom) * np.sqrt(variance)
 
 
 def leave_out(sums: Sums, components: Components) -> LeaveOut:

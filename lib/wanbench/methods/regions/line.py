@@ -13,7 +13,7 @@ from scipy import stats
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import number, quantity
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, t_quantile
 
 from . import correlation, dyadic, places, skew
 from .leave_one_out import LOST, LeaveOut, leave_out
@@ -245,7 +245,7 @@ def _with_intervals(parts: dict[str, Part], x, y, moments, scale, left, grouped,
 def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
     """The plain jackknife and the bootstrap (intercept, slope, r), the sandwich (not r); none for rho."""
     first, second, n = grouped.first, grouped.second, grouped.n
-    t = stats.t.ppf((1 + level) / 2, n - PARAMETERS)
+    t = t_quantile(level, n - PARAMETERS)
     centre = np.array(values[:3])
     total, joined = moments.sum(axis=0), grouped.both
     without_unit, without_pair = (
@@ -283,7 +283,7 @@ def _naive(x, y, values, level) -> list[Interval]:
     residual = y - intercept - slope * x
     sigma2 = residual @ residual / (n - PARAMETERS)
     of_slope = sigma2 / (off @ off)
-    t = stats.t.ppf((1 + level) / 2, n - PARAMETERS)
+    t = t_quantile(level, n - PARAMETERS)
     intervals = []
     for value, variance in ((intercept, sigma2 / n + of_slope * x.mean() ** 2), (slope, of_slope)):
         half = t * np.sqrt(variance)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from math import nan
 
 import numpy as np
-from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.methods.result import PAIRS_INDEPENDENT, Interval
+from wanbench.methods.result import PAIRS_INDEPENDENT, Interval, t_quantile
 
 from . import dyadic
 from .leave_one_out import LOST, SINGULAR, LeaveOut, leave_out, pseudo_inverses
@@ -178,4 +177,4 @@ def _solve(gram: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _t(level: float, freedom: int) -> float:
-    return float(stats.t.ppf((1 + level) / 2, max(freedom, 1)))
+    return float(t_quantile(level, max(freedom, 1)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
+from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.unordered_pairs import Sample
 
 from . import robust_fit
@@ -84,12 +85,6 @@ def cross_validate(
             )
         )
     return predictions
-
-
-def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Whether each pair has each region as an end (regions, pairs)."""
-    region = np.arange(n_regions)[:, None]
-    return (first == region) | (second == region)
 
 
 def _check_enough_pairs(models, sample: Sample, kept: np.ndarray, groups: np.ndarray) -> None:

@@ -11,14 +11,13 @@ import pandas as pd
 from wanbench.checks import check_choice, check_level
 from wanbench.errors import ParameterError
 from wanbench.methods.regions import dyadic
+from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
 from wanbench.methods.regions.places import PLACE, units
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions, unordered_numbers
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 from . import robust_fit
-from .cross_validation import touches
-from .intervals import half_width
 from .models import Paths, throughput_models
 from .pairs_with_both import pairs_with_both
 
@@ -110,8 +109,8 @@ def fit_model(
     without_place = refit(~touches(places.first, places.second, places.n))
     pair = unordered_numbers(places.first, places.second, places.n)
     without_pair = refit(pair != np.arange(pair.max() + 1)[:, None])
-    half = half_width(level, places.n - 1, dyadic.variance(without_place, without_pair))
-    naive = half_width(level, len(without_pair) - 1, dyadic.jackknife(without_pair))
+    half = t_quantile(level, places.n - 1) * np.sqrt(dyadic.variance(without_place, without_pair))
+    naive = t_quantile(level, len(without_pair) - 1) * np.sqrt(dyadic.jackknife(without_pair))
     parameters = {
         symbol: Estimate(
             quantity=f"{NAMES[symbol]} ({model})",

@@ -9,7 +9,7 @@ from .window import BITS
 
 MIN_RTO_MS = 200.0
 """Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)."""
-MIN_LOSS = 1e-12
+TINY_LOSS = 1e-12
 """Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms."""
 
 
@@ -43,7 +43,7 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf, rto_ms=None):
     loss, rtt_s, max_window = (np.asarray(v, dtype=float) for v in (loss, rtt_ms, window_bytes))
     rtt_s, max_window = rtt_s / 1000, np.maximum(max_window / MSS_BYTES, 1.0)
     rto_s = rtt_s + MIN_RTO_MS / 1000 if rto_ms is None else np.asarray(rto_ms, dtype=float) / 1000
-    p = np.clip(loss, MIN_LOSS, 1 - MIN_LOSS)
+    p = np.clip(loss, TINY_LOSS, 1 - TINY_LOSS)
     unlimited = unlimited_window(p)
     window = np.minimum(unlimited, max_window)
     # Round trips between two losses: growth from half the window, or growth up to the receiver's window and then

@@ -17,14 +17,13 @@ from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
 from wanbench.methods.regions import coverage, dyadic, mean_freedom, skew
+from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
 from wanbench.methods.regions.places import PLACE, moran, units
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 from . import knee
-from .cross_validation import touches
-from .intervals import half_width
 from .pairs_with_both import pairs_with_both
 from .window import BITS, window_limited_bps
 
@@ -306,10 +305,10 @@ def _intervals(
         value = _logarithm(name, fit.level, fit.falling)
         with np.errstate(invalid="ignore"):
             left, alone, resampled = (_logarithm(name, *lines) for lines in (without_place, without_pair, drawn))
-            half = half_width(level, max(n_places[name] - 1, 1), dyadic.variance(left, alone))
+            half = t_quantile(level, max(n_places[name] - 1, 1)) * np.sqrt(dyadic.variance(left, alone))
             if name == "window":
                 half = _window_half(fit, places, left, alone, level, half)
-            naive = half_width(level, len(first) - 1, dyadic.jackknife(alone))
+            naive = t_quantile(level, len(first) - 1) * np.sqrt(dyadic.jackknife(alone))
             smooth = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
             independent = Interval(NAIVE, value - naive, value + naive)
         by_resamples = Interval(BOOTSTRAP, *_percentiles(resampled, level))
@@ -330,7 +329,7 @@ def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: f
     if not isfinite(freedom):
         return otherwise
     by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)
-    return half_width(level, max(freedom, 1), max(by_region - share * by_pair, by_pair))
+    return t_quantile(level, max(freedom, 1)) * np.sqrt(max(by_region - share * by_pair, by_pair))
 
 
 def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:

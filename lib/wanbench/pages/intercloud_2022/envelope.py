@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import check_level, check_number, check_resamples, refusal
 from wanbench.errors import ParameterError
@@ -16,7 +15,7 @@ from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
 from wanbench.methods.regions.places import PLACE, units
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 from .quantile_line import quantile_lines
@@ -58,7 +57,7 @@ class Envelope(Result):
     sample: Sample
 
     TITLE = "Lower envelope of RTT"
-    DRAWN_BY = "envelope_figure.lower_envelope"
+    DRAWN_BY = "envelope_figure.draw_envelope"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -189,7 +188,7 @@ def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_place
         # of the variance three times. Twice the variance of resampling pairs is taken off, but the rest is never less.
         of_pairs = _variance(by_pair)
         error = np.sqrt(max(_variance(by_region) - 2 * of_pairs, of_pairs))
-        half = error * stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
+        half = error * t_quantile(level, max(n_places - 2, 1))
         low, high = value - half, value + half
         drawn = np.quantile(by_region, _tails(level))
     naive = np.quantile(by_pair, _tails(level)) if len(by_pair) else (np.nan, np.nan)

@@ -21,7 +21,7 @@ from wanbench.methods.distance.pair_points import (
 from .envelope import Envelope
 
 
-def lower_envelope(envelope: Envelope, *, note: str = "") -> go.Figure:
+def draw_envelope(envelope: Envelope, *, note: str = "") -> go.Figure:
     """RTT of every unordered pair, the line under which a share tau of them lies, its interval, and light in fibre."""
     frame, share = envelope.sample.frame, percent(envelope.tau)
     figure, ends = go.Figure(), distance_ends(frame)

@@ -14,8 +14,7 @@ from wanbench.errors import ParameterError
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import REFERENCES
 from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, unordered
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
-from wanbench.methods.tcp.intervals import half_width
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 METHOD = (
     "mean over pairs of cities of (both pairs between the clouds) less (the pair within each cloud); interval from the "
@@ -92,7 +91,7 @@ def matched_cities(
     mean, n = float(difference.mean()), len(rows)
     used, ends = np.unique([first, second], return_inverse=True)
     ends = ends.reshape(2, -1)
-    naive = half_width(level, max(n - 1, 1), difference.var(ddof=1) / n) if n > 1 else nan
+    naive = t_quantile(level, max(n - 1, 1)) * np.sqrt(difference.var(ddof=1) / n) if n > 1 else nan
     warnings, half = sample.warnings()[: len(sample.left_out) > 0], nan
     if len(used) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)

@@ -9,8 +9,8 @@ import pandas as pd
 
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.unordered_pairs import Sample, unordered_numbers
+from wanbench.methods.result import t_quantile
 from wanbench.methods.tcp.cross_validation import Predictions
-from wanbench.methods.tcp.intervals import half_width
 
 SAME_CURVE = 1e-3
 """Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %."""
@@ -67,4 +67,4 @@ def _half_widths(values: np.ndarray, sample: Sample, level: float) -> np.ndarray
     sums = dyadic.region_sums(per_pair, sample.first, sample.second, sample.n_regions)
     n_of_region = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
     without_region = (total - sums) / (n - n_of_region)[:, None]
-    return half_width(level, sample.n_regions - 1, dyadic.variance(without_region, without_pair))
+    return t_quantile(level, sample.n_regions - 1) * np.sqrt(dyadic.variance(without_region, without_pair))

@@ -8,7 +8,6 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import check_choice, check_level, check_number
 from wanbench.errors import ParameterError
@@ -23,7 +22,7 @@ from wanbench.methods.regions.unordered_pairs import (
     require_regions,
     unordered,
 )
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 N_PARAMETERS = 3
 """Parameters of a line: intercept, slope, and the variance about it."""
@@ -280,10 +279,10 @@ def _estimate(
         by_pair = np.log((total - stack) / (n - 1)) @ exponents
         counts = n - dyadic.region_sums(np.ones((n, 1)), first, second, n_regions)
         by_region = np.log((total - dyadic.region_sums(stack, first, second, n_regions)) / counts) @ exponents
-    naive = np.sqrt(dyadic.jackknife(by_pair)) * stats.t.ppf((1 + level) / 2, n - 1)
+    naive = np.sqrt(dyadic.jackknife(by_pair)) * t_quantile(level, n - 1)
     half = np.nan
     if n_regions >= FEWEST_FOR_INTERVAL:
-        half = np.sqrt(dyadic.variance(by_region, by_pair)) * stats.t.ppf((1 + level) / 2, n_regions - 2)
+        half = np.sqrt(dyadic.variance(by_region, by_pair)) * t_quantile(level, n_regions - 2)
     with np.errstate(over="ignore"):
         ends = [float(change(value + step)) for step in (0.0, -half, half, -naive, naive)]
     if len(powers) > 1 and ends[1] <= 1:

@@ -20,9 +20,8 @@ from scipy import stats
 from wanbench.checks import check_choice, check_columns, check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent, quantity
-from wanbench.methods.result import Estimate, Interval, exact_binomial
+from wanbench.methods.result import Estimate, Interval, exact_binomial, t_quantile
 from wanbench.methods.sizes import check_sizes
-from wanbench.methods.tcp.intervals import half_width
 from wanbench.methods.tcp.mathis import RANDOM
 from wanbench.methods.tcp.window import buffer_bytes
 
@@ -231,7 +230,7 @@ def _half_width(logs, weight, n_seen: float, level: float) -> float:
         # Variance of a weighted mean; with equal weights it is s^2 / n.
         squares = weight @ weight
         variance = weight @ (logs - weight @ logs) ** 2 / max(1 - squares, 1e-9) * squares
-        chance = max(chance, half_width(level, len(logs) - 1, variance))
+        chance = max(chance, t_quantile(level, len(logs) - 1) * np.sqrt(variance))
     return float(np.hypot(chance, z * MODEL_SD))
 
 
