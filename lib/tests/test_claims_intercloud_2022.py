@@ -11,11 +11,10 @@ from wanbench.pages import intercloud_2022
 from wanbench.pages.intercloud_2022.charts import charts
 from wanbench.pages.intercloud_2022.claims import INTERNET_USD_PER_GB, REGIONS_USD_PER_GB
 from wanbench.pages.intercloud_2022.compare_models import compare_models
-from wanbench.pages.intercloud_2022.correlations import correlations
 from wanbench.pages.intercloud_2022.matched_cities import matched_cities
 from wanbench.pages.intercloud_2022.nearest_region import nearest_region
-from wanbench.pages.intercloud_2022.repeats import repeats
-from wanbench.pages.intercloud_2022.scatter import scatter
+from wanbench.pages.intercloud_2022.readings import correlations
+from wanbench.pages.intercloud_2022.variation import repeats, scatter
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from simulations import clean_tables, planted_faults
 
 from wanbench.errors import ParameterError
-from wanbench.pages.intercloud_2022.geolocation_figure import geolocation
+from wanbench.pages.intercloud_2022.geolocation import geolocation
 from wanbench.read import plausibility
 from wanbench.read.plausibility.geolocation import cap, locate, position
 from wanbench.read.plausibility.positions import EARTH_RADIUS_KM, great_circle_km

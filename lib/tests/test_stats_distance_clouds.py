@@ -11,8 +11,7 @@ from simulations import simulated_surveys
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import clouds
 from wanbench.methods.regions import group_differences, places, regression
-from wanbench.methods.regions.directed_pairs import directed
-from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.methods.regions.pairs import directed, unordered
 
 
 def survey(n=18, *, seed=0, crossing_ms=0.0, slower=1.0, from_aws=1.0, **settings):

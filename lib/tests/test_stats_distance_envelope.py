@@ -7,7 +7,7 @@ from simulations import simulated_surveys
 from statsmodels.regression.quantile_regression import QuantReg
 
 from wanbench.errors import ParameterError
-from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.methods.regions.pairs import unordered
 from wanbench.pages.intercloud_2022 import envelope
 from wanbench.pages.intercloud_2022.quantile_line import check_loss, quantile_lines
 

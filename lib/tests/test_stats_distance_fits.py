@@ -9,7 +9,7 @@ from simulations import simulated_surveys
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import straight_lines
-from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.methods.regions.pairs import unordered
 
 
 def test_the_simulated_survey_is_a_valid_table():

@@ -11,7 +11,7 @@ from simulations import simulated_surveys
 
 from wanbench import regions
 from wanbench.errors import ParameterError
-from wanbench.pages.grids_and_predictions import conformal, prediction, prediction_fits, region_effects
+from wanbench.pages.grids_and_predictions import prediction, prediction_fits, region_effects
 from wanbench.pages.grids_and_predictions.prediction_coverage import prediction_coverage
 
 PAIRS = simulated_surveys.survey(18, seed=3, region_ms=6, pair_ms=3, region_log_sd=0.2)
@@ -80,23 +80,23 @@ def test_without_effects_it_is_hubers_line():
 
 def test_weighted_ends_count_the_unit_at_infinity():
     values = np.arange(1.0, 20.0)[None, :]
-    weights = conformal.unit_weights(np.arange(19))
-    assert conformal.upper(values, weights, 0.9)[0] == 18
-    assert conformal.lower(values, weights, 0.9)[0] == 2
-    assert conformal.upper(values, weights, 0.96)[0] == np.inf
-    shared = conformal.unit_weights(np.array([0, 0, 0, 1]))
+    weights = prediction_fits.unit_weights(np.arange(19))
+    assert prediction_fits.upper(values, weights, 0.9)[0] == 18
+    assert prediction_fits.lower(values, weights, 0.9)[0] == 2
+    assert prediction_fits.upper(values, weights, 0.96)[0] == np.inf
+    shared = prediction_fits.unit_weights(np.array([0, 0, 0, 1]))
     np.testing.assert_allclose(shared, [1 / 9, 1 / 9, 1 / 9, 1 / 3])
     with_gap = np.array([[1.0, np.nan, 3.0, 4.0]])
-    assert conformal.upper(with_gap, np.full(4, 0.2), 0.5)[0] == 3.0
+    assert prediction_fits.upper(with_gap, np.full(4, 0.2), 0.5)[0] == 3.0
 
 
 def test_jackknife_plus_without_a_model_is_the_order_statistic():
     """With the same fit everywhere and one scale the interval is centre plus the 90 % score."""
     deviation = np.linspace(-1, 1, 40)
-    scale = conformal.spread(deviation, np.zeros(40))
+    scale = prediction_fits.spread(deviation, np.zeros(40))
     assert scale.up == pytest.approx(scale.down)
     scores = scale.scores(deviation, np.zeros(40))
-    ends = conformal.upper(5 + scores[None, :] * scale.up * scale.of([0.0]), np.full(40, 1 / 41), 0.9)
+    ends = prediction_fits.upper(5 + scores[None, :] * scale.up * scale.of([0.0]), np.full(40, 1 / 41), 0.9)
     assert ends[0] == pytest.approx(5 + np.sort(np.abs(deviation))[36])
 
 

@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.methods.regions.unordered_pairs import Sample
+from wanbench.methods.regions.pairs import Sample
 from wanbench.pages.intercloud_2022 import shape
 
 PAIRS = simulated_surveys.survey(14, seed=1, intercept_ms=5, pair_ms=2)

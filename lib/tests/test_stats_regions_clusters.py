@@ -11,10 +11,9 @@ from wanbench import methods
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import straight_lines as distance
 from wanbench.methods.regions import coverage, dyadic, line, places
-from wanbench.methods.regions.leave_one_out import leave_out
-from wanbench.methods.regions.skew import Skew
-from wanbench.methods.regions.unordered_pairs import unordered
-from wanbench.methods.regions.variance_components import Sums
+from wanbench.methods.regions.jackknife import Sums, leave_out
+from wanbench.methods.regions.pairs import unordered
+from wanbench.methods.regions.places import Skew
 from wanbench.methods.tcp import window_fit
 from wanbench.pages import grids_and_predictions, intercloud_2022
 from wanbench.regions import distance_km
@@ -257,7 +256,7 @@ def test_a_row_that_cannot_be_used_is_named_at_every_door(door, fault):
 @pytest.mark.parametrize("door", [*(name for name in DOORS if name != "nearest"), "directed"])
 @pytest.mark.parametrize("given", [None, "pairs.csv", [1, 2]])
 def test_what_is_no_table_is_named_at_every_door(door, given):
-    from wanbench.methods.regions.directed_pairs import directed
+    from wanbench.methods.regions.pairs import directed
 
     call = DOORS.get(door, lambda pairs: directed(pairs, "rtt_ms"))
     with pytest.raises(ParameterError, match=f"table pairs is '{type(given).__name__}'; allowed: a DataFrame"):

@@ -13,9 +13,17 @@ from wanbench.methods.tcp import (
     transfer_time_s,
     window_limited_bps,
 )
-from wanbench.methods.tcp.cubic import CONVEX, DECREASE, SCALE
-from wanbench.methods.tcp.mathis import MSS_BYTES, PERIODIC, RANDOM
-from wanbench.methods.tcp.pftk import backoff, timeout_share, unlimited_window
+from wanbench.methods.tcp.models import (
+    CONVEX,
+    DECREASE,
+    MSS_BYTES,
+    PERIODIC,
+    RANDOM,
+    SCALE,
+    backoff,
+    timeout_share,
+    unlimited_window,
+)
 
 
 def test_a_window_and_its_buffer_are_inverse():

@@ -7,12 +7,15 @@ from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
 from wanbench.pages.intercloud_2022.charts import charts
-from wanbench.pages.intercloud_2022.correlations import correlations
 from wanbench.pages.intercloud_2022.nearest_region import nearest_region
-from wanbench.pages.intercloud_2022.repeats import repeats
-from wanbench.pages.intercloud_2022.row_selections import NO_EUROPE_ASIA, UNFLAGGED, row_selections
-from wanbench.pages.intercloud_2022.scatter import scatter
-from wanbench.pages.intercloud_2022.unit_readings import unit_readings
+from wanbench.pages.intercloud_2022.readings import (
+    NO_EUROPE_ASIA,
+    UNFLAGGED,
+    correlations,
+    row_selections,
+    unit_readings,
+)
+from wanbench.pages.intercloud_2022.variation import repeats, scatter
 
 
 def twice(between_sd, within_sd, seed=0, n_regions=12):

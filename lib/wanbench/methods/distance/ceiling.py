@@ -8,21 +8,67 @@ from math import inf, isnan, log10, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_choice, check_columns, check_level, check_number, refusal
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import REFERENCE
 from wanbench.formatting import count, quantity
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.directed_pairs import directed
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions
 from wanbench.methods.regions.places import PLACE, Units, units
 from wanbench.methods.regions.regression import least_squares
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
-from .find_ceiling import find_ceiling
+from .pair_points import DISTANCE_AXIS, add_line, distance_ends, pair_labels
 from .straight_lines import THOUSAND_KM, half_distance
 from .tobit import tobit
+
+MIN_CROWD = 5
+"""Fewer values than this may lie close together by chance."""
+MIN_REGIONS = 3
+"""A ceiling of a cloud appears in several of its regions; repeats of one region agree for other reasons."""
+CROWD_TO_BAND = 2.0
+"""
+Without a ceiling, values become sparse towards the largest one, so there are fewer of them than in the band below.
+"""
+CROWD_TO_ABOVE = 3.0
+"""Bursts above a ceiling are rare compared with the values at it."""
+MAX_SHARE_ABOVE = 0.02
+"""Share of the values that may lie above a ceiling (at least one value may): bursts, and hosts of another kind."""
+
+
+def find_ceiling(throughput_bps, sources, within: float = 0.05) -> tuple[float, str]:
+    """
+    The ceiling in bit/s, NaN if none is found; and the rule as text.
+
+    Values cluster within a share `within` below it. At most 2 % of the values, and at least one, may lie above, so that
+    a single outlier does not hide a ceiling; the cluster must then have at least 3 times as many values as lie above.
+
+    >>> crowd = [970e6, 968e6, 971e6, 969e6, 973e6, 972e6, 400e6, 200e6]
+    >>> find_ceiling(crowd, list("abcabcab"))[0]
+    973000000.0
+    >>> find_ceiling([100e6, 90e6, 81e6, 70e6, 60e6, 50e6], list("abcabc"))[0]
+    nan
+    """
+    values, sources = np.asarray(throughput_bps, dtype=float), np.asarray(sources)
+    first_rule = ""
+    for n_above, top in enumerate(np.sort(values)[::-1][: max(1, int(MAX_SHARE_ABOVE * len(values))) + 1]):
+        crowd = (values >= top * (1 - within)) & (values <= top)
+        n, n_regions = int(crowd.sum()), len(set(sources[crowd]))
+        n_band = int(((values >= top * (1 - within) ** 2) & (values < top * (1 - within))).sum())
+        rule = (
+            f"{n:,} values from {count(n_regions, 'region')} within {100 * within:g} % of the largest"
+            f"{f' but {n_above:,}' if n_above else ''}, {n_band:,} in the band of that width below"
+        )
+        first_rule = first_rule or rule
+        enough = n >= max(MIN_CROWD, CROWD_TO_ABOVE * n_above) and n_regions >= MIN_REGIONS
+        if enough and n >= CROWD_TO_BAND * max(n_band, 1):
+            return float(top), rule
+    return nan, first_rule
+
 
 METHOD = (
     "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
@@ -72,7 +118,6 @@ class CeilingFit(Result):
     plain_intercept: float
 
     TITLE = "Throughput against distance, with a ceiling"
-    DRAWN_BY = "ceiling_figure.throughput_with_ceiling"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -106,6 +151,51 @@ class CeilingFit(Result):
             f"{self.n_censored:,} of {pairs} are at a ceiling: {self.listed_ceilings}. Counted as lower limits: "
             f"{self.half_distance.sentence} Counted as measured: {self.plain_half_distance.sentence} "
             f"{self.effect.sentence}"
+        )
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Throughput (log axis) of every ordered pair, those at the ceiling marked; the lines with and without it."""
+        rows = self.rows
+        figure = go.Figure()
+        clouds = rows.from_region.str.partition(":")[0]
+        for (cloud, at_ceiling), part in rows.groupby([clouds, rows.censored]):
+            figure.add_scatter(
+                x=part.distance_km,
+                y=part.throughput_bps,
+                mode="markers",
+                marker={
+                    "color": theme.colour(cloud),
+                    "size": 8 if at_ceiling else 4,
+                    "opacity": 0.6,
+                    "symbol": "triangle-up-open" if at_ceiling else "circle",
+                },
+                name=f"from {theme.plain(theme.cloud_name(cloud))}{', at its ceiling' if at_ceiling else ''}",
+                text=pair_labels(part, ("from_region", "to_region"), " to "),
+                hovertemplate="%{text}<br>%{x:,.0f} km<br>%{y:.3s}bit/s<extra></extra>",
+            )
+        x = distance_ends(rows)
+        figure.add_scatter(
+            x=x,
+            y=10 ** (self.plain_intercept + self.plain_slope.estimate * x / THOUSAND_KM),
+            mode="lines",
+            name="values as measured",
+            line=REFERENCE,
+            hoverinfo="skip",
+        )
+        add_line(figure, x, self.throughput_bps(x), "values at the ceiling as lower limits")
+        shown = np.concatenate([rows.throughput_bps, self.throughput_bps(x)])
+        figure.update_xaxes(title=DISTANCE_AXIS, range=x, tickformat=",d")
+        figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"))
+        return theme.finish(
+            figure,
+            name="throughput-with-ceiling",
+            title="Throughput against distance, with its ceiling",
+            subtitle=f"One point per ordered pair. Triangles: at their ceiling ({self.listed_ceilings or 'none'}).",
+            alt=f"Scatter of throughput on a log axis against distance for {count(len(rows), 'ordered pair')}. "
+            f"{self.sentence}",
+            caption=str(self),
+            table=rows,
+            note=note,
         )
 
 

@@ -7,30 +7,33 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
-from wanbench.methods.regions import matrices, mrqap, qap
-from wanbench.methods.regions.covariates import METHOD, PERMUTED, cross_cloud
-from wanbench.methods.regions.directed_pairs import directed
+from wanbench.methods.regions import permutation
 from wanbench.methods.regions.group_differences import (
     BY_CHANCE,
     CLOUDS,
     EQUAL,
+    METHOD,
+    PERMUTED,
     GroupContrast,
     Groups,
     Scale,
+    cross_cloud,
     crossings,
     ends,
     group_label,
     pairwise,
 )
 from wanbench.methods.regions.line import Part
-from wanbench.methods.regions.permutation import FEWEST, few_orders, p_estimate
+from wanbench.methods.regions.mantel import FEWEST, few_orders, p_estimate
+from wanbench.methods.regions.pairs import Sample, directed, require_regions, unordered
 from wanbench.methods.regions.places import PLACE, Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
-from wanbench.methods.regions.unordered_pairs import Sample, require_regions, unordered
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
 from .straight_lines import THOUSAND_KM
@@ -74,7 +77,6 @@ class CloudComparison(Result):
     sample: Sample
 
     TITLE = "Groups of pairs at equal distance"
-    DRAWN_BY = "clouds_figure.cloud_contrasts"
 
     @property
     def all_contrasts(self) -> tuple[GroupContrast, ...]:
@@ -109,6 +111,59 @@ class CloudComparison(Result):
         level = percent(self.slope.level)
         heads = ["At equal distance", "Estimate", f"{level} interval", "Pairs as independent", "MRQAP p"]
         return pd.DataFrame(rows, columns=heads)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Every contrast at equal distance with its interval by place, the naive one, and no difference as a line."""
+        scale, contrasts = self.difference.scale, self.all_contrasts
+        estimates = [contrast.estimate for contrast in contrasts]
+        dense = len(contrasts) > MAX_TWO_LINE_ROWS
+        join = f"{' ' if dense else '<br>'}{'over' if scale.ratio else 'less'} "
+        labels = []
+        for contrast in contrasts:
+            names = [theme.plain(_short(name) if dense else name) for name in (contrast.one, contrast.other)]
+            slopes = ", own slopes" if contrast is self.difference_at_mean else ""
+            labels.append(join.join(names) + slopes)
+        rows = np.arange(len(contrasts))
+        level = percent(estimates[0].level)
+        figure = go.Figure()
+        _add_bars(figure, rows + 0.2, [each.naive for each in estimates], "naive", theme.LIGHT, 6)
+        _add_bars(figure, rows, estimates, f"{level} interval by place", theme.FIT, 3)
+        figure.add_scatter(
+            x=[each.estimate for each in estimates],
+            y=rows,
+            mode="markers",
+            marker={"color": theme.FIT, "size": 9},
+            name="estimate",
+            text=[
+                f"{theme.plain(each.estimate.formatted)} {each.estimate.formatted_interval}<br>p = {each.p.formatted}"
+                for each in contrasts
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+        primitives.reference_line(figure, x=scale.nothing)
+        figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
+        figure.update_xaxes(title="difference of round-trip time (ms)")
+        if scale.ratio:
+            shown = [end for each in estimates for end in (each.low, each.high, each.estimate)]
+            figure.update_xaxes(title="ratio of throughput (log axis)", **theme.log_axis(shown, ""))
+        if dense:
+            figure.update_yaxes(tickfont={"size": 10})
+            figure.update_layout(legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0})
+        row_px = ONE_LINE_ROW_PX if dense else TWO_LINE_ROW_PX
+        figure.update_layout(height=max(theme.HEIGHT_PX, 170 + row_px * len(contrasts)))
+        what = "Throughput" if scale.ratio else "Round-trip time"
+        return theme.finish(
+            figure,
+            name=f"{'throughput' if scale.ratio else 'rtt'}-by-clouds-at-equal-distance",
+            title=f"{what} by pair of clouds, at equal distance",
+            subtitle="Points: estimates; dark bars: intervals by place; grey bars: intervals that take pairs as "
+            "independent. Dashed: no difference.",
+            alt=f"Differences between groups of cloud pairs at equal distance. {self.sentence}",
+            caption=self.sentence,
+            table=self.table(),
+            note=note,
+            headroom_px=24 if dense else 0,
+        )
 
 
 def compare_clouds(
@@ -163,13 +218,13 @@ def compare_clouds(
         raise ParameterError(f"no pair {kind} has {column}: there is nothing to compare")
     if np.ptp(sample.frame.distance_km) <= 0:
         raise ParameterError("a comparison of clouds needs pairs of different distance; all have the same")
-    far = matrices.distances(pairs, names, regions)
+    far = permutation.distances(pairs, names, regions)
     far[cells] = far[cells[::-1]] = sample.frame.distance_km.to_numpy()
     far /= THOUSAND_KM
     mean_far = float(far[cells].mean())
-    y = matrices.square(value, *cells, n_regions, symmetric=True)
-    orders = qap.relabellings(n_regions, permutations, seed)
-    notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
+    y = permutation.square(value, *cells, n_regions, symmetric=True)
+    orders = permutation.relabellings(n_regions, permutations, seed)
+    notes = (*sample.warnings(), *grouped.warnings(), *permutation.gaps(sample.n_pairs, [far]))
     notes += few_orders(n_regions, permutations)
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
@@ -225,7 +280,7 @@ class _Tests:
     """
 
     y: np.ndarray
-    cells: qap.Cells
+    cells: permutation.Cells
     orders: np.ndarray
     scale: Scale
     common: dict
@@ -256,11 +311,11 @@ class _Tests:
     def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
         """The p-value of one column of the model, given the others."""
         others = [column for k, column in enumerate(model) if k != tested]
-        observed, drawn = mrqap.t_statistics(self.y, model[tested], others, self.cells, self.orders)
+        observed, drawn = permutation.t_statistics(self.y, model[tested], others, self.cells, self.orders)
         return p_estimate(
             quantity,
             "relabelled, as strong a t statistic arises with probability {}",
-            qap.as_extreme(drawn, observed),
+            permutation.as_extreme(drawn, observed),
             len(self.orders),
             (self.common["n"], self.common["n_regions"]),
             self.common["level"],
@@ -360,7 +415,7 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
     if not wanted:
         return ()
     grouped = units(sample, cluster)
-    y = matrices.square(value, *cells, n_regions, symmetric=False)
+    y = permutation.square(value, *cells, n_regions, symmetric=False)
     groups = fit_groups(members, y, far, cells, value, names, grouped, sample.both)
     notes = sample.warnings() + grouped.warnings()
     lone = 2 * sample.n_pairs - len(value)
@@ -369,3 +424,32 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
     return tuple(
         groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
     )
+
+
+MAX_TWO_LINE_ROWS = 8
+"""More rows than this would overlap in a file of 450 pixels if their labels had two lines."""
+TWO_LINE_ROW_PX = 48
+ONE_LINE_ROW_PX = 26
+
+
+def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:
+    """A bar per interval in one trace: a NaN after each pair of ends breaks the line."""
+    figure.add_scatter(
+        x=np.array([(each.low, each.high, np.nan) for each in intervals]).ravel(),
+        y=np.repeat(rows, 3),
+        mode="lines",
+        line={"color": colour, "width": width},
+        name=name,
+        hoverinfo="skip",
+    )
+
+
+def _short(group: str) -> str:
+    """
+    A short label of a group of pairs.
+
+    >>> _short("between AWS and Google Cloud"), _short("between clouds"), _short("from Azure to AWS")
+    ('AWS – Google Cloud', 'between clouds', 'from Azure to AWS')
+    """
+    one, both, other = group.removeprefix("between ").partition(" and ")
+    return f"{one} – {other}" if both else group

@@ -8,16 +8,20 @@ from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 from scipy import stats
 
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, quantity
+from wanbench.figures import theme
+from wanbench.figures.primitives import estimate_points, reference_line
+from wanbench.formatting import count, percent, quantity
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.check_pairs import check_pairs
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, check_pairs, unordered
 from wanbench.methods.regions.places import PLACE, unit_of_region, units
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+
+from .pair_points import FEW_PAIRS, POINTS, pair_labels
 
 MIN_PLACES_PER_CLOUD = 3
 """With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing."""
@@ -46,7 +50,6 @@ class Inflation(Result):
     left_out: pd.DataFrame
 
     TITLE = "Path inflation: RTT over the round trip of light in fibre"
-    DRAWN_BY = "inflation_figure.draw_inflation"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -60,6 +63,55 @@ class Inflation(Result):
             spread = {"p10": values.quantile(0.1), "p90": values.quantile(0.9)}
             rows.append({"cloud_pair": name, **median.row(), **spread})
         return pd.DataFrame(rows)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """RTT over the round trip of light in fibre: every pair, per pair of clouds, with the median's interval."""
+        figure = go.Figure()
+        names = [name for name in self.medians if name != ALL]
+        size = 5 if len(self.pairs) > FEW_PAIRS else 8
+        labels = []
+        for row, name in enumerate(names):
+            part = self.pairs[self.pairs.cloud_pair == name].sort_values(["region_a", "region_b"])
+            median = self.medians[name]
+            labels.append(f"{theme.cloud_name(name)}<br>n = {len(part):,}")
+            figure.add_scatter(
+                x=part.inflation,
+                y=row + theme.spread(len(part)),
+                mode="markers",
+                marker={"color": theme.colour(name), "size": size, "opacity": 0.6},
+                text=pair_labels(part),
+                hovertemplate="%{text}<br>%{x:.2f} times light<extra></extra>",
+                showlegend=False,
+            )
+            estimate_points(
+                figure,
+                [row],
+                [median],
+                marker={"symbol": "line-ns", "size": 24, "line": {"width": 3, "color": theme.TEXT}},
+                bar={"color": theme.TEXT},
+                text=[f"median {median.formatted} {median.formatted_interval}"],
+                showlegend=False,
+            )
+        reference_line(figure, x=1)
+        figure.update_yaxes(
+            tickvals=list(range(len(names))), ticktext=labels, autorange="reversed", showgrid=False, zeroline=False
+        )
+        figure.update_xaxes(title="round-trip time over that of light in fibre (times)")
+        overall = self.medians[ALL]
+        without = [theme.cloud_name(name) for name in names if np.isnan(self.medians[name].low)]
+        missing = f" Too few regions for an interval: {', '.join(without)}." if without else ""
+        return theme.finish(
+            figure,
+            name="path-inflation",
+            title="Path inflation by pair of clouds",
+            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval by place. "
+            "Dashed: light in fibre.",
+            alt=f"Strips of path inflation per pair of clouds. {overall}",
+            caption="How many times longer a round trip takes than light in fibre would along the great circle, "
+            f"for {count(len(self.pairs), 'pair')}.{missing}",
+            table=self.pairs,
+            note=note,
+        )
 
 
 def path_inflation(

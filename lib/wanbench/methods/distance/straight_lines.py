@@ -7,13 +7,18 @@ from math import inf, isfinite, log10, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
+from wanbench.figures import theme
+from wanbench.formatting import count, percent
 from wanbench.methods.regions import coverage
 from wanbench.methods.regions.line import ASSUMPTION, Line, Part, straight_line
+from wanbench.methods.regions.pairs import Sample, unordered
 from wanbench.methods.regions.places import PLACE
-from wanbench.methods.regions.unordered_pairs import Sample, unordered
 from wanbench.methods.result import Estimate, Result
-from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS
+from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS, light_rtt_ms
+
+from .pair_points import BAND_POINTS, DISTANCE_AXIS, POINTS, add_band, add_light, add_points, basis, distance_ends
 
 THOUSAND_KM = 1000.0
 """Slopes are per 1,000 km."""
@@ -46,7 +51,6 @@ class RttFit(Result):
     line: Line
 
     TITLE = "RTT against distance"
-    DRAWN_BY = "straight_lines_figure.rtt_against_distance"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -60,6 +64,35 @@ class RttFit(Result):
     def band(self, distance_km) -> pd.DataFrame:
         """The fitted line with the interval of its height: distance_km, rtt_ms, low, high."""
         return _band(self.line, distance_km).rename(columns={"y": "rtt_ms"})
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """
+        RTT of every unordered pair against distance, by pair of clouds, with the fitted line and the interval of its
+        height, over the floor that light in fibre sets.
+        """
+        sample, frame = self.sample, self.sample.frame
+        figure, ends = go.Figure(), distance_ends(frame)
+        add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.1f} ms")
+        add_light(figure, ends)
+        add_band(figure, self.band(np.linspace(*ends, BAND_POINTS)), "rtt_ms", "least squares")
+        figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
+        top = max(light_rtt_ms(ends[1]), frame.value.max()) * 1.05
+        below = int((frame.value < light_rtt_ms(frame.distance_km)).sum())
+        figure.update_yaxes(title="round-trip time (ms)", range=[0, top])
+        return theme.finish(
+            figure,
+            name="rtt-against-distance",
+            title="Round-trip time against distance",
+            subtitle=f"{POINTS}, median of both directions. Dashed: light in fibre. Line: least squares; band: its "
+            f"{percent(self.slope.level)} interval by place.",
+            alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {self.slope} "
+            f"{self.pearson}",
+            caption=f"Round-trip time of {basis(sample)} against the great-circle distance between the regions. "
+            f"{below:,} of {count(len(frame), 'point')} lie under the dashed line, the round trip of light in fibre."
+            f"{_left_out(sample)}",
+            table=_numbers(frame, "rtt_ms"),
+            note=note,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,7 +121,6 @@ class ThroughputFit(Result):
     line: Line
 
     TITLE = "log10 throughput against distance"
-    DRAWN_BY = "straight_lines_figure.throughput_against_distance"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -99,6 +131,28 @@ class ThroughputFit(Result):
         band = _band(self.line, distance_km)
         band[["y", "low", "high"]] = 10 ** band[["y", "low", "high"]]
         return band.rename(columns={"y": "throughput_bps"})
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Throughput (log axis) of every unordered pair against distance, with the fitted line and its interval."""
+        sample, frame = self.sample, self.sample.frame
+        figure, ends = go.Figure(), distance_ends(frame)
+        add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.3s}bit/s")
+        add_band(figure, self.band(np.linspace(*ends, BAND_POINTS)), "throughput_bps", "least squares")
+        figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
+        figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(frame.value, "bit/s"))
+        return theme.finish(
+            figure,
+            name="throughput-against-distance",
+            title="Throughput against distance",
+            subtitle=f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic. Line: least squares; "
+            f"band: its {percent(self.slope.level)} interval by place.",
+            alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}. {self.half_distance} "
+            f"{self.pearson}",
+            caption=f"TCP throughput of {basis(sample)} against the great-circle distance between the regions."
+            f"{_left_out(sample)}",
+            table=_numbers(frame, "throughput_bps"),
+            note=note,
+        )
 
 
 def fit_rtt(
@@ -269,3 +323,15 @@ def _band(line: Line, distance_km) -> pd.DataFrame:
     distance_km = np.asarray(distance_km, dtype=float)
     band = line.band(distance_km / THOUSAND_KM)
     return band.assign(x=distance_km).rename(columns={"x": "distance_km"})
+
+
+def _numbers(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    kept = ["region_a", "region_b", "cloud_pair", "distance_km", "light_rtt_ms", "value", "n_directions"]
+    return frame[[name for name in kept if name in frame]].rename(columns={"value": column})
+
+
+def _left_out(sample: Sample) -> str:
+    if not len(sample.left_out):
+        return ""
+    first = sample.warnings()[0]
+    return f" {first[0].upper()}{first[1:]}."

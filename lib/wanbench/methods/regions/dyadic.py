@@ -24,7 +24,7 @@ import numpy as np
 from wanbench.checks import check_resamples
 from wanbench.methods.result import t_quantile
 
-from .unordered_pairs import unordered_numbers
+from .pairs import unordered_numbers
 
 CHUNK_CELLS = 4_000_000
 """Weights held at a time, 32 MB."""

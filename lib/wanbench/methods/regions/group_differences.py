@@ -12,12 +12,26 @@ import numpy as np
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Interval, Result
 
-from . import mrqap, qap
-from .covariates import METHOD, OF_DIRECTIONS, PERMUTED
-from .line import ASSUMPTION
-from .permutation import p_estimate
+from . import permutation
+from .line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
+from .mantel import p_estimate
+from .pairs import FEWEST_FOR_INTERVAL
 from .regression import Coefficients
-from .unordered_pairs import FEWEST_FOR_INTERVAL
+
+METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
+OF_DIRECTIONS = f"least squares over ordered pairs; interval from the {DYADIC} ({REFERENCES})"
+PERMUTED = (
+    "MRQAP by double semi-partialling (Dekker, Krackhardt & Snijders 2007): (k + 1) / (B + 1) over B random "
+    "relabellings of the residuals of this covariate on the others, by its t statistic; the interval is that of the "
+    "Monte Carlo error alone (Clopper & Pearson 1934)"
+)
+
+
+def cross_cloud(names: list[str]) -> np.ndarray:
+    """1 for two regions of different clouds, else 0: (regions, regions)."""
+    clouds = np.array([name.partition(":")[0] for name in names])
+    return (clouds[:, None] != clouds).astype(float)
+
 
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
 LARGEST_LOG10 = 308.0
@@ -125,7 +139,7 @@ class Groups:
     members: dict[str, np.ndarray]
     y: np.ndarray
     distance: np.ndarray
-    cells: qap.Cells
+    cells: permutation.Cells
     fit: Coefficients
     names: list[str]
     of_region: np.ndarray
@@ -169,7 +183,7 @@ class Groups:
         p = p_estimate(
             f"permutation p, {one} against {other}",
             "relabelled, as strong a t statistic arises with probability {}",
-            qap.as_extreme(drawn, observed),
+            permutation.as_extreme(drawn, observed),
             len(orders),
             basis,
             level,
@@ -208,7 +222,7 @@ class Groups:
         covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
         rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
         others = [np.tensordot(row, stack, axes=1) for row in rest]
-        return mrqap.t_statistics(self.y, covariate, [self.distance, *others], self.cells, orders)
+        return permutation.t_statistics(self.y, covariate, [self.distance, *others], self.cells, orders)
 
 
 def ends(group: str) -> tuple[str, str]:

@@ -12,10 +12,9 @@ from wanbench.errors import ParameterError
 from wanbench.methods.result import PAIRS_INDEPENDENT, Interval, t_quantile
 
 from . import dyadic
-from .leave_one_out import LOST, SINGULAR, LeaveOut, leave_out, pseudo_inverses
+from .jackknife import LOST, SINGULAR, LeaveOut, Sums, leave_out, pseudo_inverses, reml
 from .line import DYADIC, SCALED, Part
-from .unordered_pairs import FEWEST_FOR_INTERVAL
-from .variance_components import Sums, reml
+from .pairs import FEWEST_FOR_INTERVAL
 
 
 @dataclass(frozen=True)

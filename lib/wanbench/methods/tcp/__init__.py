@@ -6,12 +6,17 @@ Models of TCP throughput: formulas (pure and vectorised), fits, and their compar
 None of the loss models describes BBR, which sends at the rate it measures and not by a window that losses shrink.
 """
 
-from .cubic import cubic_bps
-from .finite import bytes_sent, transfer_time_s
 from .fit_model import ModelFit, fit_model
-from .mathis import mathis_bps
-from .pftk import pftk_bps
-from .window import advertised_window_bytes, buffer_bytes, window_limited_bps
+from .models import (
+    advertised_window_bytes,
+    buffer_bytes,
+    bytes_sent,
+    cubic_bps,
+    mathis_bps,
+    pftk_bps,
+    transfer_time_s,
+    window_limited_bps,
+)
 
 __all__ = [
     "ModelFit",

@@ -1,4 +1,9 @@
-"""The models that `compare_models` and `fit_model` fit: curves of log throughput with few parameters."""
+"""
+Models of TCP throughput: formulas, pure and vectorised, and the curves of log throughput that are fitted to pairs.
+
+The formulas are those of a window-limited sender, of Reno under loss (Mathis et al. 1997; with timeouts Padhye et al.
+1998), of CUBIC (RFC 9438) and of a transfer of finite length (Cardwell, Savage & Anderson 2000).
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,259 @@ import numpy as np
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 
-from .cubic import cubic_bps
-from .finite import bytes_sent, transfer_time_s
-from .mathis import mathis_bps
-from .pftk import pftk_bps
-from .window import BITS, buffer_bytes, window_limited_bps
+BITS = 8
+"""Bits per byte."""
+WINDOW_SHARE = 0.64
+"""
+Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 if they arrive one by one,
+0.66 if the device merges them (measured, 6.18). Since 6.6 the kernel derives it from the memory that packets actually
+use; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
+"""
+
+
+def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
+    """
+    Throughput of a sender with at most `window_bytes` unacknowledged: min(C, 8 W / RTT), in bit/s.
+
+    Parameters
+    ----------
+    window_bytes, rtt_ms, capacity_bps : float or array
+        Broadcast against each other.
+
+    Examples
+    --------
+    >>> float(window_limited_bps(65_536, 80)), float(window_limited_bps(65_536, 80, capacity_bps=5e6))
+    (6553600.0, 5000000.0)
+    """
+    rtt_s = np.asarray(rtt_ms, dtype=float) / 1000
+    return np.minimum(capacity_bps, BITS * np.asarray(window_bytes, dtype=float) / rtt_s)
+
+
+def buffer_bytes(rate_bps, rtt_ms):
+    """
+    The bandwidth-delay product: bytes in flight that fill a path, which is the smallest sufficient window.
+
+    A socket buffer must be larger, as it also holds the kernel's bookkeeping (Linux: about twice).
+
+    >>> float(buffer_bytes(1e9, 80))
+    10000000.0
+    """
+    return np.asarray(rate_bps, dtype=float) * np.asarray(rtt_ms, dtype=float) / 1000 / BITS
+
+
+def advertised_window_bytes(receive_buffer_bytes):
+    """
+    The window that a Linux receiver advertises for a buffer, when the application reads at once.
+
+    The buffer is the one that autotuning may reach, the third number of `tcp_rmem`. A program that sets SO_RCVBUF
+    itself (iperf3 -w) gets twice the requested size, up to twice `net.core.rmem_max`: the kernel adds room for
+    bookkeeping. `ss -ti` on the sender shows the real window as snd_wnd.
+
+    >>> round(float(advertised_window_bytes(2 * 65_536)), 1)
+    83886.1
+    """
+    return np.asarray(receive_buffer_bytes, dtype=float) * WINDOW_SHARE
+
+
+MSS_BYTES = 1448
+"""Payload of a segment of 1,500 bytes: 20 IPv4, 20 TCP, 12 timestamps."""
+PERIODIC = np.sqrt(3 / 2)
+"""
+Constant of the law for evenly spaced losses (Mathis et al. 1997), for a sender whose window grows by one segment per
+round trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). For a sender that counts delayed
+acknowledgements it is smaller by 1/sqrt(2).
+"""
+RANDOM = 1.3098
+"""Constant of the law for the same sender if each packet is lost independently (Ott, Kemperman & Mathis 1996)."""
+
+
+def mathis_bps(loss, rtt_ms, constant=PERIODIC):
+    """
+    Throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
+
+    The law ignores timeouts and the receiver's window: it is too high beyond a loss of about 2 %, and wherever a
+    window or the link is the limit. It holds for senders that halve their window. It does not hold for CUBIC beyond its
+    Reno-friendly region, nor for BBR, which tolerates loss up to about 2 % (version 1: some 15 %).
+
+    Parameters
+    ----------
+    loss : float or array
+        Probability that a packet is lost, strictly the rate of loss events (several losses in one window count
+        once).
+    rtt_ms : float or array
+    constant : float
+        `PERIODIC` or `RANDOM`.
+
+    Examples
+    --------
+    >>> round(float(mathis_bps(1e-4, 100)) / 1e6, 2)
+    14.19
+    """
+    rtt_s, loss = np.asarray(rtt_ms, dtype=float) / 1000, np.asarray(loss, dtype=float)
+    with np.errstate(divide="ignore"):
+        return BITS * constant * MSS_BYTES / (rtt_s * np.sqrt(loss))
+
+
+MIN_RTO_MS = 200.0
+"""Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)."""
+TINY_LOSS = 1e-12
+"""Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms."""
+
+
+def pftk_bps(loss, rtt_ms, window_bytes=np.inf, rto_ms=None):
+    """
+    Send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
+
+    A loss stops the window's growth by three duplicate acknowledgements or, more often for small windows, by a timeout,
+    which backs off to at most 64 times its length. The window stays below the receiver's. The window grows by one
+    segment per round trip (b = 1), as Linux counts acknowledged bytes. Several losses of one round count as one, so
+    `loss` is a rate of loss events. As for `mathis_bps`, the sender must behave like Reno.
+
+    Parameters
+    ----------
+    loss : float or array
+        Between 0 and 1; without loss only the window limits.
+    rtt_ms, window_bytes : float or array
+        `window_bytes` is the receiver's; infinite for none.
+    rto_ms : float or array, optional
+        The first timeout, T0; by default the round-trip time plus 200 ms, as in Linux on a path without jitter.
+
+    Examples
+    --------
+    Without loss, the window per round trip; with little loss, nearly the square-root law; with much, far below it:
+
+    >>> float(pftk_bps(0, 80, window_bytes=65_536).round())
+    6553600.0
+    >>> [round(float(pftk_bps(p, 80)) / 1e6, 2) for p in (1e-5, 1e-2, 0.1)]
+    [56.04, 1.62, 0.32]
+    """
+    loss, rtt_s, max_window = (np.asarray(v, dtype=float) for v in (loss, rtt_ms, window_bytes))
+    rtt_s, max_window = rtt_s / 1000, np.maximum(max_window / MSS_BYTES, 1.0)
+    rto_s = rtt_s + MIN_RTO_MS / 1000 if rto_ms is None else np.asarray(rto_ms, dtype=float) / 1000
+    p = np.clip(loss, TINY_LOSS, 1 - TINY_LOSS)
+    unlimited = unlimited_window(p)
+    window = np.minimum(unlimited, max_window)
+    # Round trips between two losses: growth from half the window, or growth up to the receiver's window and then
+    # a steady flight. The unused branch may be inf / inf.
+    with np.errstate(invalid="ignore", over="ignore"):
+        limited_rounds = window / 8 + (1 - p) / (p * window) + 2
+    rounds = np.where(unlimited < max_window, unlimited / 2 + 1, limited_rounds)
+    timed_out = timeout_share(p, window)
+    segments = (1 - p) / p + window + timed_out / (1 - p)
+    sent = BITS * MSS_BYTES * segments / (rtt_s * rounds + timed_out * backoff(p) * rto_s / (1 - p))
+    return np.where(loss <= 0, BITS * MSS_BYTES * max_window / rtt_s, sent)
+
+
+def unlimited_window(loss):
+    """Mean window in segments when a loss occurs, without a receiver's limit (Padhye et al. 1998, eq. 13, b = 1)."""
+    return 1 + np.sqrt(8 * (1 - loss) / (3 * loss) + 1)
+
+
+def timeout_share(loss, window):
+    """
+    Probability that a loss in a window of this many segments ends in a timeout (Padhye et al. 1998, eq. 24).
+
+    >>> float(timeout_share(0.01, 3)), round(float(timeout_share(0.01, 30)), 3)
+    (1.0, 0.14)
+    """
+    p, window = np.asarray(loss, dtype=float), np.asarray(window, dtype=float)
+    log_kept = np.log1p(-p)  # log1p and expm1 keep the digits that 1 - (1 - p)^n loses at small p
+    three_lost = -np.expm1(3 * log_kept)
+    rest = 1 - (1 - three_lost) * np.expm1(np.maximum(window - 3, 0) * log_kept)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = three_lost * rest / -np.expm1(window * log_kept)
+    return np.where(window <= 3, 1.0, np.minimum(1.0, share))
+
+
+def backoff(loss):
+    """Mean length of a sequence of timeouts, in first timeouts: they double six times (Padhye et al. 1998, eq. 29)."""
+    return 1 + loss * np.polynomial.polynomial.polyval(loss, [1, 2, 4, 8, 16, 32])
+
+
+SCALE = 0.4
+"""C, in segments per s^3 (RFC 9438, section 5)."""
+DECREASE = 0.7
+"""The factor beta by which a loss shrinks the window (RFC 9438, section 4.6)."""
+CONVEX = (SCALE * (3 + DECREASE) / (4 * (1 - DECREASE))) ** 0.25
+"""1.054: mean window of the cubic region over (RTT / p) ^ (3/4), for evenly spaced losses (RFC 9438, section 5.1)."""
+
+
+def cubic_bps(loss, rtt_ms):
+    """
+    Throughput of loss-limited CUBIC, in bit/s: the average window of RFC 9438 (section 5.1) per round trip.
+
+    At short round-trip times or much loss CUBIC keeps Reno's window, sqrt(3/2) / sqrt(p); elsewhere its window is
+    1.054 (RTT / p) ^ (3/4), RTT in seconds. The larger of the two averages is slightly less than the average of the
+    larger window, near where they meet. The formula ignores timeouts and the receiver's window.
+
+    Parameters
+    ----------
+    loss, rtt_ms : float or array
+
+    Examples
+    --------
+    Windows at an RTT of 0.1 s, as in the tables of RFC 9438:
+
+    >>> [round(float(cubic_bps(p, 100)) * 0.1 / (8 * 1448)) for p in (1e-4, 1e-5)]
+    [187, 1054]
+    """
+    rtt_s, loss = np.asarray(rtt_ms, dtype=float) / 1000, np.asarray(loss, dtype=float)
+    with np.errstate(divide="ignore"):
+        segments = np.maximum(PERIODIC / np.sqrt(loss), CONVEX * (rtt_s / loss) ** 0.75)
+    return BITS * MSS_BYTES * segments / rtt_s
+
+
+INITIAL_SEGMENTS = 10
+"""First flight (RFC 6928)."""
+
+
+def transfer_time_s(transfer_bytes, rtt_ms, window_bytes=np.inf):
+    """
+    Time of a transfer until its last acknowledgement (Cardwell, Savage & Anderson 2000, equation 15).
+
+    Parameters
+    ----------
+    transfer_bytes, rtt_ms, window_bytes : float or array
+        Broadcast against each other. For a path of capacity C, give `window_bytes` as the smaller of the window and
+        C x RTT / 8 (`buffer_bytes`).
+
+    Examples
+    --------
+    10 MB at 200 ms through a window of 3 MiB: the time, and the rate, which in the steady state would be 126 Mbit/s:
+
+    >>> time_s = transfer_time_s(10e6, 200, 3 * 2**20)
+    >>> round(float(time_s), 2), round(float(80e6 / time_s) / 1e6, 1)
+    (1.99, 40.2)
+    """
+    segments = np.maximum(np.asarray(transfer_bytes, dtype=float) / MSS_BYTES, 1.0)
+    first, max_flight, ramp = _slow_start(window_bytes)
+    with np.errstate(invalid="ignore", over="ignore"):
+        growing = np.log2(segments / first + 1)
+        steady = ramp + (segments - (2 * max_flight - first)) / max_flight
+    return np.asarray(rtt_ms, dtype=float) / 1000 * np.where(growing <= ramp, growing, steady)
+
+
+def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
+    """
+    Bytes sent and acknowledged within a time: the inverse of `transfer_time_s`.
+
+    >>> round(float(bytes_sent(1.989, 200, 3 * 2**20)) / 1e6, 1)
+    10.0
+    """
+    rounds = np.asarray(duration_s, dtype=float) / (np.asarray(rtt_ms, dtype=float) / 1000)
+    first, max_flight, ramp = _slow_start(window_bytes)
+    with np.errstate(invalid="ignore", over="ignore"):
+        growing = first * (np.exp2(np.minimum(rounds, np.minimum(ramp, 500.0))) - 1)  # 2^500: no overflow
+        steady = 2 * max_flight - first + max_flight * (rounds - ramp)
+    return MSS_BYTES * np.where(rounds <= ramp, growing, steady)
+
+
+def _slow_start(window_bytes):
+    """The first and the largest flight in segments, and the round trips until the largest is sent."""
+    max_flight = np.maximum(np.asarray(window_bytes, dtype=float) / MSS_BYTES, 1.0)
+    first = np.minimum(INITIAL_SEGMENTS, max_flight)
+    return first, max_flight, np.log2(max_flight / first) + 1
+
 
 MIN_LOSS = 1e-10
 """Smallest loss that a fit tries: at 1 ms Reno would reach 1.4 Tbit/s, more than any path."""

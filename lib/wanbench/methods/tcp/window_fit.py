@@ -12,20 +12,23 @@ from math import exp, inf, isfinite, isinf, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, quantity
-from wanbench.methods.regions import coverage, dyadic, mean_freedom, skew
+from wanbench.figures import theme
+from wanbench.formatting import count, percent, quantity
+from wanbench.methods.distance.pair_points import POINTS
+from wanbench.methods.regions import coverage, dyadic, jackknife
 from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
-from wanbench.methods.regions.places import PLACE, moran, units
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from wanbench.methods.regions.places import PLACE, Skew, moran, skew_of_effects, units
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 from . import knee
-from .pairs_with_both import pairs_with_both
-from .window import BITS, window_limited_bps
+from .fit_model import add_curve, pairs_with_both, rtt_and_throughput
+from .models import BITS, window_limited_bps
 
 MIN_PER_SIDE = 3
 """With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers."""
@@ -79,7 +82,6 @@ class WindowFit(Result):
     """
 
     TITLE = "Throughput = min(C, 8 W / RTT)"
-    DRAWN_BY = "window_figure.throughput_against_rtt"
 
     window: Estimate
     capacity: Estimate
@@ -110,6 +112,35 @@ class WindowFit(Result):
             quantity="TCP window W over the buffer requested",
             claim=f"The window is {{}} times the buffer of {quantity(buffer_bytes, 'bytes')} that was requested",
             unit="",
+        )
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Throughput against RTT on log axes, with the fitted min(C, 8 W / RTT) and its two limits."""
+        frame = self.pairs
+        rtt = np.geomspace(frame.rtt_ms.min() / 1.1, frame.rtt_ms.max() * 1.1, CURVE_POINTS)
+        model = self.throughput_bps(rtt)
+        figure = go.Figure()
+        rtt_and_throughput(figure, frame, model)
+        window, capacity = self.window.estimate, self.capacity.estimate
+        for name, dash, limit, y in (
+            ("C", "dot", capacity, np.full_like(rtt, capacity)),
+            ("8 W / RTT", "dash", window, 8000 * window / rtt),
+        ):
+            if np.isfinite(limit):
+                add_curve(figure, rtt, y, name, {"color": theme.LIGHT, "width": 1.5, "dash": dash})
+        add_curve(figure, rtt, model, "min(C, 8 W / RTT)")
+        level = percent(self.window.level)
+        fitted = f"{_label('C', self.capacity, level)}; {_label('W', self.window, level)}"
+        return theme.finish(
+            figure,
+            name="throughput-against-rtt",
+            title="Throughput against round-trip time",
+            subtitle=f"{POINTS}. Line: fitted min(C, 8 W / RTT). Both axes: logarithmic. {fitted}.",
+            alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {self}",
+            caption="TCP throughput against round-trip time with the window-limited model: the capacity C holds "
+            f"up to the knee, beyond it one window W per round trip ({self.limits}).",
+            table=frame,
+            note=note,
         )
 
 
@@ -202,17 +233,17 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
     )
 
 
-def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]:
+def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
     """A warning on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
     beyond, residual = fit.is_falling, fit.beyond_knee
     first, second = places.first[beyond], places.second[beyond]
     clipped = fit.clipped(residual)
-    share, freedom = mean_freedom.share_and_freedom(clipped, first, second)
+    share, freedom = jackknife.share_and_freedom(clipped, first, second)
     if not isfinite(freedom):
         return (), None
     all_there = len({*first, *second}) == places.n
     here = replace(places, first=first, second=second)
-    skewed = skew.skew_of_effects(residual, fit.x[beyond], here) if all_there else None
+    skewed = skew_of_effects(residual, fit.x[beyond], here) if all_there else None
     # Two places share what is not the pair's own, so each has half of that variance.
     sd = float(np.sqrt((1 - share) / 2) * clipped.std())
     if sd < UNEVEN_SD or isinf(fit.level):
@@ -325,7 +356,7 @@ def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: f
     scatter that is a pair's own, with the degrees of freedom of a mean over the same pairs.
     """
     first, second = places.first[fit.is_falling], places.second[fit.is_falling]
-    share, freedom = mean_freedom.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
+    share, freedom = jackknife.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
     if not isfinite(freedom):
         return otherwise
     by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)
@@ -360,3 +391,14 @@ def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
         others=tuple(ends[2:]),
         warnings=warnings,
     )
+
+
+CURVE_POINTS = 200
+"""Enough that the bend at the knee looks sharp on a page 1,000 pixels wide."""
+
+
+def _label(symbol: str, limit: Estimate, level: str) -> str:
+    if np.isnan(limit.estimate):
+        return f"{symbol} is not identified"
+    ends = limit.formatted_interval
+    return f"{symbol} = {limit.formatted}" + (f" ({level} interval by place {ends})" if ends else "")

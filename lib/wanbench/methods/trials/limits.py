@@ -23,8 +23,7 @@ from wanbench.checks import check_kind, check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result, text_table
-from wanbench.methods.tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 
 from .means import half_width, ratio_estimate, welch_half_width
 from .rates import TrialRates

@@ -17,7 +17,7 @@ from math import inf
 
 import numpy as np
 
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import advertised_window_bytes
 from wanbench.methods.trials.limits import MAX_REQUEST_BYTES
 
 

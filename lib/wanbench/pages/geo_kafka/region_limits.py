@@ -18,7 +18,7 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, IN_FLIGHT, PACKET_BYTES
 
 from .in_flight import connection_window_bytes, fetched_bytes_per_s, produced_bytes_per_s, request_bytes

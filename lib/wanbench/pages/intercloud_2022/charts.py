@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import isnan
 
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
-from wanbench.formatting import percent
+from wanbench.figures import theme
+from wanbench.formatting import count, percent
 from wanbench.methods.distance.straight_lines import RttFit, ThroughputFit, fit_rtt, fit_throughput
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.tcp import ModelFit, fit_model
@@ -26,7 +30,6 @@ class Chart(Result):
     """
 
     TITLE = "RTT and throughput against distance"
-    DRAWN_BY = "charts_figure.distance_chart"
 
     name: str
     pairs: pd.DataFrame
@@ -42,6 +45,38 @@ class Chart(Result):
     @property
     def sentence(self) -> str:
         return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Every unordered pair of a chart, with both lines and the intervals of their heights."""
+        figure = make_subplots(rows=1, cols=2, subplot_titles=PANELS, horizontal_spacing=0.12)
+        for column, panel in enumerate((self.rtt.figure(), self.throughput.figure()), start=1):
+            for trace in panel.data:
+                in_legend = column == 1 and trace.showlegend is not False
+                figure.add_trace(trace.update(legendgroup=trace.name, showlegend=in_legend), row=1, col=column)
+            figure.update_xaxes(panel.layout.xaxis.to_plotly_json(), row=1, col=column)
+            figure.update_yaxes(panel.layout.yaxis.to_plotly_json() | {"title": None}, row=1, col=column)
+        r, log_r = self.rtt.pearson, self.throughput.pearson
+        text = f"RTT r = {_r_text(r)}; log throughput r = {_r_text(log_r)} ({percent(r.level)} intervals by place)."
+        name = "all pairs" if self.name == ALL else " to ".join(map(theme.cloud_name, self.name.split("->")))
+        rtt = self.rtt.sample
+        pairs = f"{count(rtt.n_pairs, 'pair')} of {count(rtt.n_regions, 'region')}"
+        both = rtt.frame.merge(
+            self.throughput.sample.frame[["region_a", "region_b", "value"]],
+            on=["region_a", "region_b"],
+            how="outer",
+            suffixes=("", "_t"),
+        ).rename(columns={"value": "rtt_ms", "value_t": "throughput_bps"})
+        return theme.finish(
+            figure,
+            name=f"distance-chart-{re.sub('[^a-z0-9]+', '-', self.name)}",
+            title=f"Distance against latency and throughput: {name}",
+            subtitle=f"One point per unordered pair. Lines: least squares; bands: their intervals by place. {text}",
+            alt=f"Two scatters against distance for {pairs}: RTT, and throughput on a log axis. {self}",
+            caption=f"RTT and throughput of {pairs} ({name}) against the great-circle distance. {text}",
+            table=both.drop(columns="n_directions"),
+            note=note,
+            headroom_px=24,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,3 +191,10 @@ def _cell(estimate: Estimate | None) -> str:
         return "not identified"
     interval = estimate.formatted_interval
     return f"{estimate.formatted} ({interval})" if interval else estimate.formatted
+
+
+PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
+
+
+def _r_text(r: Estimate) -> str:
+    return f"{r.formatted} ({r.formatted_interval})" if r.formatted_interval else r.formatted

@@ -13,19 +13,16 @@ from wanbench.methods.claims.ledger import Audit, above, read_claims
 from wanbench.methods.distance.clouds import CloudComparison
 from wanbench.methods.distance.inflation import ALL, Inflation
 from wanbench.methods.result import Estimate
-from wanbench.methods.tcp.window import window_limited_bps
+from wanbench.methods.tcp.models import window_limited_bps
 from wanbench.read.plausibility import known_instances
 from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS
 
 from .charts import Charts
-from .compare_models import ModelComparison
-from .correlations import Correlations
+from .compare_models import WORSE, ModelComparison
 from .matched_cities import MatchedCities
 from .nearest_region import NearestRegion
-from .repeats import Repeats
-from .row_selections import UNFLAGGED, UNFLAGGED_CATALOGUE
-from .scatter import Scatter
-from .scores import WORSE
+from .readings import UNFLAGGED, UNFLAGGED_CATALOGUE, Correlations
+from .variation import Repeats, Scatter
 
 EARTH_RADIUS_KM = 6371.0088
 """Mean radius (IUGG)."""

@@ -6,15 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_level, check_number, check_resamples, refusal
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
 from wanbench.formatting import count, percent
+from wanbench.methods.distance.pair_points import (
+    BAND_POINTS,
+    DISTANCE_AXIS,
+    POINTS,
+    add_band,
+    add_light,
+    add_points,
+    basis,
+    distance_ends,
+)
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 from wanbench.methods.regions.places import PLACE, units
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
@@ -57,7 +69,6 @@ class Envelope(Result):
     sample: Sample
 
     TITLE = "Lower envelope of RTT"
-    DRAWN_BY = "envelope_figure.draw_envelope"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -76,6 +87,30 @@ class Envelope(Result):
             heights = self.resampled[:, :1] + self.resampled[:, 1:] * distance_km / THOUSAND_KM
             low, high = np.quantile(heights, _tails(self.slope.level), axis=0)
         return pd.DataFrame({"distance_km": distance_km, "rtt_ms": y, "low": low, "high": high})
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw the RTT of every pair, the line under which a share tau lies, its interval, and light in fibre."""
+        frame, share = self.sample.frame, percent(self.tau)
+        figure, ends = go.Figure(), distance_ends(frame)
+        add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.1f} ms")
+        add_light(figure, ends)
+        band = self.band(np.linspace(*ends, BAND_POINTS))
+        add_band(figure, band, "rtt_ms", f"{share} envelope")
+        figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
+        figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero")
+        level = percent(self.slope.level)
+        shaded = f"; band: {level} of the envelopes of resampled regions" if band.low.notna().all() else ""
+        return theme.finish(
+            figure,
+            name="rtt-lower-envelope",
+            title="Lower envelope of round-trip time over distance",
+            subtitle=f"{POINTS}. Line: {share} of the pairs lie under it{shaded}. Dashed: light in fibre.",
+            alt=f"Scatter of round-trip time against distance for {basis(self.sample)} with its lower envelope. "
+            f"{self.sentence}",
+            caption=f"{self} The dashed line is the round trip of light in fibre along the great circle.",
+            table=band,
+            note=note,
+        )
 
 
 def lower_envelope(

@@ -8,13 +8,18 @@ from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_choice, check_level
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import REFERENCE
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import REFERENCES
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, unordered
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, unordered
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
+
+from .readings import DOT
 
 METHOD = (
     "mean over pairs of cities of (both pairs between the clouds) less (the pair within each cloud); interval from the "
@@ -40,12 +45,43 @@ class MatchedCities(Result):
     """
 
     TITLE = "Cities with regions of both clouds"
-    DRAWN_BY = "matched_cities_figure.between_against_within"
 
     column: str
     difference: Estimate
     cities: pd.DataFrame
     pairs: pd.DataFrame
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Per pair of cities: the mean of the two pairs between clouds against the mean of the two within."""
+        throughput = self.column == "throughput_bps"
+        name, unit = ("throughput", "bit/s") if throughput else ("round-trip time", "ms")
+        pairs = self.pairs
+        figure = go.Figure()
+        figure.add_scatter(
+            x=pairs.within,
+            y=pairs.between,
+            mode="markers",
+            marker=DOT,
+            text=[f"{theme.plain(row.city_a)} – {theme.plain(row.city_b)}" for row in pairs.itertuples()],
+            hovertemplate="%{text}<extra></extra>",
+            name="pair of cities",
+        )
+        both = pairs[["within", "between"]].to_numpy()
+        ends = [float(both.min()), float(both.max())]
+        figure.add_scatter(x=ends, y=ends, mode="lines", line=REFERENCE, name="no difference", hoverinfo="skip")
+        axis = theme.log_axis(ends, unit) if throughput else {}
+        figure.update_xaxes(title=f"{name} within the clouds ({unit})", **axis)
+        figure.update_yaxes(title=f"{name} between the clouds ({unit})", **axis)
+        return theme.finish(
+            figure,
+            name=f"matched-cities-{name.replace(' ', '-')}",
+            title=f"The same cities, within and between clouds: {name}",
+            subtitle="One point per pair of cities with both clouds. Dashed: no difference.",
+            alt=f"Scatter of {name} between clouds against within one over the same pairs of cities. {self}",
+            caption=self.difference.sentence,
+            table=pairs,
+            note=note,
+        )
 
 
 def matched_cities(

@@ -7,13 +7,15 @@ from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import reference_line
 from wanbench.formatting import count, percent
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.check_pairs import check_pairs
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, check_pairs
 from wanbench.methods.result import Estimate, Result
 
 NEARLY = 0.9
@@ -49,7 +51,6 @@ class NearestRegion(Result):
     """
 
     TITLE = "The nearest region of the other cloud"
-    DRAWN_BY = "nearest_region_figure.nearest_over_best"
 
     share: Estimate
     relative: Estimate
@@ -58,6 +59,38 @@ class NearestRegion(Result):
     @property
     def sentence(self) -> str:
         return f"{self.share.sentence} {self.relative.sentence}"
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Per source and target cloud: throughput to the nearest region over the best, against the distance to it."""
+        figure = go.Figure()
+        for cloud, part in self.sources.groupby("to_cloud"):
+            texts = [
+                f"{theme.plain(row.from_region)}: nearest {theme.plain(row.nearest)}, best {theme.plain(row.best)}"
+                for row in part.itertuples()
+            ]
+            figure.add_scatter(
+                x=part.nearest_km,
+                y=part.relative,
+                mode="markers",
+                marker={"color": theme.colour(cloud), "size": 9, "opacity": 0.8},
+                name=f"to {theme.cloud_name(cloud)}",
+                text=texts,
+                hovertemplate="%{text}<br>%{y:.0%}<extra></extra>",
+            )
+        reference_line(figure, y=NEARLY)
+        title = "distance to the nearest region of the other cloud (km)"
+        figure.update_xaxes(title=title, tickformat=",d", rangemode="tozero")
+        figure.update_yaxes(title="its throughput over the best", range=[0, 1.05], tickformat=".0%")
+        return theme.finish(
+            figure,
+            name="nearest-region",
+            title="Is the nearest region of the other cloud the fastest?",
+            subtitle=f"One point per source region and target cloud. Dashed: {percent(NEARLY)} of the best.",
+            alt=f"Throughput to the nearest target over the best one, against distance. {self}",
+            caption=self.share.sentence,
+            table=self.sources,
+            note=note,
+        )
 
 
 def nearest_region(pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0) -> NearestRegion:

@@ -22,8 +22,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.result import Estimate, Interval, exact_binomial, t_quantile
 from wanbench.methods.sizes import check_sizes
-from wanbench.methods.tcp.mathis import RANDOM
-from wanbench.methods.tcp.window import buffer_bytes
+from wanbench.methods.tcp.models import RANDOM, buffer_bytes
 
 FRIENDLY_RANDOM = 1.273
 """

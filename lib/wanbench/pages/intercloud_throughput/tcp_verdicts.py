@@ -13,7 +13,7 @@ from wanbench.formatting import percent
 from wanbench.methods.lab import link_verdicts
 from wanbench.methods.lab.verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_unknown, row_of
 from wanbench.methods.result import Estimate
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import advertised_window_bytes
 from wanbench.methods.tcp.window_fit import fit_window
 
 from .loss import MODELS, RATE_BASED, estimate_loss

@@ -1,4 +1,4 @@
-"""From the ordered rows of table `pairs` to one value per unordered pair, the unit of every analysis."""
+"""From the ordered rows of table `pairs` to one value per unordered or per ordered pair, checked."""
 
 from __future__ import annotations
 
@@ -8,12 +8,63 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_choice
+from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
+from wanbench.methods.sizes import SIZED, beyond_size
 from wanbench.regions import light_rtt_ms
 
-from .check_pairs import check_pairs
+ENDS = ("from_region", "to_region")
+TEXTS = (*ENDS, "from_cloud", "to_cloud")
+LENGTHS = ("distance_km", "light_rtt_ms")
+
+
+def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """
+    The table with a fresh index and float64 columns of numbers, NaN for missing values.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, as `ingest.summarise_pairs` makes it.
+    columns : str
+        The columns that the analysis needs. Names of regions and clouds must be text in every row; all others numbers
+        or missing, of a size in `sizes.SIZES`; `distance_km` and `light_rtt_ms` also finite and not negative.
+
+    Raises
+    ------
+    ParameterError
+        If `pairs` is not a DataFrame or lacks columns, or for the first row with an invalid value.
+    """
+    rows = check_columns("pairs", pairs, columns).reset_index(drop=True)
+    numbers = {}
+    for name in dict.fromkeys(columns):
+        if name in TEXTS:
+            texts = rows[name].map(lambda value: isinstance(value, str) and bool(value)).to_numpy(dtype=bool)
+            _refuse(rows, name, ~texts, "a name")
+            continue
+        try:
+            value = pd.to_numeric(rows[name], errors="coerce").astype("float64")
+        except TypeError:  # objects such as lists, which pandas cannot coerce
+            value = pd.Series(np.nan, index=rows.index)
+        _refuse(rows, name, (value.isna() & rows[name].notna()).to_numpy(), "a number")
+        if name in LENGTHS:
+            _refuse(rows, name, ((value < 0) | np.isinf(value)).to_numpy(), "a finite number of at least 0")
+        _refuse(rows, name, beyond_size(value), SIZED)
+        numbers[name] = value
+    return rows.assign(**numbers)
+
+
+def _refuse(rows: pd.DataFrame, name: str, bad: np.ndarray, allowed: str) -> None:
+    if not bad.any():
+        return
+    at = int(np.flatnonzero(bad)[0])
+    row = rows.loc[at]
+    ends = [str(row[end]) for end in ENDS if end in rows and end != name]
+    where = f" ({' to '.join(ends)})" if len(ends) == 2 else ""
+    more = f"; {int(bad.sum()) - 1:,} more rows have the same fault" if bad.sum() > 1 else ""
+    raise refusal(f"{name} in row {at} of table pairs{where}", row[name], allowed + more)
+
 
 FEWEST_FOR_INTERVAL = 5
 """With fewer units the jackknife has too few degrees of freedom for an interval worth reading."""
@@ -181,3 +232,74 @@ def require_regions(sample: Sample, minimum: int, purpose: str) -> None:
             f"{purpose} needs pairs of at least {minimum} regions with {sample.column}; there are "
             f"{sample.n_regions}{why}."
         )
+
+
+DIRECTION = ["from_region", "to_region"]
+
+
+@dataclass(frozen=True)
+class Directed:
+    """
+    One value per ordered pair, and the rows left out.
+
+    `frame` has from_region, to_region, from_cloud, to_cloud, distance_km, `value` and the columns kept. `first` and
+    `second` index `regions`; `both` numbers the unordered pairs. `left_out` holds the unused rows with their `reason`.
+    """
+
+    column: str
+    frame: pd.DataFrame
+    left_out: pd.DataFrame
+    notes: tuple[str, ...]
+
+    @property
+    def regions(self) -> list[str]:
+        """The regions in use, sorted."""
+        return sorted({*self.frame.from_region, *self.frame.to_region})
+
+    @property
+    def n_regions(self) -> int:
+        return len(self.regions)
+
+    @property
+    def n_pairs(self) -> int:
+        """Unordered pairs with at least one direction."""
+        return int(self.both.max()) + 1 if len(self.frame) else 0
+
+    @property
+    def first(self) -> np.ndarray:
+        """Index of `from_region` in `regions`, per row."""
+        return np.searchsorted(self.regions, self.frame.from_region.to_numpy())
+
+    @property
+    def second(self) -> np.ndarray:
+        """Index of `to_region` in `regions`, per row."""
+        return np.searchsorted(self.regions, self.frame.to_region.to_numpy())
+
+    @property
+    def both(self) -> np.ndarray:
+        """Number of the unordered pair, per row."""
+        return unordered_numbers(self.first, self.second, self.n_regions)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Cautions about this sample: rows left out, few regions."""
+        return self.notes
+
+
+def directed(pairs: pd.DataFrame, column: str, *, keep: tuple[str, ...] = ()) -> Directed:
+    """
+    One value per ordered pair: the median of its rows.
+
+    Rows without a positive value or without a distance are left out and counted, by the rules of `unordered`. `keep`
+    names further columns of numbers, which become medians as well.
+    """
+    rows = check_pairs(pairs, *DIRECTION, "distance_km", column, *keep)
+    rows = rows.assign(row=range(len(rows)))
+    sample = unordered(rows, column)
+    rows = rows[~rows.row.isin(sample.left_out.row)]
+    kept = rows[[*DIRECTION, *dict.fromkeys(("distance_km", *keep))]].assign(value=rows[column])
+    frame = kept.groupby(DIRECTION, as_index=False).median()
+    for end in ("from", "to"):
+        clouds = [name.partition(":")[0] for name in frame[f"{end}_region"]]
+        frame[f"{end}_cloud"] = pd.Series(clouds, index=frame.index, dtype="str")
+    left_out = sample.left_out.drop(columns="row")
+    return Directed(column, frame, left_out, sample.warnings())

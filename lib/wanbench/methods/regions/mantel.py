@@ -1,0 +1,245 @@
+"""Is a column of pairs associated with distance? Correlations with a p-value from permuted regions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from wanbench.checks import check_choice, check_level
+from wanbench.figures import theme
+from wanbench.formatting import count, number, percent
+from wanbench.methods.result import Estimate, Result
+
+from . import permutation
+from .line import ASSUMPTION, Line, straight_line
+from .pairs import Sample, require_regions, unordered
+
+FEWEST = 4
+"""3 regions have 6 orders, so p could not fall below 1/6."""
+METHOD = (
+    "(k + 1) / (B + 1) over B random relabellings of the regions of one matrix (Mantel 1967; Krackhardt 1988); "
+    "the interval is that of the Monte Carlo error alone (Clopper & Pearson 1934)"
+)
+NULL = (
+    "Under the hypothesis of no association any region could replace any other. The p-value is about the association "
+    "in these regions; the interval of the correlation is about other regions"
+)
+RESAMPLES = 1_000
+"""Resamples of the bootstrap shown for comparison; no p-value depends on it."""
+AS_EXTREME = {"two-sided": "at least as strong", "greater": "at least as large", "less": "at least as low"}
+
+
+@dataclass(frozen=True, repr=False)
+class Mantel(Result):
+    """
+    Correlations of a column with distance, and the p-value of each.
+
+    Attributes
+    ----------
+    pearson, spearman : Estimate
+        The correlations, with intervals by place.
+    pearson_p, spearman_p : Estimate
+        Permutation p-values; the interval is their Monte Carlo error.
+    drawn : DataFrame
+        `pearson` and `spearman` of each relabelling.
+    alternative : str
+        As given to `mantel`.
+    sample : Sample
+        The pairs used, and the rows left out.
+    """
+
+    TITLE: ClassVar[str] = "Correlation with distance, tested by permuting regions"
+
+    pearson: Estimate
+    spearman: Estimate
+    pearson_p: Estimate
+    spearman_p: Estimate
+    drawn: pd.DataFrame
+    alternative: str
+    sample: Sample
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.pearson, self.pearson_p, self.spearman, self.spearman_p)
+
+    @property
+    def sentence(self) -> str:
+        p = self.pearson_p
+        extreme = permutation.as_extreme(self.drawn.pearson.to_numpy(), self.pearson.estimate, self.alternative)
+        return (
+            f"{self.pearson.sentence} Of {len(self.drawn):,} relabellings of the regions "
+            f"{f'{extreme:,}' if extreme else 'none'} gave {AS_EXTREME[self.alternative]} a correlation "
+            f"(p = {p.formatted}, Monte Carlo {percent(p.level)} interval {p.formatted_interval})."
+        )
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Histograms of Pearson's r and Spearman's rho under relabelling, and the observed ones as lines."""
+        pairs = f"{count(self.sample.n_pairs, 'pair')} of {count(self.sample.n_regions, 'region')}"
+        titles = [f"Pearson r (p = {self.pearson_p.formatted})", f"Spearman rho (p = {self.spearman_p.formatted})"]
+        observed = {"pearson": self.pearson.estimate, "spearman": self.spearman.estimate}
+        drawn, rows = self.drawn, []
+        figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles, horizontal_spacing=0.08)
+        for column, name in enumerate(drawn, start=1):
+            heights, edges = np.histogram(drawn[name][np.isfinite(drawn[name])], bins=BINS)
+            at = {"row": 1, "col": column}
+            bars = {"color": theme.LIGHT, "line": {"width": 0}}
+            middles, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
+            figure.add_bar(x=middles, y=heights, width=width, marker=bars, showlegend=False, **at)
+            line = {"color": theme.OUTSIDE, "width": 3}
+            ends = {"x": [observed[name]] * 2, "y": [0, heights.max()]}
+            figure.add_scatter(**ends, mode="lines", line=line, showlegend=False, **at)
+            shown = np.append(edges, observed[name])
+            pad = 0.03 * np.ptp(shown)
+            figure.update_xaxes(title="correlation", range=[shown.min() - pad, shown.max() + pad], **at)
+            bins = zip(edges[:-1], edges[1:], heights, strict=True)
+            rows += [{"statistic": name, "from": low, "to": high, "relabellings": n} for low, high, n in bins]
+            rows.append({"statistic": f"{name}, observed {number(observed[name])}", "from": observed[name]})
+        figure.update_yaxes(title="relabellings", col=1)
+        figure.update_layout(bargap=0)
+        return theme.finish(
+            figure,
+            name="relabelled-correlations",
+            title="Correlation with distance, against relabelled regions",
+            subtitle="Bars: relabelled regions. Line: the data.",
+            caption=f"{self.pearson.claim.replace('{}', self.pearson.formatted)}; the bars show "
+            f"{count(len(drawn), 'random relabelling')} of the regions ({pairs}).",
+            alt=f"Histograms of the correlation under {count(len(drawn), 'relabelling')} of the regions. {self}",
+            table=pd.DataFrame(rows),
+            headroom_px=20,
+            note=note,
+        )
+
+
+def mantel(
+    pairs: pd.DataFrame,
+    *,
+    column: str = "rtt_ms",
+    logarithm: bool | None = None,
+    regions: pd.DataFrame | None = None,
+    alternative: str = "two-sided",
+    permutations: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Mantel:
+    """
+    The Mantel test of a column on distance, one value per unordered pair.
+
+    Missing pairs: a relabelling moves the distances, and is compared over the pairs with a measured value. It therefore
+    needs the distance of every pair of regions, measured or not: from rows without the value, or from `regions`. If a
+    distance stays unknown, the relabelling omits that pair, and a caution says so; p is then too large rather than too
+    small.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`.
+    column : str
+        The column to correlate with `distance_km`; positive.
+    logarithm : bool, optional
+        Correlate its log10; default for `throughput_bps`. Spearman's rho is the same.
+    regions : DataFrame, optional
+        Table `regions`: coordinates for missing distances.
+    alternative : str
+        "two-sided", "greater" or "less".
+    permutations, seed : int
+        Number of relabellings and the seed that draws them.
+
+    Raises
+    ------
+    ParameterError
+        For fewer than 4 regions or an unknown alternative.
+    """
+    level = check_level(level)
+    check_choice("alternative", alternative, AS_EXTREME)
+    sample, value, label = permutable_sample(pairs, column, logarithm)
+    cells, n_regions = (sample.first, sample.second), sample.n_regions
+    y = permutation.square(value, *cells, n_regions, symmetric=True)
+    x = permutation.distances(pairs, sample.regions, regions)
+    x[cells] = x[cells[::-1]] = sample.frame.distance_km.to_numpy()
+    orders = permutation.relabellings(n_regions, permutations, seed)
+    line = straight_line(sample, x[cells] / 1000, value, level=level, resamples=RESAMPLES, seed=seed)
+    notes = (*sample.warnings(), *permutation.gaps(sample.n_pairs, [x]), *few_orders(n_regions, permutations))
+    estimates, drawn = {}, {}
+    for name, symbol in (("pearson", "Pearson r"), ("spearman", "Spearman rho")):
+        drawn[name] = permutation.correlations(x, y, cells, orders, ranks=name == "spearman")
+        estimates[name] = _correlation(line, name, symbol, label)
+        estimates[f"{name}_p"] = p_estimate(
+            f"permutation p of {symbol}",
+            f"The probability that relabelled regions give {AS_EXTREME[alternative]} a {symbol} is {{}}",
+            permutation.as_extreme(drawn[name], estimates[name].estimate, alternative),
+            permutations,
+            (sample.n_pairs, n_regions),
+            level,
+            notes,
+        )
+    return Mantel(**estimates, drawn=pd.DataFrame(drawn), alternative=alternative, sample=sample)
+
+
+def permutable_sample(pairs: pd.DataFrame, column: str, logarithm: bool | None) -> tuple[Sample, np.ndarray, str]:
+    """The unordered pairs with enough regions to permute, their values (or log10 of them) and a label for these."""
+    logarithm = column == "throughput_bps" if logarithm is None else logarithm
+    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
+    require_regions(sample, FEWEST, "a permutation of regions")
+    value = sample.frame.value.to_numpy()
+    return sample, np.log10(value) if logarithm else value, f"log10 of {column}" if logarithm else column
+
+
+def p_estimate(
+    quantity: str,
+    claim: str,
+    extreme: int,
+    permutations: int,
+    basis: tuple[int, int],
+    level: float,
+    warnings: tuple[str, ...],
+    method: str = METHOD,
+) -> Estimate:
+    """A permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
+    p, low, high = permutation.p_value(extreme, permutations, level)
+    return Estimate(
+        quantity=quantity,
+        claim=claim[0].upper() + claim[1:],
+        estimate=p,
+        low=low,
+        high=high,
+        unit="",
+        n=basis[0],
+        n_regions=basis[1],
+        method=f"{method}; B = {permutations:,}",
+        assumption=NULL,
+        level=level,
+        warnings=warnings,
+    )
+
+
+def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
+    """A caution if the regions have fewer permutations than were drawn."""
+    orders = factorial(n_regions)
+    if orders > permutations:
+        return ()
+    return (f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",)
+
+
+def _correlation(line: Line, name: str, symbol: str, label: str) -> Estimate:
+    part = getattr(line, name)
+    return part.estimate(
+        quantity=symbol,
+        claim=f"The correlation of {label} with distance is {symbol} = {{}}",
+        unit="",
+        n=line.n_pairs,
+        n_regions=line.n_regions,
+        method=line.method,
+        assumption=ASSUMPTION,
+        level=line.level,
+        others=part.others,
+        warnings=line.warnings,
+    )
+
+
+BINS = 60
