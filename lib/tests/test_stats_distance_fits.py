@@ -165,7 +165,7 @@ def test_a_higher_level_is_wider_and_said():
 def test_an_estimate_shows_itself_and_becomes_a_finding():
     fit = straight_lines.fit_rtt(simulated_surveys.survey(12, seed=15, region_ms=5))
     text = fit.slope._repr_html_()
-    for part in ("Method", "Imbens", "Assumption", "Taking pairs as independent", "region bootstrap"):
+    for part in ("Method", "Imbens", "Assumption", "Naive interval", "region bootstrap"):
         assert part in text
     finding = fit.slope.finding("rtt-slope", page="02-intercloud-throughput")
     assert finding.sentence == str(fit.slope)

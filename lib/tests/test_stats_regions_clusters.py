@@ -166,7 +166,7 @@ def test_the_assumption_says_what_a_survey_cannot_show():
         effects.survey(0, 8, "effects of regions", effects.on_rtt("effects of regions")), resamples=40
     )
     assert few.line.moran is None
-    low, high = coverage.ALIKE_COVERAGE["RTT at no distance"][8]
+    low, high = coverage.ALIKE_COVERAGE["RTT intercept"][8]
     assert low < 90 and f"{low:.1f} to {high:.1f} %" in few.intercept.assumption
 
 

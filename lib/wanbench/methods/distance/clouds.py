@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_level
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
@@ -20,6 +19,7 @@ from wanbench.methods.regions.group_differences import (
     EQUAL,
     METHOD,
     PERMUTED,
+    T_CLAIM,
     GroupContrast,
     Groups,
     Scale,
@@ -32,9 +32,10 @@ from wanbench.methods.regions.group_differences import (
 from wanbench.methods.regions.line import Part
 from wanbench.methods.regions.mantel import FEWEST, few_orders, p_estimate
 from wanbench.methods.regions.pairs import Sample, directed, require_regions, unordered
-from wanbench.methods.regions.places import PLACE, Units, units
+from wanbench.methods.regions.permutation import PERMUTATIONS
+from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import Estimate, Result
 
 from .straight_lines import THOUSAND_KM
 
@@ -109,7 +110,7 @@ class CloudComparison(Result):
             numbers = (estimate.formatted, estimate.formatted_interval, estimate.formatted_naive, contrast.p.formatted)
             rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
         level = percent(self.slope.level)
-        heads = ["At equal distance", "Estimate", f"{level} interval", "Pairs as independent", "MRQAP p"]
+        heads = ["At equal distance", "Estimate", f"{level} interval", "Naive interval", "MRQAP p"]
         return pd.DataFrame(rows, columns=heads)
 
     def figure(self, *, note: str = "") -> go.Figure:
@@ -170,12 +171,9 @@ def compare_clouds(
     pairs: pd.DataFrame,
     *,
     column: str = "rtt_ms",
-    logarithm: bool | None = None,
     regions: pd.DataFrame | None = None,
-    permutations: int = 10_000,
-    level: float = 0.95,
+    permutations: int = PERMUTATIONS,
     seed: int = 0,
-    cluster=PLACE,
 ) -> CloudComparison:
     """
     Regress a column on distance and on the clouds of a pair, one value per unordered pair.
@@ -190,28 +188,22 @@ def compare_clouds(
     pairs : DataFrame
         Table `pairs`.
     column : str
-        "rtt_ms" or another column in ms, or "throughput_bps" or another one in bit/s with `logarithm`.
-    logarithm : bool, optional
-        Whether differences are ratios; default for `throughput_bps`. Then both directions are compared as well.
+        "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
     regions, permutations, seed
         As for `mantel`.
-    cluster
-        As for `fit_rtt`. p-values always permute regions.
 
     Raises
     ------
     ParameterError
         With fewer than 4 regions, or without pairs of both kinds.
     """
-    level = check_level(level)
-    logarithm = column == "throughput_bps" if logarithm is None else logarithm
-    scale = Scale(ratio=logarithm)
-    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
+    scale = Scale(ratio=column == "throughput_bps")
+    sample = unordered(pairs, column, combine="geometric mean" if scale.ratio else "median")
     require_regions(sample, FEWEST, "a comparison of clouds")
     value = sample.frame.value.to_numpy()
-    value = np.log10(value) if logarithm else value
+    value = np.log10(value) if scale.ratio else value
     names, n_regions, cells = sample.regions, sample.n_regions, (sample.first, sample.second)
-    grouped = units(sample, cluster)
+    grouped = units(sample)
     crosses = cross_cloud(names)
     if len(set(crosses[cells])) < 2:
         kind = WITHIN if crosses[cells][0] else BETWEEN
@@ -233,13 +225,13 @@ def compare_clouds(
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",
         )
-    common = {"n": sample.n_pairs, "n_regions": n_regions, "n_places": grouped.n, "level": level, "warnings": notes}
+    common = {"n": sample.n_pairs, "n_regions": n_regions, "n_places": grouped.n, "warnings": notes}
     tests = _Tests(y, cells, orders, scale, common)
     model = [crosses, far, *levels]
     fit = fit_pairs(value, cells, grouped, model)
     difference = tests.difference(fit, model, "one slope for both", EQUAL)
     slope = tests.slope(
-        fit.combination(np.eye(len(fit.values))[2], level),
+        fit.combination(np.eye(len(fit.values))[2]),
         "slope of both",
         f"With one slope for both kinds of pair, {tests.unit_of_y} changes by {{}} of distance",
         EQUAL,
@@ -256,9 +248,7 @@ def compare_clouds(
     )
 
     def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
-        return tuple(
-            groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
-        )
+        return tuple(groups.contrast(*one, scale, orders, several=len(wanted), warnings=notes) for one in wanted)
 
     return CloudComparison(
         difference=difference,
@@ -268,7 +258,7 @@ def compare_clouds(
         slope_p=slope_p,
         contrasts=contrasted(pairwise(clouds_of_pairs)),
         crossing=contrasted(crossings(clouds_of_pairs)),
-        directions=_directions(pairs, column, far, names, orders, scale, level, cluster) if logarithm else (),
+        directions=_directions(pairs, column, far, names, orders, scale) if scale.ratio else (),
         sample=sample,
     )
 
@@ -291,18 +281,15 @@ class _Tests:
 
     def difference(self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str) -> GroupContrast:
         """Between clouds against within one: the first column of the model."""
-        part = fit.combination(np.eye(len(fit.values))[1], self.common["level"])
-        join, change = "over" if self.scale.ratio else "less", self.scale.estimate
-        estimate = Estimate(
+        part = fit.combination(np.eye(len(fit.values))[1])
+        join = "over" if self.scale.ratio else "less"
+        estimate = part.estimate(
+            self.scale.estimate,
             quantity=f"{BETWEEN} {join} {WITHIN}, at equal distance ({how})",
             claim=f"{BETWEEN.capitalize()} {join} {WITHIN}, at equal distance: {{}}",
-            estimate=change(part.value),
-            low=change(part.interval.low),
-            high=change(part.interval.high),
             unit=self.scale.unit,
             method=f"{METHOD}; {how}, a level of each cloud's regions",
             assumption=assumption,
-            naive=Interval(PAIRS_INDEPENDENT, change(part.naive.low), change(part.naive.high)),
             **self.common,
         )
         p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
@@ -314,32 +301,22 @@ class _Tests:
         observed, drawn = permutation.t_statistics(self.y, model[tested], others, self.cells, self.orders)
         return p_estimate(
             quantity,
-            "relabelled, as strong a t statistic arises with probability {}",
+            T_CLAIM,
             permutation.as_extreme(drawn, observed),
             len(self.orders),
             (self.common["n"], self.common["n_regions"]),
-            self.common["level"],
             self.common["warnings"],
             PERMUTED,
         )
 
     def slope(self, part: Part, quantity: str, claim: str, assumption: str) -> Estimate:
-        return Estimate(
-            quantity=quantity,
-            claim=claim,
-            estimate=part.value,
-            low=part.interval.low,
-            high=part.interval.high,
-            unit="per 1,000 km" if self.scale.ratio else "ms per 1,000 km",
-            method=METHOD,
-            assumption=assumption,
-            naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
-            **self.common,
-        )
+        unit = "per 1,000 km" if self.scale.ratio else "ms per 1,000 km"
+        texts = {"quantity": quantity, "claim": claim, "method": METHOD, "assumption": assumption}
+        return part.estimate(unit=unit, **texts, **self.common)
 
     def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
         """The slope between clouds less that within one, the third column of the model, and its p-value."""
-        part = fit.combination(np.eye(len(fit.values))[3], self.common["level"])
+        part = fit.combination(np.eye(len(fit.values))[3])
         quantity = f"slope {BETWEEN} less {WITHIN}"
         claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
         if part.interval.low <= 0 <= part.interval.high:
@@ -400,7 +377,7 @@ def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grou
     return Groups(members, y, far, cells, fit, names, grouped.of_region)
 
 
-def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tuple[GroupContrast, ...]:
+def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast, ...]:
     """Each direction between two clouds against the reverse, over ordered pairs with one slope."""
     sample = directed(pairs, column)
     cells, n_regions = (sample.first, sample.second), len(names)
@@ -414,16 +391,14 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
             wanted.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
     if not wanted:
         return ()
-    grouped = units(sample, cluster)
+    grouped = units(sample)
     y = permutation.square(value, *cells, n_regions, symmetric=False)
     groups = fit_groups(members, y, far, cells, value, names, grouped, sample.both)
     notes = sample.warnings() + grouped.warnings()
     lone = 2 * sample.n_pairs - len(value)
     if lone:
         notes += (f"{count(lone, 'pair')} with one direction only",)
-    return tuple(
-        groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
-    )
+    return tuple(groups.contrast(*one, scale, orders, several=len(wanted), warnings=notes) for one in wanted)
 
 
 MAX_TWO_LINE_ROWS = 8

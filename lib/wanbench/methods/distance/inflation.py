@@ -11,18 +11,19 @@ import pandas as pd
 import plotly.graph_objects as go
 from scipy import stats
 
-from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import estimate_points, reference_line
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, check_pairs, unordered
-from wanbench.methods.regions.places import PLACE, unit_of_region, units
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.regions.places import unit_of_region, units
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, tails
 
 from .pair_points import FEW_PAIRS, POINTS, pair_labels
 
+NEAREST_KM = 100.0
+"""The ratio of nearer pairs says more about coordinates than about paths."""
 MIN_PLACES_PER_CLOUD = 3
 """With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing."""
 ALL = "all"
@@ -114,45 +115,32 @@ class Inflation(Result):
         )
 
 
-def path_inflation(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    min_distance_km: float = 100.0,
-    level: float = 0.95,
-    resamples: int = 2_000,
-    seed: int = 0,
-    cluster=PLACE,
-) -> Inflation:
+def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0) -> Inflation:
     """
-    RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
+    Compute RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
+
+    Pairs nearer than 100 km are left out, and counted. A place that holds regions of two clouds is resampled among
+    places of the same clouds.
 
     Parameters
     ----------
     pairs : DataFrame
         Table `pairs`, with `light_rtt_ms`.
-    min_distance_km : float
-        Nearer pairs are left out, and counted: their ratio says more about coordinates than about paths.
-    cluster
-        As for `fit_rtt`. A place that holds regions of two clouds is resampled among places of the same clouds.
     """
-    check_level(level)
-    check_number("min_distance_km", min_distance_km, 0)
-    sample = unordered(check_pairs(pairs, "light_rtt_ms"), column)
+    sample = unordered(check_pairs(pairs, "light_rtt_ms"), "rtt_ms")
     frame = sample.frame.rename(columns={"value": "rtt_ms"})
-    far = frame.distance_km >= min_distance_km
-    near = frame[~far].assign(reason=f"nearer than {min_distance_km:g} km")
+    far = frame.distance_km >= NEAREST_KM
+    near = frame[~far].assign(reason=f"nearer than {NEAREST_KM:g} km")
     frame = frame[far].reset_index(drop=True)
     if frame.empty:
-        raise ParameterError(f"no pair with {column} is {min_distance_km:g} km apart or more")
+        raise ParameterError(f"no pair with rtt_ms is {NEAREST_KM:g} km apart or more")
     frame["inflation"] = frame.rtt_ms / frame.light_rtt_ms
     notes = (*sample.warnings()[: len(sample.left_out) > 0], *sample.unit_warnings())
     if len(near):
-        notes += (f"{count(len(near), 'pair')} nearer than {min_distance_km:g} km left out",)
-    places = unit_of_region(sample, cluster)
+        notes += (f"{count(len(near), 'pair')} nearer than {NEAREST_KM:g} km left out",)
+    places = unit_of_region(sample)
     medians = {
-        name: _median(frame, name, notes, places, level, resamples, seed)
-        for name in [*sorted(frame.cloud_pair.unique()), ALL]
+        name: _median(frame, name, notes, places, resamples, seed) for name in [*sorted(frame.cloud_pair.unique()), ALL]
     }
     ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
     return Inflation(frame, medians, pd.concat([sample.left_out, ends], ignore_index=True))
@@ -162,7 +150,7 @@ def _members(frame: pd.DataFrame, name: str) -> pd.Series:
     return frame.cloud_pair == name if name != ALL else pd.Series(True, index=frame.index)
 
 
-def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
+def _median(frame, name, notes, places, resamples, seed) -> Estimate:
     part = Sample("inflation", frame[_members(frame, name)].reset_index(drop=True), frame.iloc[:0])
     values = part.frame.inflation.to_numpy()
     grouped = units(part, {region: places[region] for region in part.regions})
@@ -176,7 +164,7 @@ def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
     else:
         weights = dyadic.region_weights(grouped.n, resamples, seed, _strata(clouds_of_place))
         drawn = dyadic.weighted_median(values, weights, grouped.first, grouped.second)
-        low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.nanquantile(drawn, tails())
     where = "of all pairs" if name == ALL else f"of {name} pairs"
     return Estimate(
         quantity=f"median path inflation, {name}",
@@ -190,8 +178,7 @@ def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
         n_places=grouped.n,
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
-        naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, level)),
+        naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, LEVEL)),
         warnings=notes,
     )
 
@@ -289,7 +276,7 @@ class PhysicsCheck(Result):
         return ends.assign(**texts)
 
 
-def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: float = 0.0) -> PhysicsCheck:
+def physics_check(pairs: pd.DataFrame) -> PhysicsCheck:
     """
     Find ordered pairs whose RTT is below that of light in fibre.
 
@@ -300,17 +287,12 @@ def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: 
     ----------
     pairs : DataFrame
         Table `pairs`, with `distance_km` and `light_rtt_ms`.
-    tolerance_km : float
-        The two hosts may be nearer to each other than their coordinates by this distance.
     """
-    check_number("tolerance_km", tolerance_km, 0)
-    names = ["from_region", "to_region", "distance_km", "light_rtt_ms", column]
-    rows = check_pairs(pairs, *names)[names].rename(columns={column: "rtt_ms"})
+    names = ["from_region", "to_region", "distance_km", "light_rtt_ms", "rtt_ms"]
+    rows = check_pairs(pairs, *names)[names]
     complete = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1)
     checked = rows[complete].reset_index(drop=True)
-    nearer = (checked.distance_km - tolerance_km).clip(lower=0)
-    bound = checked.light_rtt_ms * (nearer / checked.distance_km.where(checked.distance_km > 0, 1.0))
-    fast = checked[checked.rtt_ms < bound].copy()
+    fast = checked[checked.rtt_ms < checked.light_rtt_ms].copy()
     fast["below_by_ms"] = fast.light_rtt_ms - fast.rtt_ms
     fast["below_by"] = fast.below_by_ms / fast.light_rtt_ms
     fast["farthest_possible_km"] = fast.distance_km * fast.rtt_ms / fast.light_rtt_ms

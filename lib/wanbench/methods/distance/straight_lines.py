@@ -192,7 +192,7 @@ def rtt_line(sample: Sample, **options) -> RttFit:
     correlates = "RTT correlates with distance at"
     return RttFit(
         slope=slope,
-        intercept=_estimate(line, "intercept", "RTT at no distance", "RTT at no distance is {}", "ms"),
+        intercept=_estimate(line, "intercept", "RTT intercept", "The RTT intercept is {}", "ms"),
         pearson=_estimate(line, "pearson", "Pearson r", f"{correlates} Pearson r = {{}}"),
         spearman=_estimate(line, "spearman", "Spearman rho", f"{correlates} Spearman rho = {{}}"),
         speed_in_fibre=_speed(slope, LIGHT_KM_PER_MS / FIBRE_INDEX, "light in fibre"),
@@ -272,7 +272,7 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
 
 
-COVERAGE_OF = {"slope": "slope", "intercept": "RTT at no distance", "pearson": "Pearson r", "spearman": "Pearson r"}
+COVERAGE_OF = {"slope": "slope", "intercept": "RTT intercept", "pearson": "Pearson r", "spearman": "Pearson r"}
 """The simulated quantity whose coverage applies to each number of the line."""
 
 
@@ -299,7 +299,6 @@ def _estimate(
         others=part.others,
         warnings=(*line.warnings, *cautions),
         standard_error=part.standard_error,
-        ends=None if part.at is None else lambda level: (part.at(level).low, part.at(level).high),
     )
 
 

@@ -10,7 +10,7 @@ from math import inf, isnan
 import numpy as np
 
 from wanbench.formatting import count, number
-from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result import LEVEL, Estimate, Interval, Result
 
 from . import permutation
 from .line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
@@ -33,6 +33,7 @@ def cross_cloud(names: list[str]) -> np.ndarray:
     return (clouds[:, None] != clouds).astype(float)
 
 
+T_CLAIM = "relabelled, as strong a t statistic arises with probability {}"
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
 LARGEST_LOG10 = 308.0
 """The largest power of 10 that a float holds."""
@@ -151,7 +152,6 @@ class Groups:
         scale: Scale,
         orders: np.ndarray,
         *,
-        level: float,
         several: int,
         warnings: tuple[str, ...],
     ) -> GroupContrast:
@@ -166,10 +166,10 @@ class Groups:
         vector = np.append(group_weights, 0.0)
         smallest = self._smallest(weights)
         freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
-        part = self.fit.combination(vector, level, freedom)
+        part = self.fit.combination(vector, freedom=freedom)
         others = ()
         if several > 1:
-            corrected = self.fit.combination(vector, 1 - (1 - level) / several, freedom).interval
+            corrected = self.fit.combination(vector, 1 - (1 - LEVEL) / several, freedom).interval
             method = f"the same, with Bonferroni's correction for {several} contrasts"
             others = (Interval(method, scale.estimate(corrected.low), scale.estimate(corrected.high)),)
         if isnan(part.interval.low) and self.fit.n_regions >= FEWEST_FOR_INTERVAL:
@@ -182,11 +182,10 @@ class Groups:
         basis = (len(self.cells[0]), len(self.names))
         p = p_estimate(
             f"permutation p, {one} against {other}",
-            "relabelled, as strong a t statistic arises with probability {}",
+            T_CLAIM,
             permutation.as_extreme(drawn, observed),
             len(orders),
             basis,
-            level,
             warnings,
             PERMUTED,
         )
@@ -202,7 +201,6 @@ class Groups:
             n_places=self.fit.n_regions,
             method=f"{method}, t with {number(degrees, 1)} degrees of freedom; common slope",
             assumption=EQUAL,
-            level=level,
             others=others,
             warnings=warnings,
         )

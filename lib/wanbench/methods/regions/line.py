@@ -23,7 +23,7 @@ from scipy import stats
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import number, quantity
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, t_quantile
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, t_quantile, tails
 
 from . import dyadic, places
 from .dyadic import jackknife
@@ -136,18 +136,13 @@ ASSUMPTION = (
 
 @dataclass(frozen=True)
 class Part:
-    """One parameter of a fit with its intervals; `at` gives the interval at another level."""
+    """One parameter of a fit with its intervals."""
 
     value: float
     interval: Interval
     naive: Interval
     others: tuple[Interval, ...] = ()
     standard_error: float = nan
-    at: Callable[[float], Interval] | None = None
-
-    def __getstate__(self) -> dict:
-        """All but `at`: functions cannot be pickled."""
-        return self.__dict__ | {"at": None}
 
     def estimate(self, change: Callable[[float], float] = float, **fields) -> Estimate:
         """The part as an Estimate with these fields; `change` must increase, such as a unit conversion."""
@@ -319,7 +314,7 @@ def _with_intervals(parts: dict[str, Part], x, y, moments, scale, left, grouped,
     rho_without = spearman_without(x, y, first, second, n)
     weights = {"intercept": scale.height(0.0), "slope": scale.slope}
 
-    def interval(name: str, level: float) -> Interval:
+    def interval(name: str) -> Interval:
         value = parts[name].value
         if name == "pearson":
             return pearson_interval(moments.sum(axis=0), without, left, level)
@@ -331,9 +326,8 @@ def _with_intervals(parts: dict[str, Part], x, y, moments, scale, left, grouped,
     return {
         name: replace(
             part,
-            interval=interval(name, level),
+            interval=interval(name),
             standard_error=float(np.sqrt(left.spread(weights[name])[0])) if name in weights else nan,
-            at=lambda level, name=name: interval(name, level),
         )
         for name, part in parts.items()
     }
@@ -363,8 +357,7 @@ def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, 
     weights = dyadic.region_weights(n, *drawing)
     resampled = scale.back(solve(dyadic.weighted_sums(weights, moments, first, second)))
     finite = resampled[np.isfinite(resampled).all(axis=1)]
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    drawn = np.quantile(finite, tails, axis=0) if len(finite) else np.full((2, 3), nan)
+    drawn = np.quantile(finite, tails(level), axis=0) if len(finite) else np.full((2, 3), nan)
 
     others = {"spearman": ()}
     for k, name in enumerate(NAMES[:3]):

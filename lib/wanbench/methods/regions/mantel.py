@@ -11,13 +11,13 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from wanbench.checks import check_choice, check_level
 from wanbench.figures import theme
 from wanbench.formatting import count, number, percent
+from wanbench.methods.regions.permutation import PERMUTATIONS
 from wanbench.methods.result import Estimate, Result
 
 from . import permutation
-from .line import ASSUMPTION, Line, straight_line
+from .line import ASSUMPTION, straight_line
 from .pairs import Sample, require_regions, unordered
 
 FEWEST = 4
@@ -30,9 +30,9 @@ NULL = (
     "Under the hypothesis of no association any region could replace any other. The p-value is about the association "
     "in these regions; the interval of the correlation is about other regions"
 )
+COLUMN = "rtt_ms"
 RESAMPLES = 1_000
 """Resamples of the bootstrap shown for comparison; no p-value depends on it."""
-AS_EXTREME = {"two-sided": "at least as strong", "greater": "at least as large", "less": "at least as low"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,8 +48,6 @@ class Mantel(Result):
         Permutation p-values; the interval is their Monte Carlo error.
     drawn : DataFrame
         `pearson` and `spearman` of each relabelling.
-    alternative : str
-        As given to `mantel`.
     sample : Sample
         The pairs used, and the rows left out.
     """
@@ -61,7 +59,6 @@ class Mantel(Result):
     pearson_p: Estimate
     spearman_p: Estimate
     drawn: pd.DataFrame
-    alternative: str
     sample: Sample
 
     @property
@@ -71,10 +68,10 @@ class Mantel(Result):
     @property
     def sentence(self) -> str:
         p = self.pearson_p
-        extreme = permutation.as_extreme(self.drawn.pearson.to_numpy(), self.pearson.estimate, self.alternative)
+        extreme = permutation.as_extreme(self.drawn.pearson.to_numpy(), self.pearson.estimate)
         return (
             f"{self.pearson.sentence} Of {len(self.drawn):,} relabellings of the regions "
-            f"{f'{extreme:,}' if extreme else 'none'} gave {AS_EXTREME[self.alternative]} a correlation "
+            f"{f'{extreme:,}' if extreme else 'none'} gave at least as strong a correlation "
             f"(p = {p.formatted}, Monte Carlo {percent(p.level)} interval {p.formatted_interval})."
         )
 
@@ -117,18 +114,10 @@ class Mantel(Result):
 
 
 def mantel(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    logarithm: bool | None = None,
-    regions: pd.DataFrame | None = None,
-    alternative: str = "two-sided",
-    permutations: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
+    pairs: pd.DataFrame, *, regions: pd.DataFrame | None = None, permutations: int = PERMUTATIONS, seed: int = 0
 ) -> Mantel:
     """
-    The Mantel test of a column on distance, one value per unordered pair.
+    Test the association of RTT with distance by permuting regions (Mantel), one value per unordered pair.
 
     Missing pairs: a relabelling moves the distances, and is compared over the pairs with a measured value. It therefore
     needs the distance of every pair of regions, measured or not: from rows without the value, or from `regions`. If a
@@ -139,55 +128,49 @@ def mantel(
     ----------
     pairs : DataFrame
         Table `pairs`.
-    column : str
-        The column to correlate with `distance_km`; positive.
-    logarithm : bool, optional
-        Correlate its log10; default for `throughput_bps`. Spearman's rho is the same.
     regions : DataFrame, optional
         Table `regions`: coordinates for missing distances.
-    alternative : str
-        "two-sided", "greater" or "less".
     permutations, seed : int
         Number of relabellings and the seed that draws them.
 
     Raises
     ------
     ParameterError
-        For fewer than 4 regions or an unknown alternative.
+        For fewer than 4 regions.
     """
-    level = check_level(level)
-    check_choice("alternative", alternative, AS_EXTREME)
-    sample, value, label = permutable_sample(pairs, column, logarithm)
-    cells, n_regions = (sample.first, sample.second), sample.n_regions
+    sample = unordered(pairs, COLUMN)
+    require_regions(sample, FEWEST, "a permutation of regions")
+    value, cells, n_regions = sample.frame.value.to_numpy(), (sample.first, sample.second), sample.n_regions
     y = permutation.square(value, *cells, n_regions, symmetric=True)
     x = permutation.distances(pairs, sample.regions, regions)
     x[cells] = x[cells[::-1]] = sample.frame.distance_km.to_numpy()
     orders = permutation.relabellings(n_regions, permutations, seed)
-    line = straight_line(sample, x[cells] / 1000, value, level=level, resamples=RESAMPLES, seed=seed)
+    line = straight_line(sample, x[cells] / 1000, value, resamples=RESAMPLES, seed=seed)
     notes = (*sample.warnings(), *permutation.gaps(sample.n_pairs, [x]), *few_orders(n_regions, permutations))
     estimates, drawn = {}, {}
     for name, symbol in (("pearson", "Pearson r"), ("spearman", "Spearman rho")):
         drawn[name] = permutation.correlations(x, y, cells, orders, ranks=name == "spearman")
-        estimates[name] = _correlation(line, name, symbol, label)
+        part = getattr(line, name)
+        estimates[name] = part.estimate(
+            quantity=symbol,
+            claim=f"The correlation of {COLUMN} with distance is {symbol} = {{}}",
+            unit="",
+            n=line.n_pairs,
+            n_regions=line.n_regions,
+            method=line.method,
+            assumption=ASSUMPTION,
+            others=part.others,
+            warnings=line.warnings,
+        )
         estimates[f"{name}_p"] = p_estimate(
             f"permutation p of {symbol}",
-            f"The probability that relabelled regions give {AS_EXTREME[alternative]} a {symbol} is {{}}",
-            permutation.as_extreme(drawn[name], estimates[name].estimate, alternative),
+            f"The probability that relabelled regions give at least as strong a {symbol} is {{}}",
+            permutation.as_extreme(drawn[name], estimates[name].estimate),
             permutations,
             (sample.n_pairs, n_regions),
-            level,
             notes,
         )
-    return Mantel(**estimates, drawn=pd.DataFrame(drawn), alternative=alternative, sample=sample)
-
-
-def permutable_sample(pairs: pd.DataFrame, column: str, logarithm: bool | None) -> tuple[Sample, np.ndarray, str]:
-    """The unordered pairs with enough regions to permute, their values (or log10 of them) and a label for these."""
-    logarithm = column == "throughput_bps" if logarithm is None else logarithm
-    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
-    require_regions(sample, FEWEST, "a permutation of regions")
-    value = sample.frame.value.to_numpy()
-    return sample, np.log10(value) if logarithm else value, f"log10 of {column}" if logarithm else column
+    return Mantel(**estimates, drawn=pd.DataFrame(drawn), sample=sample)
 
 
 def p_estimate(
@@ -196,12 +179,11 @@ def p_estimate(
     extreme: int,
     permutations: int,
     basis: tuple[int, int],
-    level: float,
     warnings: tuple[str, ...],
     method: str = METHOD,
 ) -> Estimate:
     """A permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
-    p, low, high = permutation.p_value(extreme, permutations, level)
+    p, low, high = permutation.p_value(extreme, permutations)
     return Estimate(
         quantity=quantity,
         claim=claim[0].upper() + claim[1:],
@@ -213,7 +195,6 @@ def p_estimate(
         n_regions=basis[1],
         method=f"{method}; B = {permutations:,}",
         assumption=NULL,
-        level=level,
         warnings=warnings,
     )
 
@@ -224,22 +205,6 @@ def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
     if orders > permutations:
         return ()
     return (f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",)
-
-
-def _correlation(line: Line, name: str, symbol: str, label: str) -> Estimate:
-    part = getattr(line, name)
-    return part.estimate(
-        quantity=symbol,
-        claim=f"The correlation of {label} with distance is {symbol} = {{}}",
-        unit="",
-        n=line.n_pairs,
-        n_regions=line.n_regions,
-        method=line.method,
-        assumption=ASSUMPTION,
-        level=line.level,
-        others=part.others,
-        warnings=line.warnings,
-    )
 
 
 BINS = 60

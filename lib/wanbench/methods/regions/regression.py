@@ -9,7 +9,7 @@ from math import nan
 import numpy as np
 
 from wanbench.errors import ParameterError
-from wanbench.methods.result import PAIRS_INDEPENDENT, Interval, t_quantile
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Interval, t_quantile
 
 from . import dyadic
 from .jackknife import LOST, SINGULAR, LeaveOut, Sums, leave_out, pseudo_inverses, reml
@@ -43,7 +43,7 @@ class Coefficients:
         """Degrees of freedom of the interval of a weighted sum of the coefficients."""
         return float(self.left.spread(np.asarray(weights, dtype=float) @ self.turned)[1])
 
-    def combination(self, weights, level: float, freedom: int | None = None) -> Part:
+    def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
         A weighted sum of the coefficients with its interval by place and its naive one.
 

@@ -1,9 +1,20 @@
 """The common form of analysis results: estimates with intervals, sentences and cautions, as text, table and HTML."""
 
-from .estimate import PAIRS_INDEPENDENT, VALUES_INDEPENDENT, Estimate, Interval, exact_binomial, t_interval, t_quantile
+from .estimate import (
+    LEVEL,
+    PAIRS_INDEPENDENT,
+    VALUES_INDEPENDENT,
+    Estimate,
+    Interval,
+    exact_binomial,
+    t_interval,
+    t_quantile,
+    tails,
+)
 from .result import Result, RowsResult, cautions_html, formatted_estimates, table_html, text_table
 
 __all__ = [
+    "LEVEL",
     "PAIRS_INDEPENDENT",
     "VALUES_INDEPENDENT",
     "Estimate",
@@ -16,5 +27,6 @@ __all__ = [
     "t_interval",
     "t_quantile",
     "table_html",
+    "tails",
     "text_table",
 ]

@@ -129,7 +129,7 @@ def formatted_estimates(estimates) -> pd.DataFrame:
     rows = [
         (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted) for one in estimates
     ]
-    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Taken as independent", "From")
+    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Naive interval", "From")
     frame = pd.DataFrame(rows, columns=heads)
     return frame if (frame[heads[3]] != "").any() else frame.drop(columns=heads[3])
 

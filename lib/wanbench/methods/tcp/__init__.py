@@ -14,7 +14,6 @@ from .models import (
     cubic_bps,
     mathis_bps,
     pftk_bps,
-    transfer_time_s,
     window_limited_bps,
 )
 
@@ -27,6 +26,5 @@ __all__ = [
     "fit_model",
     "mathis_bps",
     "pftk_bps",
-    "transfer_time_s",
     "window_limited_bps",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_choice, check_level
+from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.formatting import count
@@ -26,8 +26,8 @@ from wanbench.methods.regions.pairs import (
     unordered,
     unordered_numbers,
 )
-from wanbench.methods.regions.places import PLACE, units
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
+from wanbench.methods.regions.places import units
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 from . import robust_fit
 from .models import Paths, throughput_models
@@ -122,18 +122,9 @@ class ModelFit(Result):
         )
 
 
-def fit_model(
-    pairs: pd.DataFrame,
-    model: str,
-    *,
-    transfer_bytes: float | None = None,
-    transfer_s: float | None = None,
-    ordered: bool = False,
-    level: float = 0.95,
-    cluster=PLACE,
-) -> ModelFit:
+def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = None) -> ModelFit:
     """
-    Fit one of the models of `compare_models`, with an interval for each of its parameters.
+    Fit one of the models of `throughput_models` to ordered pairs, with an interval for each of its parameters.
 
     The interval says how much the parameter may differ in other regions if the model holds. It does not cover errors of
     the model: `compare_models` scores its predictions.
@@ -141,23 +132,21 @@ def fit_model(
     Parameters
     ----------
     model : str
-        Its name in `compare_models`: "window-limited", "finite transfer" (needs `transfer_bytes` or `transfer_s`), ...
-    cluster
-        As for `fit_rtt`.
-    Other parameters as in `compare_models`.
+        Its name: "window-limited", "finite transfer" (needs `transfer_s`), ...
+    transfer_s : float, optional
+        Duration of each test.
 
     Raises
     ------
     ParameterError
         An unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
     """
-    level = check_level(level)
-    models = throughput_models(transfer_bytes=transfer_bytes, transfer_s=transfer_s)
+    models = throughput_models(transfer_s)
     by_name = {each.name: each for each in models if all(unit for _, unit in each.parameters)}
     chosen = by_name[check_choice("model", model, by_name)]
-    sample = pairs_with_both(pairs, ordered=ordered)
+    sample = pairs_with_both(pairs, ordered=True)
     require_regions(sample, FEWEST_FOR_INTERVAL, "a model's interval")
-    places = units(sample, cluster)
+    places = units(sample)
     if places.n < FEWEST_FOR_INTERVAL:
         raise ParameterError(f"a model's interval needs {FEWEST_FOR_INTERVAL} places; there are {places.n}")
     frame = sample.frame
@@ -171,8 +160,8 @@ def fit_model(
     without_place = refit(~touches(places.first, places.second, places.n))
     pair = unordered_numbers(places.first, places.second, places.n)
     without_pair = refit(pair != np.arange(pair.max() + 1)[:, None])
-    half = t_quantile(level, places.n - 1) * np.sqrt(dyadic.variance(without_place, without_pair))
-    naive = t_quantile(level, len(without_pair) - 1) * np.sqrt(dyadic.jackknife(without_pair))
+    half = t_quantile(LEVEL, places.n - 1) * np.sqrt(dyadic.variance(without_place, without_pair))
+    naive = t_quantile(LEVEL, len(without_pair) - 1) * np.sqrt(dyadic.jackknife(without_pair))
     parameters = {
         symbol: Estimate(
             quantity=f"{NAMES[symbol]} ({model})",
@@ -186,7 +175,6 @@ def fit_model(
             n_places=places.n,
             method=f"{METHOD}; {chosen.formula}",
             assumption=f"The model holds, with the same parameters for all pairs. {ASSUMPTION}",
-            level=level,
             naive=Interval(PAIRS_INDEPENDENT, exp(best[k] - naive[k]), exp(best[k] + naive[k])),
             warnings=sample.warnings(),
         )

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from wanbench.checks import check_number
-from wanbench.errors import ParameterError
 
 BITS = 8
 """Bits per byte."""
@@ -114,7 +113,7 @@ TINY_LOSS = 1e-12
 """Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms."""
 
 
-def pftk_bps(loss, rtt_ms, window_bytes=np.inf, rto_ms=None):
+def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
     """
     Send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
 
@@ -129,8 +128,6 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf, rto_ms=None):
         Between 0 and 1; without loss only the window limits.
     rtt_ms, window_bytes : float or array
         `window_bytes` is the receiver's; infinite for none.
-    rto_ms : float or array, optional
-        The first timeout, T0; by default the round-trip time plus 200 ms, as in Linux on a path without jitter.
 
     Examples
     --------
@@ -143,7 +140,7 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf, rto_ms=None):
     """
     loss, rtt_s, max_window = (np.asarray(v, dtype=float) for v in (loss, rtt_ms, window_bytes))
     rtt_s, max_window = rtt_s / 1000, np.maximum(max_window / MSS_BYTES, 1.0)
-    rto_s = rtt_s + MIN_RTO_MS / 1000 if rto_ms is None else np.asarray(rto_ms, dtype=float) / 1000
+    rto_s = rtt_s + MIN_RTO_MS / 1000  # as in Linux on a path without jitter
     p = np.clip(loss, TINY_LOSS, 1 - TINY_LOSS)
     unlimited = unlimited_window(p)
     window = np.minimum(unlimited, max_window)
@@ -221,35 +218,13 @@ INITIAL_SEGMENTS = 10
 """First flight (RFC 6928)."""
 
 
-def transfer_time_s(transfer_bytes, rtt_ms, window_bytes=np.inf):
-    """
-    Time of a transfer until its last acknowledgement (Cardwell, Savage & Anderson 2000, equation 15).
-
-    Parameters
-    ----------
-    transfer_bytes, rtt_ms, window_bytes : float or array
-        Broadcast against each other. For a path of capacity C, give `window_bytes` as the smaller of the window and
-        C x RTT / 8 (`buffer_bytes`).
-
-    Examples
-    --------
-    10 MB at 200 ms through a window of 3 MiB: the time, and the rate, which in the steady state would be 126 Mbit/s:
-
-    >>> time_s = transfer_time_s(10e6, 200, 3 * 2**20)
-    >>> round(float(time_s), 2), round(float(80e6 / time_s) / 1e6, 1)
-    (1.99, 40.2)
-    """
-    segments = np.maximum(np.asarray(transfer_bytes, dtype=float) / MSS_BYTES, 1.0)
-    first, max_flight, ramp = _slow_start(window_bytes)
-    with np.errstate(invalid="ignore", over="ignore"):
-        growing = np.log2(segments / first + 1)
-        steady = ramp + (segments - (2 * max_flight - first)) / max_flight
-    return np.asarray(rtt_ms, dtype=float) / 1000 * np.where(growing <= ramp, growing, steady)
-
-
 def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
     """
-    Bytes sent and acknowledged within a time: the inverse of `transfer_time_s`.
+    Compute the bytes sent and acknowledged within a time (Cardwell, Savage & Anderson 2000, equation 15, inverted).
+
+    A connection begins with about ten segments and doubles them each round trip, so a short test at a long round-trip
+    time measures the RTT rather than the path. For a path of capacity C, give `window_bytes` as the smaller of the
+    window and C x RTT / 8 (`buffer_bytes`).
 
     >>> round(float(bytes_sent(1.989, 200, 3 * 2**20)) / 1e6, 1)
     10.0
@@ -316,57 +291,42 @@ class ThroughputModel:
     bounds: Callable[[Paths, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def throughput_models(
-    *, transfer_bytes: float | None = None, transfer_s: float | None = None
-) -> tuple[ThroughputModel, ...]:
+def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel, ...]:
     """
-    All models; the finite transfer only with one of `transfer_bytes` and `transfer_s`.
+    List all models; the finite transfer only with the duration of each test, `transfer_s`.
 
     Each TCP model is capped at a fitted capacity C: every path has one, and without it near pairs would dominate the
     fit. Mathis's curve is then the same as the window's: throughput ~ 1/RTT below C.
     """
-    if transfer_bytes is not None and transfer_s is not None:
-        raise ParameterError("give transfer_bytes or transfer_s, not both: a test ends by one of them")
-    check_number("transfer_bytes", transfer_bytes, 0, above=True, optional=True)
     check_number("transfer_s", transfer_s, 0, above=True, optional=True)
 
-    def finite_bps(values, rtt_ms):
-        window = np.minimum(values["W"], buffer_bytes(values["C"], rtt_ms))
-        if transfer_s is not None:
-            return BITS * bytes_sent(transfer_s, rtt_ms, window) / transfer_s
-        return BITS * transfer_bytes / transfer_time_s(transfer_bytes, rtt_ms, window)
+    def finite_bps(v, rtt_ms):
+        window = np.minimum(v["W"], buffer_bytes(v["C"], rtt_ms))
+        return BITS * bytes_sent(transfer_s, rtt_ms, window) / transfer_s
 
-    found = [
-        _tcp("window-limited", "8 W / RTT", "W", lambda v, rtt_ms: window_limited_bps(v["W"], rtt_ms)),
-        _tcp(
-            "Mathis",
-            "one loss rate, MSS / (RTT sqrt(p)) (Mathis et al. 1997)",
-            "p",
-            lambda v, rtt_ms: mathis_bps(v["p"], rtt_ms),
-        ),
-        _tcp(
-            "PFTK",
-            "one loss rate, timeouts and a window (Padhye et al. 1998)",
-            "pW",
-            lambda v, rtt_ms: pftk_bps(v["p"], rtt_ms, v["W"]),
-        ),
-        _tcp("CUBIC", "one loss rate, average window of RFC 9438", "p", lambda v, rtt_ms: cubic_bps(v["p"], rtt_ms)),
+    mathis = "one loss rate, MSS / (RTT sqrt(p)) (Mathis et al. 1997)"
+    pftk = "one loss rate, timeouts and a window (Padhye et al. 1998)"
+    finite = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
+    tcp = [
+        ("window-limited", "8 W / RTT", "W", lambda v, rtt_ms: window_limited_bps(v["W"], rtt_ms)),
+        ("Mathis", mathis, "p", lambda v, rtt_ms: mathis_bps(v["p"], rtt_ms)),
+        ("PFTK", pftk, "pW", lambda v, rtt_ms: pftk_bps(v["p"], rtt_ms, v["W"])),
+        ("CUBIC", "one loss rate, average window of RFC 9438", "p", lambda v, rtt_ms: cubic_bps(v["p"], rtt_ms)),
+        ("finite transfer", finite, "W", finite_bps),
     ]
-    if transfer_bytes is not None or transfer_s is not None:
-        formula = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
-        found.append(_tcp("finite transfer", formula, "W", finite_bps))
-    constant = ThroughputModel(
-        CONSTANT,
-        "one throughput for all: a yardstick",
-        (("level", ""),),
-        lambda values, paths: np.repeat(values, len(paths), axis=1),
-        lambda paths, y: (np.array([y.min()]), np.array([y.max()])),
+    by_distance = "log throughput falls evenly with distance"
+    return (
+        *(_tcp(*model) for model in tcp if model[0] != "finite transfer" or transfer_s is not None),
+        _line("log-distance", by_distance, "1,000 km", lambda paths: paths.distance_km / 1000),
+        _line("log-log RTT", "a power of the RTT", "log RTT", lambda paths: np.log(paths.rtt_ms)),
+        ThroughputModel(
+            CONSTANT,
+            "one throughput for all: a yardstick",
+            (("level", ""),),
+            lambda values, paths: np.repeat(values, len(paths), axis=1),
+            lambda paths, y: (np.array([y.min()]), np.array([y.max()])),
+        ),
     )
-    by_distance = _line(
-        "log-distance", "log throughput falls evenly with distance", "1,000 km", lambda p: p.distance_km / 1000
-    )
-    by_rtt = _line("log-log RTT", "a power of the RTT", "log RTT", lambda p: np.log(p.rtt_ms))
-    return (*found, by_distance, by_rtt, constant)
 
 
 def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:

@@ -24,7 +24,7 @@ from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from wanbench.methods.regions.places import PLACE, Skew, moran, skew_of_effects, units
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile, tails
 
 from . import knee
 from .fit_model import add_curve, pairs_with_both, rtt_and_throughput
@@ -368,7 +368,7 @@ def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
     values = values[~np.isnan(values)]
     if not len(values):
         return nan, nan
-    return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2], method="nearest").tolist())
+    return tuple(np.quantile(values, tails(level), method="nearest").tolist())
 
 
 def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:

@@ -19,7 +19,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from wanbench import regions as catalogue
-from wanbench.checks import check_columns, check_level, check_number, refusal
+from wanbench.checks import check_level, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import interval_bar
@@ -143,8 +143,6 @@ class Predictor:
     fits : Fits
     pairs : DataFrame
         Table `pairs`, in which distances and measured values are looked up.
-    regions : DataFrame or None
-        Coordinates that replace those of the catalogue.
     sample : Sample
         The pairs with an RTT that are in use, and the rows left out.
     """
@@ -153,7 +151,6 @@ class Predictor:
     level: float
     fits: prediction_fits.Fits
     pairs: pd.DataFrame
-    regions: pd.DataFrame | None
     sample: Sample
 
     def predict(self, from_region: str, to_region: str, *, distance_km: float | None = None) -> Prediction:
@@ -163,9 +160,9 @@ class Predictor:
         Parameters
         ----------
         from_region, to_region : str
-            Regions of the pairs, of the table `regions` given when fitting, or of the catalogue.
+            Regions of the pairs, or of the catalogue.
         distance_km : float
-            Replaces the distance from the pairs, the table or the catalogue; needed for a region without coordinates.
+            Replaces the distance from the pairs or the catalogue; needed for a region without coordinates.
         """
         ends = (from_region, to_region)
         if from_region == to_region:
@@ -251,34 +248,22 @@ class Predictor:
         return catalogue.geodesic_km(first, second)
 
     def _coordinates(self, name: str) -> tuple[float, float]:
-        if self.regions is not None:
-            rows = self.regions[self.regions["name"] == name]
-            if len(rows):
-                return float(rows.latitude_deg.iloc[0]), float(rows.longitude_deg.iloc[0])
         try:
             region = catalogue.region(name)
         except ParameterError as error:
             if name in self.names:
                 raise ParameterError(
                     f"{name!r} is in the pairs, but neither its coordinates nor its distance to the other region is "
-                    "known; give distance_km, or a table regions with latitude_deg and longitude_deg"
+                    "known; give distance_km"
                 ) from error
             listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
             raise ParameterError(f"{error} Or a region of the pairs: {listed}") from error
         return region.latitude_deg, region.longitude_deg
 
 
-def what_if(
-    pairs: pd.DataFrame,
-    from_region: str,
-    to_region: str,
-    *,
-    level: float = 0.9,
-    regions: pd.DataFrame | None = None,
-    distance_km: float | None = None,
-) -> Prediction:
+def what_if(pairs: pd.DataFrame, from_region: str, to_region: str) -> Prediction:
     """
-    RTT and throughput of a pair that was not measured, with prediction intervals.
+    Predict RTT and throughput of a pair that was not measured, with prediction intervals.
 
     If it was measured, its own rows (both directions) are left out, and reported with the prediction.
 
@@ -287,31 +272,17 @@ def what_if(
     pairs : DataFrame
         Table `pairs`, measured or imported.
     from_region, to_region : str
-        Regions of the pairs, of `regions` or of the catalogue.
-    level : float
-        Level of the prediction intervals. 90 % requires 9 regions if one of the pair's regions was not measured.
-    regions : DataFrame
-        Table `regions` with coordinates that replace those of the catalogue.
-    distance_km : float
-        Replaces the distance from the pairs or the coordinates.
-
-    Examples
-    --------
-    >>> from wanbench.methods.regions import simulated_surveys
-    >>> pairs = simulated_surveys.survey(16, seed=1)
-    >>> prediction = what_if(pairs, pairs.from_region[0], pairs.to_region[0])
-    >>> prediction.situation, bool(prediction.rtt.low <= prediction.measured["rtt_ms"] <= prediction.rtt.high)
-    ('both', True)
+        Regions of the pairs or of the catalogue.
     """
     pairs = _checked(pairs)
     ends = (from_region, to_region)
-    predictor = fit_predictor(pairs[~_between(pairs, ends)], level=level, regions=regions)
-    return replace(predictor, pairs=pairs).predict(*ends, distance_km=distance_km)
+    predictor = fit_predictor(pairs[~_between(pairs, ends)])
+    return replace(predictor, pairs=pairs).predict(*ends)
 
 
-def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9, regions: pd.DataFrame | None = None) -> Predictor:
+def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
     """
-    Fit once, predict many pairs; parameters as in `what_if`.
+    Fit once, predict many pairs. 90 % requires 9 regions if one of a pair's regions was not measured.
 
     Raises
     ------
@@ -320,11 +291,9 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9, regions: pd.DataFr
     """
     level = check_level(level)
     pairs = _checked(pairs)
-    if regions is not None:
-        check_columns("regions", regions, ("name", "latitude_deg", "longitude_deg"))
     observed, sample = observe(pairs)
     fits = prediction_fits.fit_both(observed)
-    return Predictor(tuple(sample.regions), level, fits, pairs, regions, sample)
+    return Predictor(tuple(sample.regions), level, fits, pairs, sample)
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:

@@ -15,7 +15,7 @@ from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.formatting import count, percent
 from wanbench.methods.distance.straight_lines import RttFit, ThroughputFit, fit_rtt, fit_throughput
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.methods.tcp import ModelFit, fit_model
 
 ALL = "all"
@@ -56,7 +56,7 @@ class Chart(Result):
             figure.update_xaxes(panel.layout.xaxis.to_plotly_json(), row=1, col=column)
             figure.update_yaxes(panel.layout.yaxis.to_plotly_json() | {"title": None}, row=1, col=column)
         r, log_r = self.rtt.pearson, self.throughput.pearson
-        text = f"RTT r = {_r_text(r)}; log throughput r = {_r_text(log_r)} ({percent(r.level)} intervals by place)."
+        text = f"RTT r = {_r_text(r)}; log throughput r = {_r_text(log_r)} ({percent(LEVEL)} intervals by place)."
         name = "all pairs" if self.name == ALL else " to ".join(map(theme.cloud_name, self.name.split("->")))
         rtt = self.rtt.sample
         pairs = f"{count(rtt.n_pairs, 'pair')} of {count(rtt.n_regions, 'region')}"
@@ -90,7 +90,6 @@ class Charts(Result):
 
     charts: dict[str, Chart]
     left_out: dict[str, str]
-    level: float = 0.95
 
     def __getitem__(self, name: str) -> Chart:
         try:
@@ -139,13 +138,11 @@ class Charts(Result):
                 "TCP window W": _cell(parameters.get("W")),
                 "capacity C": _cell(parameters.get("C")),
             }
-        head = f"value ({percent(self.level)} interval by place)"
+        head = f"value ({percent(LEVEL)} interval by place)"
         return pd.DataFrame(columns).rename_axis(head).reset_index()
 
 
-def charts(
-    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0, transfer_s: float | None = None
-) -> Charts:
+def charts(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0, transfer_s: float) -> Charts:
     """
     Fit both lines to all pairs, and to the pairs of each ordered pair of clouds, with TCP's window for the latter.
 
@@ -153,9 +150,8 @@ def charts(
     ----------
     pairs : DataFrame
         Table `pairs`.
-    transfer_s : float, optional
-        Duration of each transfer. If it is given, the model includes slow start (finite transfer), otherwise only the
-        window.
+    transfer_s : float
+        Duration of each transfer; the model includes slow start (finite transfer).
     """
     check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
     joined = pairs.from_cloud + "->" + pairs.to_cloud
@@ -163,23 +159,22 @@ def charts(
     made, left_out = {}, {}
     for name, part in groups.items():
         try:
-            rtt = fit_rtt(part, level=level, resamples=resamples, seed=seed)
-            throughput = fit_throughput(part, level=level, resamples=resamples, seed=seed)
+            rtt = fit_rtt(part, resamples=resamples, seed=seed)
+            throughput = fit_throughput(part, resamples=resamples, seed=seed)
         except ParameterError as error:
             if name == ALL:
                 raise
             left_out[name] = str(error)
         else:
-            model = None if name == ALL else _model(part, transfer_s, level)
+            model = None if name == ALL else _model(part, transfer_s)
             made[name] = Chart(name, part, rtt, throughput, model)
-    return Charts(made, left_out, level)
+    return Charts(made, left_out)
 
 
-def _model(pairs: pd.DataFrame, transfer_s: float | None, level: float) -> ModelFit | None:
-    """The window of a chart; None where its pairs are too few."""
-    model = "window-limited" if transfer_s is None else "finite transfer"
+def _model(pairs: pd.DataFrame, transfer_s: float) -> ModelFit | None:
+    """Fit the window of a chart; None where its pairs are too few."""
     try:
-        return fit_model(pairs, model, transfer_s=transfer_s, ordered=True, level=level)
+        return fit_model(pairs, "finite transfer", transfer_s=transfer_s)
     except ParameterError:
         return None
 

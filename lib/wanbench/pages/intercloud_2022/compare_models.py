@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_choice, check_level
+from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import map as world
 from wanbench.figures import theme
@@ -20,7 +20,7 @@ from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
 from wanbench.methods.regions.pairs import Sample, require_regions, unordered_numbers
-from wanbench.methods.result import Estimate, Result, t_quantile
+from wanbench.methods.result import LEVEL, Estimate, Result, t_quantile
 from wanbench.methods.tcp import robust_fit
 from wanbench.methods.tcp.fit_model import COLUMNS, pairs_with_both
 from wanbench.methods.tcp.models import CONSTANT, Paths, ThroughputModel, throughput_models
@@ -130,7 +130,7 @@ TIED = "not told apart from the best"
 WORSE = "worse"
 
 
-def scores(predictions: list[Predictions], sample: Sample, level: float) -> pd.DataFrame:
+def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     """One row per model, the best first; columns as `ModelComparison.scores`."""
     in_sample = np.array([each.in_sample for each in predictions])
     error = np.array([each.error for each in predictions])
@@ -138,8 +138,8 @@ def scores(predictions: list[Predictions], sample: Sample, level: float) -> pd.D
     same = np.abs(in_sample[:, None] - in_sample[None]).max(axis=2) < SAME_CURVE
     # Of models that are the same curve, the simplest counts as the best.
     best = min(np.flatnonzero(same[mean.argmin()]), key=lambda k: predictions[k].n_parameters)
-    half = _half_widths(error, sample, level)
-    difference, half_of_difference = mean - mean[best], _half_widths(error - error[best], sample, level)
+    half = _half_widths(error, sample)
+    difference, half_of_difference = mean - mean[best], _half_widths(error - error[best], sample)
     is_worse = (difference - half_of_difference > 0) & ~same[best]
     is_best = np.arange(len(mean)) == best
     names = np.array([each.name for each in predictions])
@@ -164,7 +164,7 @@ def scores(predictions: list[Predictions], sample: Sample, level: float) -> pd.D
     return table.iloc[np.lexsort((mean, ~is_best))].reset_index(drop=True)
 
 
-def _half_widths(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
+def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
     """
     Half the width of the interval of the mean over pairs, per row of values (rows, pairs).
 
@@ -178,7 +178,7 @@ def _half_widths(values: np.ndarray, sample: Sample, level: float) -> np.ndarray
     sums = dyadic.region_sums(per_pair, sample.first, sample.second, sample.n_regions)
     n_of_region = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
     without_region = (total - sums) / (n - n_of_region)[:, None]
-    return t_quantile(level, sample.n_regions - 1) * np.sqrt(dyadic.variance(without_region, without_pair))
+    return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(without_region, without_pair))
 
 
 MIN_REGIONS = 5
@@ -235,7 +235,6 @@ class ModelComparison(Result):
     unexplained: pd.DataFrame
     left_out: pd.DataFrame
     n_regions: int
-    level: float
     notes: tuple[str, ...] = ()
 
     @property
@@ -261,7 +260,6 @@ class ModelComparison(Result):
                 n_regions=self.n_regions,
                 method=METHOD,
                 assumption=ASSUMPTION,
-                level=self.level,
                 warnings=self.notes,
             )
             for row in self.scores.itertuples(index=False)
@@ -328,7 +326,11 @@ class ModelComparison(Result):
         ):
             counts.append(f"{len(part):,} {name}")
             if not part.empty:
-                _circles(figure, part, catalogue, name, dash)
+                style = {"color": theme.FIT, "width": 1.5, "dash": dash}
+                world.draw_pairs(figure, part, catalogue, name=name, line=style, opacity=0.6)
+                rows = zip(part.throughput_bps, part.closest_ratio, strict=True)
+                texts = [f"{quantity(bps, 'bit/s')}, {ratio:.2f} times the closest model" for bps, ratio in rows]
+                world.label_pairs(figure, part, catalogue, texts)
         world.draw_regions(figure, catalogue.loc[used].reset_index())
         share = f"{len(frame):,} of {self.counted}"
         sides = "; ".join(counts)
@@ -384,7 +386,7 @@ class ModelComparison(Result):
             name="throughput-models",
             title="Models of throughput on regions they have not seen",
             subtitle="Exponential of the mean absolute log error when a pair's region is left out of the fit; bars: "
-            f"{percent(self.level)} interval by region. {self.counted} of "
+            f"{percent(LEVEL)} interval by region. {self.counted} of "
             f"{count(self.n_regions, 'region')}.",
             alt=f"Points with intervals for {count(len(scores), 'model')}. {self.sentence}",
             caption=f"{self.sentence} Verdicts come from the differences pair by pair, not from whether these bars "
@@ -395,13 +397,7 @@ class ModelComparison(Result):
 
 
 def compare_models(
-    pairs: pd.DataFrame,
-    *,
-    transfer_bytes: float | None = None,
-    transfer_s: float | None = None,
-    ordered: bool = False,
-    by: str | None = None,
-    level: float = 0.95,
+    pairs: pd.DataFrame, *, transfer_s: float | None = None, ordered: bool = False, by: str | None = None
 ) -> ModelComparison:
     """
     Fit the models of throughput and score them by predictions of left-out regions.
@@ -415,8 +411,8 @@ def compare_models(
     ----------
     pairs : DataFrame
         Table `pairs`, with `rtt_ms` and `throughput_bps`.
-    transfer_bytes, transfer_s : float, optional
-        Bytes that each test sent, or its duration; one of them is needed for the finite transfer.
+    transfer_s : float, optional
+        Duration of each test, which the finite transfer needs.
     ordered : bool
         Take the two directions of a pair as two rows rather than their geometric mean.
     by : str, optional
@@ -428,8 +424,7 @@ def compare_models(
     ParameterError
         With fewer than 5 regions, or if a group has too few pairs for three parameters when one region is left out.
     """
-    level = check_level(level)
-    models = throughput_models(transfer_bytes=transfer_bytes, transfer_s=transfer_s)
+    models = throughput_models(transfer_s)
     name, allowed = ("by", BY) if ordered else ("by (without ordered=True)", ["cloud_pair"])
     check_choice(name, by, allowed, optional=True)
     sample = pairs_with_both(pairs, ordered=ordered)
@@ -438,17 +433,17 @@ def compare_models(
     paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
     y = np.log(frame.throughput_bps.to_numpy())
     predictions = cross_validate(models, sample, paths, y, _groups(frame, by))
-    table = scores(predictions, sample, level)
+    table = scores(predictions, sample)
     for each in predictions:
         frame[f"{each.name}: ratio"] = np.exp(each.left_out)
     residual = np.array([each.left_out for each in predictions if each.name != CONSTANT])
     notes = sample.warnings()
     if "finite transfer" not in names:
-        notes += ("the finite transfer was not fitted: neither transfer_bytes nor transfer_s was given",)
+        notes += ("the finite transfer was not fitted: transfer_s was not given",)
     if by is not None:
         notes += (f"each model is fitted separately per {BY[by]}",)
     unexplained = _unexplained(frame, residual)
-    return ModelComparison(table, frame, unexplained, sample.left_out, sample.n_regions, level, notes)
+    return ModelComparison(table, frame, unexplained, sample.left_out, sample.n_regions, notes)
 
 
 def _groups(frame: pd.DataFrame, by: str | None) -> np.ndarray:
@@ -489,35 +484,3 @@ TOP_PX = 150
 """Room for title, subtitle and legend."""
 MIN_ROWS = 5
 """The figure is at least as high as with so many models, so that its title does not fill it."""
-
-
-def _circles(figure: go.Figure, part: pd.DataFrame, catalogue: pd.DataFrame, name: str, dash: str) -> None:
-    """Great circles of one style, and a point halfway along each for its label."""
-    ends = [catalogue.loc[part[end]] for end in ("region_a", "region_b")]
-    gap = np.full(len(part), np.nan)
-    line = {
-        axis: np.column_stack([ends[0][column], ends[1][column], gap]).ravel()
-        for axis, column in (("lon", "longitude_deg"), ("lat", "latitude_deg"))
-    }
-    figure.add_scattergeo(
-        **line,
-        mode="lines",
-        name=name,
-        line={"color": theme.FIT, "width": 1.5, "dash": dash},
-        opacity=0.6,
-        hoverinfo="skip",
-    )
-    middle = sum(world.unit_vectors(end) for end in ends)
-    figure.add_scattergeo(
-        lon=np.degrees(np.arctan2(middle[:, 1], middle[:, 0])).round(2),
-        lat=np.degrees(np.arctan2(middle[:, 2], np.hypot(middle[:, 0], middle[:, 1]))).round(2),
-        mode="markers",
-        marker={"size": 6, "opacity": 0},
-        text=[
-            f"{theme.plain(row.region_a)} – {theme.plain(row.region_b)}<br>"
-            f"{quantity(row.throughput_bps, 'bit/s')}, {row.closest_ratio:.2f} times the closest model"
-            for row in part.itertuples()
-        ],
-        hovertemplate="%{text}<extra></extra>",
-        showlegend=False,
-    )

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_level, check_number, check_resamples, refusal
+from wanbench.checks import check_resamples
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.formatting import count, percent
@@ -26,13 +26,15 @@ from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
-from wanbench.methods.regions.places import PLACE, units
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
+from wanbench.methods.regions.places import units
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile, tails
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 from .quantile_line import quantile_lines
 
 LIGHT_SLOPE = THOUSAND_KM * LIGHT_RTT_MS_PER_KM
+TAU = 0.05
+"""Share of the pairs under the envelope."""
 FEW_BELOW = 5
 """With fewer pairs below the line, single paths determine it."""
 METHOD = (
@@ -54,7 +56,6 @@ class Envelope(Result):
         ms per 1,000 km, and ms.
     ratio : Estimate
         Slope over that of light in fibre, 2 n / c = 9.79 ms per 1,000 km.
-    tau : float
     resampled : array (resamples, 2)
         Intercept and slope of each resample of regions.
     sample : Sample
@@ -64,7 +65,6 @@ class Envelope(Result):
     slope: Estimate
     intercept: Estimate
     ratio: Estimate
-    tau: float
     resampled: np.ndarray
     sample: Sample
 
@@ -85,12 +85,12 @@ class Envelope(Result):
         low = high = np.full_like(y, np.nan)
         if len(self.resampled):
             heights = self.resampled[:, :1] + self.resampled[:, 1:] * distance_km / THOUSAND_KM
-            low, high = np.quantile(heights, _tails(self.slope.level), axis=0)
+            low, high = np.quantile(heights, tails(), axis=0)
         return pd.DataFrame({"distance_km": distance_km, "rtt_ms": y, "low": low, "high": high})
 
     def figure(self, *, note: str = "") -> go.Figure:
         """Draw the RTT of every pair, the line under which a share tau lies, its interval, and light in fibre."""
-        frame, share = self.sample.frame, percent(self.tau)
+        frame, share = self.sample.frame, percent(TAU)
         figure, ends = go.Figure(), distance_ends(frame)
         add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.1f} ms")
         add_light(figure, ends)
@@ -98,7 +98,7 @@ class Envelope(Result):
         add_band(figure, band, "rtt_ms", f"{share} envelope")
         figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
         figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero")
-        level = percent(self.slope.level)
+        level = percent(LEVEL)
         shaded = f"; band: {level} of the envelopes of resampled regions" if band.low.notna().all() else ""
         return theme.finish(
             figure,
@@ -113,79 +113,61 @@ class Envelope(Result):
         )
 
 
-def lower_envelope(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    tau: float = 0.05,
-    level: float = 0.95,
-    resamples: int = 2_000,
-    seed: int = 0,
-    cluster=PLACE,
-) -> Envelope:
+def lower_envelope(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0) -> Envelope:
     """
-    Quantile regression of RTT on distance, one value per unordered pair, compared with the round trip of light.
+    Fit the line over distance under which 5 % of the RTTs lie, one value per unordered pair, and compare it with light.
 
     Parameters
     ----------
     pairs : DataFrame
         Table `pairs`.
-    tau : float
-        Share of the pairs under the line, between 0 and 1.
     resamples, seed : int
-        Number and seed of the bootstrap over places. 500 resamples of 46 regions take less than a second.
-    cluster
-        As for `fit_rtt`.
+        Number and seed of the bootstrap over places.
 
     Raises
     ------
     ParameterError
         With fewer than 3 regions or 3 pairs, or if every pair has the same distance.
     """
-    level = check_level(level)
-    if not 0 < check_number("tau", tau) < 1:
-        raise refusal("tau", tau, "a share of the pairs between 0 and 1, such as 0.05")
     check_resamples(resamples, seed)
-    sample = unordered(pairs, column)
+    sample = unordered(pairs, "rtt_ms")
     require_regions(sample, 3, "an envelope")
     x, y = sample.frame.distance_km.to_numpy() / THOUSAND_KM, sample.frame.value.to_numpy()
     n = len(x)
     if n < 3 or np.ptp(x) <= 0:
         raise ParameterError(f"an envelope needs at least 3 pairs of different distance; there are {n} pairs")
-    line = quantile_lines(x, y, np.ones((1, n)), tau)[0]
-    grouped = units(sample, cluster)
-    share = percent(tau)
+    line = quantile_lines(x, y, np.ones((1, n)), TAU)[0]
+    grouped = units(sample)
+    share = percent(TAU)
     notes = (*sample.warnings(), *grouped.warnings())
-    if tau * n < FEW_BELOW:
-        notes += (f"{share} of {count(n, 'pair')} are {tau * n:.1f}: the envelope depends on very few",)
-    by_pair = _lines(
-        x, y, np.random.default_rng([seed, 1]).multinomial(n, np.full(n, 1 / n), resamples).astype(float), tau
-    )
+    if TAU * n < FEW_BELOW:
+        notes += (f"{share} of {count(n, 'pair')} are {TAU * n:.1f}: the envelope depends on very few",)
+    drawn = np.random.default_rng([seed, 1]).multinomial(n, np.full(n, 1 / n), resamples).astype(float)
+    by_pair = _lines(x, y, drawn)
     by_region = np.empty((0, 2))
     if grouped.n >= FEWEST_FOR_INTERVAL:
         weights = dyadic.region_weights(grouped.n, resamples, seed)
-        by_region = _lines(x, y, dyadic.pair_weights(weights, grouped.first, grouped.second), tau)
+        by_region = _lines(x, y, dyadic.pair_weights(weights, grouped.first, grouped.second))
     common = {
         "n": sample.n_pairs,
         "n_regions": sample.n_regions,
         "n_places": grouped.n,
         "method": f"{METHOD}, {count(len(by_region), 'resample')}, t with {grouped.n - 2} degrees of freedom",
         "assumption": f"The envelope is a straight line. {ASSUMPTION}",
-        "level": level,
         "warnings": notes,
     }
     intercept = Estimate(
         quantity=f"intercept of the {share} envelope",
-        claim="At no distance the envelope's RTT is {}",
+        claim="The intercept of the envelope is {}",
         unit="ms",
-        **_intervals(line[0], by_region[:, 0], by_pair[:, 0], grouped.n, level),
+        **_intervals(line[0], by_region[:, 0], by_pair[:, 0], grouped.n),
         **common,
     )
     slope = Estimate(
         quantity=f"slope of the {share} envelope",
         claim=f"The RTT under which {share} of the pairs lie grows by {{}} of distance",
         unit="ms per 1,000 km",
-        **_intervals(line[1], by_region[:, 1], by_pair[:, 1], grouped.n, level),
+        **_intervals(line[1], by_region[:, 1], by_pair[:, 1], grouped.n),
         **common,
     )
     ratio = slope.transformed(
@@ -195,16 +177,12 @@ def lower_envelope(
         unit="times",
         note="slope / (2 n / c), n = 1.468",
     )
-    return Envelope(slope, intercept, ratio, float(tau), by_region, sample)
+    return Envelope(slope, intercept, ratio, by_region, sample)
 
 
-def _tails(level: float) -> list[float]:
-    return [(1 - level) / 2, (1 + level) / 2]
-
-
-def _lines(x, y, weights, tau: float) -> np.ndarray:
+def _lines(x, y, weights) -> np.ndarray:
     """Intercept and slope of each resample that has a line."""
-    lines = quantile_lines(x, y, weights, tau)
+    lines = quantile_lines(x, y, weights, TAU)
     return lines[np.isfinite(lines).all(axis=1)]
 
 
@@ -214,7 +192,7 @@ def _variance(values: np.ndarray) -> float:
     return ((high - low) / 2) ** 2
 
 
-def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_places: int, level: float) -> dict:
+def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_places: int) -> dict:
     """The estimate, its interval by place, the naive one over pairs, and the percentiles of resampled regions."""
     low = high = np.nan
     drawn = (np.nan, np.nan)
@@ -223,10 +201,10 @@ def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_place
         # of the variance three times. Twice the variance of resampling pairs is taken off, but the rest is never less.
         of_pairs = _variance(by_pair)
         error = np.sqrt(max(_variance(by_region) - 2 * of_pairs, of_pairs))
-        half = error * t_quantile(level, max(n_places - 2, 1))
+        half = error * t_quantile(LEVEL, max(n_places - 2, 1))
         low, high = value - half, value + half
-        drawn = np.quantile(by_region, _tails(level))
-    naive = np.quantile(by_pair, _tails(level)) if len(by_pair) else (np.nan, np.nan)
+        drawn = np.quantile(by_region, tails())
+    naive = np.quantile(by_pair, tails()) if len(by_pair) else (np.nan, np.nan)
     return {
         "estimate": float(value),
         "low": float(low),

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_choice, check_level
+from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import REFERENCE
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, unordered
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 from .readings import DOT
 
@@ -26,6 +26,8 @@ METHOD = (
     f"dyadic jackknife over cities ({REFERENCES})"
 )
 ASSUMPTION = "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
+WITHIN_KM = 50.0
+"""Regions of two clouds at most this far apart are one city."""
 CITY_COLUMNS = ["one", "other", "apart_km"]
 
 
@@ -84,13 +86,11 @@ class MatchedCities(Result):
         )
 
 
-def matched_cities(
-    pairs: pd.DataFrame, *, column: str = "rtt_ms", within_km: float = 50.0, level: float = 0.95
-) -> MatchedCities:
+def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCities:
     """
     Compare pairs between two clouds with pairs within them, over the same pairs of cities.
 
-    A city is one region of each cloud at most `within_km` apart, matched nearest first, each region once. A pair of
+    A city is one region of each cloud at most 50 km apart, matched nearest first, each region once. A pair of
     cities counts if all four of its pairs have a value: within each cloud, and across in both directions.
 
     Parameters
@@ -105,11 +105,10 @@ def matched_cities(
     ParameterError
         No pair of cities has all four values.
     """
-    check_level(level)
     check_choice("column", column, ("rtt_ms", "throughput_bps"))
     as_ratio = column == "throughput_bps"
     sample = unordered(pairs, column, combine="geometric mean" if as_ratio else "median")
-    cities = _cities(pairs, within_km)
+    cities = _cities(pairs)
     value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
     rows = []
     for (i, (a1, g1, _)), (j, (a2, g2, _)) in combinations(enumerate(cities), 2):
@@ -119,7 +118,7 @@ def matched_cities(
             rows.append((i, j, four[:2].mean(), four[2:].mean()))
     if not rows:
         raise ParameterError(
-            f"no pair of cities of both aws and gcp within {within_km:g} km has all four of {column}; "
+            f"no pair of cities of both aws and gcp within {WITHIN_KM:g} km has all four of {column}; "
             f"there are {len(cities)} such cities"
         )
     first, second, between, within = (np.array(column) for column in zip(*rows, strict=True))
@@ -127,12 +126,12 @@ def matched_cities(
     mean, n = float(difference.mean()), len(rows)
     used, ends = np.unique([first, second], return_inverse=True)
     ends = ends.reshape(2, -1)
-    naive = t_quantile(level, max(n - 1, 1)) * np.sqrt(difference.var(ddof=1) / n) if n > 1 else nan
+    naive = t_quantile(LEVEL, max(n - 1, 1)) * np.sqrt(difference.var(ddof=1) / n) if n > 1 else nan
     warnings, half = sample.warnings()[: len(sample.left_out) > 0], nan
     if len(used) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)
     else:
-        half = dyadic.ratio(difference, np.ones(n), *ends, len(used), level)[1]
+        half = dyadic.ratio(difference, np.ones(n), *ends, len(used), LEVEL)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
     result = Estimate(
         quantity=f"between clouds {'over' if as_ratio else 'less'} within one, same cities",
@@ -147,7 +146,6 @@ def matched_cities(
         n_regions=2 * len(used),
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
         naive=Interval(PAIRS_INDEPENDENT, back(mean - naive), back(mean + naive)),
         warnings=warnings,
     )
@@ -164,9 +162,9 @@ def matched_cities(
     return MatchedCities(column, result, pd.DataFrame(cities, columns=CITY_COLUMNS), table)
 
 
-def _cities(pairs: pd.DataFrame, within_km: float) -> list[tuple[str, str, float]]:
+def _cities(pairs: pd.DataFrame) -> list[tuple[str, str, float]]:
     """One-to-one matches of the regions of AWS and Google Cloud, nearest first."""
-    near = pairs[pairs.distance_km <= within_km][["from_region", "to_region", "distance_km"]]
+    near = pairs[pairs.distance_km <= WITHIN_KM][["from_region", "to_region", "distance_km"]]
     there = near.set_axis(CITY_COLUMNS, axis=1)
     back = near.set_axis(["other", "one", "apart_km"], axis=1)
     matches = pd.concat([there, back[CITY_COLUMNS]])

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_level
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import reference_line
 from wanbench.formatting import count, percent
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, check_pairs
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Result, tails
 
 NEARLY = 0.9
 """
@@ -93,7 +92,7 @@ class NearestRegion(Result):
         )
 
 
-def nearest_region(pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0) -> NearestRegion:
+def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0) -> NearestRegion:
     """
     For each source region and each other cloud: throughput to that cloud's nearest region against throughput to its
     best one.
@@ -104,7 +103,6 @@ def nearest_region(pairs: pd.DataFrame, *, level: float = 0.95, resamples: int =
         Table `pairs`, with `distance_km` and `throughput_bps`. Pairs without either, and sources with fewer than 3
         targets in a cloud, are left out and counted.
     """
-    check_level(level)
     pairs = check_pairs(pairs, *COLUMNS)
     between = pairs[pairs.from_cloud != pairs.to_cloud]
     rows = between[(between.throughput_bps > 0) & between.distance_km.notna()]
@@ -128,13 +126,12 @@ def nearest_region(pairs: pd.DataFrame, *, level: float = 0.95, resamples: int =
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)[:, index]
         drawn = np.column_stack([weights @ good / weights.sum(axis=1), dyadic.medians(relative, weights)])
-        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        ends = np.quantile(drawn, tails(), axis=0)
     common = {
         "unit": "fraction",
         "n": len({frozenset(ends) for ends in zip(used.from_region, used.to_region, strict=True)}),
         "n_regions": len({*used.from_region, *used.to_region}),
         "assumption": ASSUMPTION,
-        "level": level,
         "warnings": warnings,
     }
     return NearestRegion(

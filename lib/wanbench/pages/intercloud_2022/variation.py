@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_columns, check_level
+from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.formatting import count, percent
@@ -17,8 +17,8 @@ from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
-from wanbench.methods.regions.places import PLACE, unit_of_region, units
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.regions.places import unit_of_region, units
+from wanbench.methods.result import LEVEL, Estimate, Result, tails
 from wanbench.methods.tcp.fit_model import pairs_with_both
 
 from .readings import bound, dots
@@ -82,7 +82,7 @@ class Repeats(Result):
         )
 
 
-def repeats(tests: pd.DataFrame, column: str, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0) -> Repeats:
+def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: int = 0) -> Repeats:
     """
     Compare tests of the same ordered pair.
 
@@ -97,7 +97,6 @@ def repeats(tests: pd.DataFrame, column: str, *, level: float = 0.95, resamples:
     ParameterError
         A column is missing, or no ordered pair was tested twice.
     """
-    check_level(level)
     check_columns("tests", tests, [*ENDS, column])
     rows = tests[ENDS].assign(value=tests[column].astype("float64"))
     rows = rows[rows.value > 0]
@@ -126,16 +125,14 @@ def repeats(tests: pd.DataFrame, column: str, *, level: float = 0.95, resamples:
         warnings += (f"no interval from {len(regions)} regions; it needs {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)
-        tails = [(1 - level) / 2, (1 + level) / 2]
         factors = dyadic.weighted_median(pairs.factor.to_numpy(), weights, first, second)
-        factor_ends = np.nanquantile(factors, tails)
+        factor_ends = np.nanquantile(factors, tails())
         shares = _share_between(dyadic.weighted_sums(weights, sums, first, second))
-        share_ends = np.nanquantile(shares, tails)
+        share_ends = np.nanquantile(shares, tails())
     common = {
         "n": len({frozenset(ends) for ends in zip(first, second, strict=True)}),
         "n_regions": len(regions),
         "assumption": REPEATED,
-        "level": level,
         "warnings": warnings,
     }
     name = {"rtt_ms": "RTT", "throughput_bps": "throughput"}.get(column, column)
@@ -225,7 +222,7 @@ class Scatter(Result):
             figure,
             name="scatter-about-lines",
             title="How far pairs lie from their line on distance",
-            subtitle=f"Dots: the median pair; bars: {percent(self.rtt.level)} intervals by place.",
+            subtitle=f"Dots: the median pair; bars: {percent(LEVEL)} intervals by place.",
             alt=f"Two factors with intervals. {self}",
             caption=self.ratio.sentence,
             table=frame,
@@ -233,41 +230,25 @@ class Scatter(Result):
         )
 
 
-def scatter(
-    pairs: pd.DataFrame,
-    *,
-    min_distance_km: float = MIN_DISTANCE_KM,
-    level: float = 0.95,
-    resamples: int = 1_000,
-    seed: int = 0,
-    cluster=PLACE,
-) -> Scatter:
+def scatter(pairs: pd.DataFrame, *, resamples: int = 1_000, seed: int = 0) -> Scatter:
     """
-    Scatter of RTT about its line on distance, and of log throughput about its own line, as factors.
+    Compute the scatter of RTT about its line on distance, and of log throughput about its own line, as factors.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`; only unordered pairs with both values count.
-    min_distance_km : float
-        Nearer pairs are left out and counted.
-    cluster
-        As for `fit_rtt`.
+    Only unordered pairs of at least 500 km with both values count; nearer ones are left out and counted.
     """
-    check_level(level)
     whole = pairs_with_both(pairs)
-    far = whole.frame.distance_km >= min_distance_km
+    far = whole.frame.distance_km >= MIN_DISTANCE_KM
     sample = Sample(whole.column, whole.frame[far].reset_index(drop=True), whole.left_out)
     require_regions(sample, 3, "the scatter")
     frame = sample.frame
     x, rtt_ms = frame.distance_km.to_numpy() / THOUSAND_KM, frame.rtt_ms.to_numpy()
     log_throughput = np.log(frame.throughput_bps.to_numpy())
     # The near pairs that are left out still say which regions share a place.
-    place_of = unit_of_region(whole, cluster)
+    place_of = unit_of_region(whole)
     places = units(sample, {name: place_of[name] for name in sample.regions})
     warnings = sample.warnings()
     if not far.all():
-        warnings += (f"{count(int((~far).sum()), 'pair')} nearer than {min_distance_km:g} km left out",)
+        warnings += (f"{count(int((~far).sum()), 'pair')} nearer than {MIN_DISTANCE_KM:g} km left out",)
     warnings += places.warnings()
     logs = _log_scatter(x, rtt_ms, log_throughput, np.ones((1, len(x))))[0]
     ends = np.full((2, 3), nan)
@@ -275,7 +256,7 @@ def scatter(
         weights = dyadic.region_weights(places.n, resamples, seed)
         weights = dyadic.pair_weights(weights, places.first, places.second)
         drawn = _log_scatter(x, rtt_ms, log_throughput, weights)
-        ends = np.column_stack([_percentiles(column, level) for column in drawn.T])
+        ends = np.column_stack([_percentiles(column) for column in drawn.T])
 
     def estimate(quantity: str, claim: str, value: float, low: float, high: float) -> Estimate:
         return Estimate(
@@ -289,9 +270,8 @@ def scatter(
             n_regions=sample.n_regions,
             n_places=places.n,
             method=f"median absolute log residual of a least-squares line on distance, pairs of at least "
-            f"{min_distance_km:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
+            f"{MIN_DISTANCE_KM:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
             assumption=ASSUMPTION,
-            level=level,
             warnings=warnings,
         )
 
@@ -309,9 +289,9 @@ def scatter(
     )
 
 
-def _percentiles(values: np.ndarray, level: float) -> np.ndarray:
+def _percentiles(values: np.ndarray) -> np.ndarray:
     values = values[np.isfinite(values)]
-    return np.quantile(values, [(1 - level) / 2, (1 + level) / 2]) if len(values) else np.full(2, nan)
+    return np.quantile(values, tails()) if len(values) else np.full(2, nan)
 
 
 def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:

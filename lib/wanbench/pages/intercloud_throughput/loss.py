@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_choice, check_columns, check_level, check_number
+from wanbench.checks import check_choice, check_columns, check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent, quantity
-from wanbench.methods.result import Estimate, Interval, exact_binomial, t_quantile
+from wanbench.methods.result import LEVEL, Estimate, Interval, exact_binomial, t_quantile
 from wanbench.methods.sizes import check_sizes
 from wanbench.methods.tcp.models import RANDOM, buffer_bytes
 
@@ -52,8 +52,6 @@ Standard deviation of log loss times the root of the number of losses: 1.03 for 
 """
 MIN_LOSSES = 5
 """With fewer losses the logarithm of their number is far from normal, so the interval would be wrong."""
-WARM_UP_LOSSES = 10
-"""Losses after which a sender has left the window of slow start: each shrinks it by a factor of 0.5 or 0.7."""
 MAX_LOSS = 0.03
 """From this loss on, timeouts, which the model lacks, take a large part of the time."""
 SMALLEST_LOSS = 1e-9
@@ -117,15 +115,7 @@ def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     return np.exp((low + high) / 2)
 
 
-def estimate_loss(
-    transfers: pd.DataFrame,
-    *,
-    rtt_ms: float | None = None,
-    mss_bytes: float | None = None,
-    congestion_control: str | None = None,
-    omitted_s: float | None = None,
-    level: float = 0.95,
-) -> Estimate:
+def estimate_loss(transfers: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
     """
     The loss of one direction of a path, from its TCP transfers.
 
@@ -144,10 +134,6 @@ def estimate_loss(
         Rows of table `transfers` in one direction with one congestion control. `mean_rtt_ms` is the RTT under load.
         Transfers that are not TCP, ended in an error or lack a value are left out and counted. The measured time should
         begin after some ten losses (iperf3 -O): until then slow start's large window makes throughput too high.
-    rtt_ms, mss_bytes, congestion_control : optional
-        Replace the columns mean_rtt_ms, mss_bytes and congestion_control, which few tools but iperf3 report.
-    omitted_s : float, optional
-        Seconds of start-up that the transfers leave out; a caution says if they are too few.
 
     Returns
     -------
@@ -161,15 +147,7 @@ def estimate_loss(
         if no row is left.
     """
     level = check_level(level)
-    given = {
-        "mean_rtt_ms": check_number("rtt_ms", rtt_ms, 0, above=True, optional=True),
-        "mss_bytes": check_number("mss_bytes", mss_bytes, 0, above=True, optional=True),
-        "congestion_control": check_choice(
-            "congestion_control", congestion_control, (*MODELS, *RATE_BASED), optional=True
-        ),
-    }
-    check_number("omitted_s", omitted_s, 0, optional=True)
-    rows = _usable(transfers, {name: value for name, value in given.items() if value is not None})
+    rows = _usable(transfers)
     names = sorted(rows.congestion_control.dropna().unique())
     if len(names) != 1:
         raise ParameterError(f"the transfers must have one congestion control; they have {', '.join(names) or 'none'}")
@@ -191,18 +169,15 @@ def estimate_loss(
     low, high = loss * exp(-half), loss * exp(half)
     retransmits = _retransmits(rows, segments, level)
     warnings += _cautions(loss, low, high, n_seen, retransmits)
-    if omitted_s is not None:
-        warnings += _start_up(omitted_s, float(np.median(seen / rows.duration_s.to_numpy() / streams)))
     method = f"{METHOD.format(name, MODELS[name])}; {count(len(rows), 'transfer')}, about "
     method += count(round(n_seen), "loss", "losses")
     ends = min(low, 1.0), min(high, 1.0)
     return _estimate(min(loss, 1.0), ends, rows, method, level, retransmits, warnings)
 
 
-def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
-    """The TCP transfers with every number; given values replace columns that the table lacks."""
-    check_columns("transfers", transfers, [name for name in NUMBERS if name not in given])
-    transfers = transfers.assign(**given)
+def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
+    """Select the TCP transfers with every number."""
+    check_columns("transfers", transfers, NUMBERS)
     ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
     directions = len(transfers[ends].drop_duplicates()) if ends and len(transfers) > 1 else 1
     if directions > 1:
@@ -259,17 +234,6 @@ def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
             "in bursts, start-up is in the measured time, or many were sent again needlessly"
         )
     return tuple(cautions)
-
-
-def _start_up(omitted_s: float, losses_per_s: float) -> tuple[str, ...]:
-    """A caution if slow start may have lasted beyond the omitted seconds."""
-    if omitted_s * losses_per_s >= WARM_UP_LOSSES:
-        return ()
-    needed_s = WARM_UP_LOSSES / losses_per_s
-    return (
-        f"only {omitted_s:g} s of start-up were left out; a sender takes {quantity(needed_s, 's')} to lose "
-        f"{WARM_UP_LOSSES} segments and leave the window of slow start, and until then the estimate is too low",
-    )
 
 
 def _estimate(loss, ends: tuple[float, float], rows, method, level, retransmits, warnings) -> Estimate:
