@@ -95,7 +95,6 @@ MAKERS = {
     "requested-against-delivered": lambda note: calibration().figure(note=note),
     "cut-timeline": lambda note: cut_timeline(echoes(), cuts(), note=note),
     "link-map-throughput": lambda note: link_map(PAIRS, REGIONS, note=note),
-    "link-map-rtt": lambda note: link_map(PAIRS, REGIONS, value="rtt_ms", note=note),
     "rounds": lambda note: intercloud_throughput.rounds(journalled(), note=note),
 }
 
@@ -129,7 +128,7 @@ def test_every_figure_has_the_template_a_title_and_an_honest_subtitle(made, name
     assert len(figure.to_json()) < 400_000
 
 
-@pytest.mark.parametrize("name", ["link-map-throughput", "link-map-rtt"])
+@pytest.mark.parametrize("name", ["link-map-throughput"])
 def test_maps_need_no_base_map(made, name):
     geo = made[name].layout.geo
     assert geo.visible is False and geo.fitbounds is False
@@ -213,8 +212,6 @@ def test_the_map_draws_every_link_and_shows_names_as_text(made):
     assert "&lt;b&gt;Town" in shown and "<b>" not in shown
     with pytest.raises(ParameterError, match="lacks 1 region of the pairs, such as aws:region-000"):
         link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
-    with pytest.raises(ParameterError, match="value is 'loss'; allowed: 'throughput_bps', 'rtt_ms'"):
-        link_map(PAIRS, REGIONS, value="loss")
 
 
 def test_overlaps_of_tests_are_counted():

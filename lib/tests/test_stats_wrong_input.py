@@ -73,7 +73,7 @@ OF_PAGES = {
         "verdicts",
     ),
 }
-FORMULAS = {"buffer_bytes", "advertised_window_bytes", "bytes_sent", "transfer_time_s"}
+FORMULAS = {"buffer_bytes", "advertised_window_bytes", "bytes_sent"}
 PAIRS = simulated_surveys.survey(8, seed=3, region_ms=6, pair_ms=4)
 QUICK = {"resamples": 40}
 SHORT = DetectorSettings(learn_s=10, window_s=0.5)

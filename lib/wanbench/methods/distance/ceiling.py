@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, isnan, log10, nan
+from math import inf, isnan, nan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
-from wanbench.figures.primitives import REFERENCE
 from wanbench.formatting import count, quantity
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
@@ -20,24 +17,17 @@ from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import least_squares
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
-from .pair_points import DISTANCE_AXIS, add_line, distance_ends, pair_labels
 from .straight_lines import THOUSAND_KM, half_distance
 from .tobit import tobit
 
-WITHIN = 0.05
-"""Width of the band below a ceiling in which values count as at it."""
-MIN_CROWD = 5
-"""Fewer values than this may lie close together by chance."""
-MIN_REGIONS = 3
-"""A ceiling of a cloud appears in several of its regions; repeats of one region agree for other reasons."""
+WITHIN = 0.05  # Width of the band below a ceiling in which values count as at it
+MIN_CROWD = 5  # Fewer values than this may lie close together by chance
+MIN_REGIONS = 3  # A ceiling of a cloud appears in several of its regions; repeats of one region agree for other reasons
+# Without a ceiling, values become sparse towards the largest one, so there are fewer of them than in the band below
 CROWD_TO_BAND = 2.0
-"""
-Without a ceiling, values become sparse towards the largest one, so there are fewer of them than in the band below.
-"""
-CROWD_TO_ABOVE = 3.0
-"""Bursts above a ceiling are rare compared with the values at it."""
+CROWD_TO_ABOVE = 3.0  # Bursts above a ceiling are rare compared with the values at it
+# Share of the values that may lie above a ceiling (at least one value may): bursts, and hosts of another kind
 MAX_SHARE_ABOVE = 0.02
-"""Share of the values that may lie above a ceiling (at least one value may): bursts, and hosts of another kind."""
 
 
 def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
@@ -79,8 +69,8 @@ NORMAL = (
     "Without the ceiling, log throughput would scatter about one straight line, normally "
     "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
 )
+# With a larger share of the rows at the ceiling, the line rests more on the assumption than on values
 MOSTLY_HIDDEN = 0.5
-"""With a larger share of the rows at the ceiling, the line rests more on the assumption than on values."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +105,6 @@ class CeilingFit(Result):
     ceilings: pd.DataFrame
     rows: pd.DataFrame
     left_out: pd.DataFrame
-    plain_intercept: float
 
     TITLE = "Throughput against distance, with a ceiling"
 
@@ -137,11 +126,6 @@ class CeilingFit(Result):
             if row.n
         )
 
-    def throughput_bps(self, distance_km) -> np.ndarray:
-        """The height of the line at these distances, without a ceiling."""
-        log = log10(self.intercept.estimate) + self.slope.estimate * np.asarray(distance_km, float) / THOUSAND_KM
-        return 10**log
-
     @property
     def sentence(self) -> str:
         pairs = count(len(self.rows), "ordered pair")
@@ -151,51 +135,6 @@ class CeilingFit(Result):
             f"{self.n_censored:,} of {pairs} are at a ceiling: {self.listed_ceilings}. Counted as lower limits: "
             f"{self.half_distance.sentence} Counted as measured: {self.plain_half_distance.sentence} "
             f"{self.effect.sentence}"
-        )
-
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Throughput (log axis) of every ordered pair, those at the ceiling marked; the lines with and without it."""
-        rows = self.rows
-        figure = go.Figure()
-        clouds = rows.from_region.str.partition(":")[0]
-        for (cloud, at_ceiling), part in rows.groupby([clouds, rows.censored]):
-            figure.add_scatter(
-                x=part.distance_km,
-                y=part.throughput_bps,
-                mode="markers",
-                marker={
-                    "color": theme.colour(cloud),
-                    "size": 8 if at_ceiling else 4,
-                    "opacity": 0.6,
-                    "symbol": "triangle-up-open" if at_ceiling else "circle",
-                },
-                name=f"from {theme.plain(theme.cloud_name(cloud))}{', at its ceiling' if at_ceiling else ''}",
-                text=pair_labels(part, ("from_region", "to_region"), " to "),
-                hovertemplate="%{text}<br>%{x:,.0f} km<br>%{y:.3s}bit/s<extra></extra>",
-            )
-        x = distance_ends(rows)
-        figure.add_scatter(
-            x=x,
-            y=10 ** (self.plain_intercept + self.plain_slope.estimate * x / THOUSAND_KM),
-            mode="lines",
-            name="values as measured",
-            line=REFERENCE,
-            hoverinfo="skip",
-        )
-        add_line(figure, x, self.throughput_bps(x), "values at the ceiling as lower limits")
-        shown = np.concatenate([rows.throughput_bps, self.throughput_bps(x)])
-        figure.update_xaxes(title=DISTANCE_AXIS, range=x, tickformat=",d")
-        figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"))
-        return theme.finish(
-            figure,
-            name="throughput-with-ceiling",
-            title="Throughput against distance, with its ceiling",
-            subtitle=f"One point per ordered pair. Triangles: at their ceiling ({self.listed_ceilings or 'none'}).",
-            alt=f"Scatter of throughput on a log axis against distance for {count(len(rows), 'ordered pair')}. "
-            f"{self.sentence}",
-            caption=str(self),
-            table=rows,
-            note=note,
         )
 
 
@@ -276,7 +215,6 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
             throughput_bps=frame.value, limit_bps=limit.where(np.isfinite(limit)), censored=censored
         ),
         left_out=sample.left_out,
-        plain_intercept=float(parts["plain_intercept"]),
     )
 
 
@@ -341,7 +279,6 @@ def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread
         "slope": part(fitted[1], without_place[:, 1], without_pair[:, 1]),
         "spread": part(fitted[2], without_place[:, 2], without_pair[:, 2], np.exp),
         "plain": ordinary.combination([0, 1], LEVEL, max(n_places - 2, 1)),
-        "plain_intercept": ordinary.values[0],
         "effect": part(*log_ratios, np.exp),
     }
 

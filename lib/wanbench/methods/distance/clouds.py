@@ -168,12 +168,7 @@ class CloudComparison(Result):
 
 
 def compare_clouds(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    regions: pd.DataFrame | None = None,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
+    pairs: pd.DataFrame, *, column: str = "rtt_ms", permutations: int = PERMUTATIONS, seed: int = 0
 ) -> CloudComparison:
     """
     Regress a column on distance and on the clouds of a pair, one value per unordered pair.
@@ -189,7 +184,7 @@ def compare_clouds(
         Table `pairs`.
     column : str
         "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
-    regions, permutations, seed
+    permutations, seed
         As for `mantel`.
 
     Raises
@@ -210,13 +205,13 @@ def compare_clouds(
         raise ParameterError(f"no pair {kind} has {column}: there is nothing to compare")
     if np.ptp(sample.frame.distance_km) <= 0:
         raise ParameterError("a comparison of clouds needs pairs of different distance; all have the same")
-    far = permutation.distances(pairs, names, regions)
+    far = permutation.distances(pairs, names)
     far[cells] = far[cells[::-1]] = sample.frame.distance_km.to_numpy()
     far /= THOUSAND_KM
     mean_far = float(far[cells].mean())
     y = permutation.square(value, *cells, n_regions, symmetric=True)
     orders = permutation.relabellings(n_regions, permutations, seed)
-    notes = (*sample.warnings(), *grouped.warnings(), *permutation.gaps(sample.n_pairs, [far]))
+    notes = (*sample.warnings(), *grouped.warnings(), *permutation.gaps(sample.n_pairs, n_regions))
     notes += few_orders(n_regions, permutations)
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
@@ -248,7 +243,7 @@ def compare_clouds(
     )
 
     def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
-        return tuple(groups.contrast(*one, scale, orders, several=len(wanted), warnings=notes) for one in wanted)
+        return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
 
     return CloudComparison(
         difference=difference,
@@ -398,11 +393,10 @@ def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast
     lone = 2 * sample.n_pairs - len(value)
     if lone:
         notes += (f"{count(lone, 'pair')} with one direction only",)
-    return tuple(groups.contrast(*one, scale, orders, several=len(wanted), warnings=notes) for one in wanted)
+    return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
 
 
-MAX_TWO_LINE_ROWS = 8
-"""More rows than this would overlap in a file of 450 pixels if their labels had two lines."""
+MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file of 450 pixels if their labels had two lines
 TWO_LINE_ROW_PX = 48
 ONE_LINE_ROW_PX = 26
 

@@ -22,10 +22,9 @@ from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval
 
 from .pair_points import FEW_PAIRS, POINTS, pair_labels
 
-NEAREST_KM = 100.0
-"""The ratio of nearer pairs says more about coordinates than about paths."""
+NEAREST_KM = 100.0  # The ratio of nearer pairs says more about coordinates than about paths
+# With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing
 MIN_PLACES_PER_CLOUD = 3
-"""With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing."""
 ALL = "all"
 METHOD = (
     "median over unordered pairs; percentile interval of a bootstrap over the places of each cloud "
@@ -55,15 +54,6 @@ class Inflation(Result):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.medians[ALL], *(median for name, median in self.medians.items() if name != ALL))
-
-    def table(self) -> pd.DataFrame:
-        """One row per cloud pair: median with interval, and the 10th and 90th percentile of the pairs."""
-        rows = []
-        for name, median in self.medians.items():
-            values = self.pairs.inflation[_members(self.pairs, name)]
-            spread = {"p10": values.quantile(0.1), "p90": values.quantile(0.9)}
-            rows.append({"cloud_pair": name, **median.row(), **spread})
-        return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
         """RTT over the round trip of light in fibre: every pair, per pair of clouds, with the median's interval."""
@@ -255,10 +245,6 @@ class PhysicsCheck(Result):
     def cautions(self) -> tuple[str, ...]:
         pairs = count(self.n_unchecked, "pair")
         return (f"{pairs} without an RTT or a distance could not be checked",) if self.n_unchecked else ()
-
-    def table(self) -> pd.DataFrame:
-        """The offenders."""
-        return self.offenders
 
     def formatted_table(self) -> pd.DataFrame | None:
         if self.offenders.empty:

@@ -10,10 +10,8 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count
 from wanbench.regions import light_rtt_ms
 
-BAND_POINTS = 60
-"""Points of a line with its band: enough for a smooth edge."""
-FEW_PAIRS = 100
-"""More pairs than this are drawn smaller and fainter, as they overlap."""
+BAND_POINTS = 60  # Points of a line with its band: enough for a smooth edge
+FEW_PAIRS = 100  # More pairs than this are drawn smaller and fainter, as they overlap
 BAND_COLOUR = "rgba(31, 41, 51, 0.15)"
 POINTS = "One point per pair of regions"
 DISTANCE_AXIS = "great-circle distance (km)"

@@ -15,13 +15,12 @@ from wanbench.methods.regions import coverage
 from wanbench.methods.regions.line import ASSUMPTION, Line, Part, straight_line
 from wanbench.methods.regions.pairs import Sample, unordered
 from wanbench.methods.regions.places import PLACE
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS, light_rtt_ms
 
 from .pair_points import BAND_POINTS, DISTANCE_AXIS, POINTS, add_band, add_light, add_points, basis, distance_ends
 
-THOUSAND_KM = 1000.0
-"""Slopes are per 1,000 km."""
+THOUSAND_KM = 1000.0  # Slopes are per 1,000 km
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,13 +155,7 @@ class ThroughputFit(Result):
 
 
 def fit_rtt(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    cluster=PLACE,
+    pairs: pd.DataFrame, *, level: float = LEVEL, resamples: int = 10_000, seed: int = 0, cluster=PLACE
 ) -> RttFit:
     """
     RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
@@ -170,7 +163,7 @@ def fit_rtt(
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`: ordered pairs with `distance_km` and the column, in ms. Rows without them are left out,
+        Table `pairs`: ordered pairs with `distance_km` and `rtt_ms`. Rows without them are left out,
         counted and stated in the cautions.
     level : float
         Confidence level of all intervals.
@@ -180,7 +173,7 @@ def fit_rtt(
         The independent unit of intervals: "place" (default; regions at most 100 km apart), "region", a number of km, or
         a mapping of regions to names. See `places.units`.
     """
-    return rtt_line(unordered(pairs, column), level=level, resamples=resamples, seed=seed, cluster=cluster)
+    return rtt_line(unordered(pairs, "rtt_ms"), level=level, resamples=resamples, seed=seed, cluster=cluster)
 
 
 def rtt_line(sample: Sample, **options) -> RttFit:
@@ -203,13 +196,7 @@ def rtt_line(sample: Sample, **options) -> RttFit:
 
 
 def fit_throughput(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "throughput_bps",
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    cluster=PLACE,
+    pairs: pd.DataFrame, *, level: float = LEVEL, resamples: int = 10_000, seed: int = 0, cluster=PLACE
 ) -> ThroughputFit:
     """
     log10(throughput) on distance by ordinary least squares, one value per unordered pair.
@@ -217,9 +204,9 @@ def fit_throughput(
     The two directions of a pair share distance and path, so their errors are correlated and they count as one
     observation: their geometric mean. If every pair has both directions, the line through ordered pairs is the same.
 
-    Parameters as in `fit_rtt`; the column is in bit/s and must be positive.
+    Parameters as in `fit_rtt`.
     """
-    sample = unordered(pairs, column, combine="geometric mean")
+    sample = unordered(pairs, "throughput_bps", combine="geometric mean")
     return throughput_line(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
 
 
@@ -272,8 +259,8 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
 
 
+# The simulated quantity whose coverage applies to each number of the line
 COVERAGE_OF = {"slope": "slope", "intercept": "RTT intercept", "pearson": "Pearson r", "spearman": "Pearson r"}
-"""The simulated quantity whose coverage applies to each number of the line."""
 
 
 def _estimate(

@@ -13,12 +13,10 @@ from scipy.special import log_ndtr
 
 from wanbench.errors import ParameterError
 
-MAX_STEPS = 60
-"""Newton's method converges in far fewer steps, unless there is no maximum."""
-MAX_HALVINGS = 40
-"""A step shorter by 2 to the 40th changes nothing but rounding."""
+MAX_STEPS = 60  # Newton's method converges in far fewer steps, unless there is no maximum
+MAX_HALVINGS = 40  # A step shorter by 2 to the 40th changes nothing but rounding
+# The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect
 SMALL = 1e-10
-"""The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect."""
 LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 
 

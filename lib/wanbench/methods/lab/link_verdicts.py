@@ -29,22 +29,17 @@ from .verdicts import (
     row_of,
 )
 
+# Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request
 RTT_MS, RTT_SHARE = 1.0, 0.01
-"""Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request."""
+# Allowed error of jitter: a standard deviation of some hundred dependent echoes is known to about a tenth
 JITTER_MS, JITTER_SHARE = 0.5, 0.1
-"""Allowed error of jitter: a standard deviation of some hundred dependent echoes is known to about a tenth."""
-RATE_SHARE = 0.05
-"""Allowed error of a rate: TCP fills a link to within a few per cent."""
-CUT_MS = 100.0
-"""Allowed time from the command to the last reply: the time to start a command on a busy host."""
-CUT_BEFORE_S = 5.0
-"""Replies must arrive within this time before a cut, otherwise the silence after it proves nothing."""
+RATE_SHARE = 0.05  # Allowed error of a rate: TCP fills a link to within a few per cent
+CUT_MS = 100.0  # Allowed time from the command to the last reply: the time to start a command on a busy host
+CUT_BEFORE_S = 5.0  # Replies must arrive within this time before a cut, otherwise the silence after it proves nothing
 IP_BYTES = 20
 UDP_BYTES = 8
-TCP_HEADER_BYTES = 52
-"""IPv4 20, TCP 20, timestamps 12."""
-FRAGMENT_BYTES = 1480
-"""IP payload of a packet of 1,500 bytes."""
+TCP_HEADER_BYTES = 52  # IPv4 20, TCP 20, timestamps 12
+FRAGMENT_BYTES = 1480  # IP payload of a packet of 1,500 bytes
 
 
 def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median", level: float = 0.99) -> Verdicts:

@@ -15,8 +15,8 @@ from wanbench.methods.result import Estimate, Result
 
 KEY = ["run_id", "test_id", "attempt"]
 LINK = [*KEY, "link_from", "link_to"]
+# A link is at capacity in a window from this share of its rate on: shapers keep a rate to within some per cent
 AT_CAPACITY = 0.95
-"""A link is at capacity in a window from this share of its rate on: shapers keep a rate to within some per cent."""
 METHOD = "bits delivered, and lost after they had used the link's rate, between two readings of its counters"
 ASSUMPTION = "A burst shorter than a window shows only in the drops and the backlog of the queue"
 CIRCUIT_METHOD = "the mean rate of each interval, as the circuit's operator reports it"
@@ -271,10 +271,9 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame
 INTO = {"in": True, "out": False}
 DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
 VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
+# Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it
 WAYS = INTO | DIRECT_CONNECT | VPN
-"""Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it."""
-HERE = "here"
-"""The end of the circuit that reports."""
+HERE = "here"  # The end of the circuit that reports
 
 
 def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> pd.DataFrame:

@@ -35,8 +35,7 @@ NAMES = {
     "loss-from-throughput": "packet loss estimated from throughput",
     "order": "replies out of order while a delay becomes shorter",
 }
-OF_A_RUN = ("window", "capacity")
-"""Quantities with one number for all links of a run."""
+OF_A_RUN = ("window", "capacity")  # Quantities with one number for all links of a run
 METHOD = "requested settings against what was measured, per link"
 ASSUMPTION = "The hosts' clocks and tools are more accurate than the limit"
 
@@ -264,8 +263,7 @@ PANELS = {
     "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
 }
 PANEL_COLUMNS = 3
-PANEL_TICKS = 6
-"""More labels of a log axis overlap in a third of the page."""
+PANEL_TICKS = 6  # More labels of a log axis overlap in a third of the page
 MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 

@@ -26,8 +26,7 @@ from wanbench.methods.result import t_quantile
 
 from .pairs import unordered_numbers
 
-CHUNK_CELLS = 4_000_000
-"""Weights held at a time, 32 MB."""
+CHUNK_CELLS = 4_000_000  # Weights held at a time, 32 MB
 
 
 def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from math import inf, isnan
 import numpy as np
 
 from wanbench.formatting import count, number
-from wanbench.methods.result import LEVEL, Estimate, Interval, Result
+from wanbench.methods.result import Estimate, Result
 
 from . import permutation
 from .line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
@@ -35,10 +35,9 @@ def cross_cloud(names: list[str]) -> np.ndarray:
 
 T_CLAIM = "relabelled, as strong a t statistic arises with probability {}"
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
-LARGEST_LOG10 = 308.0
-"""The largest power of 10 that a float holds."""
+LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
+# With fewer places of a cloud, its part of the variance comes from the working model rather than from the data
 FEWEST_OF_A_CLOUD = 5
-"""With fewer places of a cloud, its part of the variance comes from the working model rather than from the data."""
 BY_CHANCE = "Regions of one cloud differ only by chance. " + ASSUMPTION
 EQUAL = "Distance has the same effect in all groups. " + BY_CHANCE
 
@@ -152,26 +151,19 @@ class Groups:
         scale: Scale,
         orders: np.ndarray,
         *,
-        several: int,
         warnings: tuple[str, ...],
     ) -> GroupContrast:
         """
         The difference between weighted group levels (weights add to 0), with its p-value.
 
         For directions, the t quantile has n - 1 degrees of freedom, n being the places of the smallest cloud involved:
-        the conservative end of Welch's range. `others` holds the interval with Bonferroni's correction for `several`
-        contrasts.
+        the conservative end of Welch's range.
         """
         group_weights = np.array([weights.get(name, 0.0) for name in self.members])
         vector = np.append(group_weights, 0.0)
         smallest = self._smallest(weights)
         freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
         part = self.fit.combination(vector, freedom=freedom)
-        others = ()
-        if several > 1:
-            corrected = self.fit.combination(vector, 1 - (1 - LEVEL) / several, freedom).interval
-            method = f"the same, with Bonferroni's correction for {several} contrasts"
-            others = (Interval(method, scale.estimate(corrected.low), scale.estimate(corrected.high)),)
         if isnan(part.interval.low) and self.fit.n_regions >= FEWEST_FOR_INTERVAL:
             warnings = (*warnings, "no interval: the contrast is not determined without one of the places")
         if smallest < FEWEST_OF_A_CLOUD:
@@ -201,7 +193,6 @@ class Groups:
             n_places=self.fit.n_regions,
             method=f"{method}, t with {number(degrees, 1)} degrees of freedom; common slope",
             assumption=EQUAL,
-            others=others,
             warnings=warnings,
         )
         return GroupContrast(one, other, estimate, p, scale)

@@ -27,12 +27,9 @@ from wanbench.methods.result import t_quantile
 
 from . import dyadic
 
-ROUNDS = 30
-"""Limit of the iteration, which usually converges earlier."""
-CLOSE = 1e-3
-"""Change of the components, as a share of the residual variance, that counts as converged."""
-SMALLEST = 1e-6
-"""Smallest share of the residual variance for single pairs, which keeps the equations regular."""
+ROUNDS = 30  # Limit of the iteration, which usually converges earlier
+CLOSE = 1e-3  # Change of the components, as a share of the residual variance, that counts as converged
+SMALLEST = 1e-6  # Smallest share of the residual variance for single pairs, which keeps the equations regular
 
 
 @dataclass(frozen=True)
@@ -206,12 +203,9 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     return matrix, right
 
 
-FEWEST_DEGREES = 1.5
-"""Lower bound of the degrees of freedom: the t quantile grows beyond use below it."""
-SINGULAR = 1e-9
-"""Eigenvalues below this share of the largest are zero up to rounding."""
-LOST = 1e-6
-"""Entries of a projection above this are more than rounding."""
+FEWEST_DEGREES = 1.5  # Lower bound of the degrees of freedom: the t quantile grows beyond use below it
+SINGULAR = 1e-9  # Eigenvalues below this share of the largest are zero up to rounding
+LOST = 1e-6  # Entries of a projection above this are more than rounding
 
 
 @dataclass(frozen=True)
@@ -303,8 +297,7 @@ def pseudo_inverses(matrices: np.ndarray, zero) -> tuple[np.ndarray, np.ndarray]
     )
 
 
-FEWEST_REGIONS = 3
-"""Two regions have a single pair, whose scatter cannot be divided."""
+FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be divided
 
 
 def share_and_freedom(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:

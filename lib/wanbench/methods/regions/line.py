@@ -31,10 +31,9 @@ from .jackknife import LOST, LeaveOut, Sums, leave_out, reml
 from .pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 
 SCALED_Z = "jackknife over places on Fisher's z, scaled by variance components"
+# From this |r| on, a correlation counts as perfect: Fisher's z is then infinite, so there is no interval
 PERFECT = 1 - 1e-12
-"""From this |r| on, a correlation counts as perfect: Fisher's z is then infinite, so there is no interval."""
-VARIES = 1e-9
-"""Sum of squares of standardised x below which x is constant up to rounding."""
+VARIES = 1e-9  # Sum of squares of standardised x below which x is constant up to rounding
 HEIGHT = (1.0, 0.0)
 SLOPE = (0.0, 1.0)
 

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from math import factorial
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from wanbench.figures import theme
-from wanbench.formatting import count, number, percent
+from wanbench.formatting import number, percent
 from wanbench.methods.regions.permutation import PERMUTATIONS
 from wanbench.methods.result import Estimate, Result
 
@@ -20,8 +16,7 @@ from . import permutation
 from .line import ASSUMPTION, straight_line
 from .pairs import Sample, require_regions, unordered
 
-FEWEST = 4
-"""3 regions have 6 orders, so p could not fall below 1/6."""
+FEWEST = 4  # 3 regions have 6 orders, so p could not fall below 1/6
 METHOD = (
     "(k + 1) / (B + 1) over B random relabellings of the regions of one matrix (Mantel 1967; Krackhardt 1988); "
     "the interval is that of the Monte Carlo error alone (Clopper & Pearson 1934)"
@@ -31,8 +26,7 @@ NULL = (
     "in these regions; the interval of the correlation is about other regions"
 )
 COLUMN = "rtt_ms"
-RESAMPLES = 1_000
-"""Resamples of the bootstrap shown for comparison; no p-value depends on it."""
+RESAMPLES = 1_000  # Resamples of the bootstrap shown for comparison; no p-value depends on it
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,78 +69,35 @@ class Mantel(Result):
             f"(p = {p.formatted}, Monte Carlo {percent(p.level)} interval {p.formatted_interval})."
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Histograms of Pearson's r and Spearman's rho under relabelling, and the observed ones as lines."""
-        pairs = f"{count(self.sample.n_pairs, 'pair')} of {count(self.sample.n_regions, 'region')}"
-        titles = [f"Pearson r (p = {self.pearson_p.formatted})", f"Spearman rho (p = {self.spearman_p.formatted})"]
-        observed = {"pearson": self.pearson.estimate, "spearman": self.spearman.estimate}
-        drawn, rows = self.drawn, []
-        figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles, horizontal_spacing=0.08)
-        for column, name in enumerate(drawn, start=1):
-            heights, edges = np.histogram(drawn[name][np.isfinite(drawn[name])], bins=BINS)
-            at = {"row": 1, "col": column}
-            bars = {"color": theme.LIGHT, "line": {"width": 0}}
-            middles, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
-            figure.add_bar(x=middles, y=heights, width=width, marker=bars, showlegend=False, **at)
-            line = {"color": theme.OUTSIDE, "width": 3}
-            ends = {"x": [observed[name]] * 2, "y": [0, heights.max()]}
-            figure.add_scatter(**ends, mode="lines", line=line, showlegend=False, **at)
-            shown = np.append(edges, observed[name])
-            pad = 0.03 * np.ptp(shown)
-            figure.update_xaxes(title="correlation", range=[shown.min() - pad, shown.max() + pad], **at)
-            bins = zip(edges[:-1], edges[1:], heights, strict=True)
-            rows += [{"statistic": name, "from": low, "to": high, "relabellings": n} for low, high, n in bins]
-            rows.append({"statistic": f"{name}, observed {number(observed[name])}", "from": observed[name]})
-        figure.update_yaxes(title="relabellings", col=1)
-        figure.update_layout(bargap=0)
-        return theme.finish(
-            figure,
-            name="relabelled-correlations",
-            title="Correlation with distance, against relabelled regions",
-            subtitle="Bars: relabelled regions. Line: the data.",
-            caption=f"{self.pearson.claim.replace('{}', self.pearson.formatted)}; the bars show "
-            f"{count(len(drawn), 'random relabelling')} of the regions ({pairs}).",
-            alt=f"Histograms of the correlation under {count(len(drawn), 'relabelling')} of the regions. {self}",
-            table=pd.DataFrame(rows),
-            headroom_px=20,
-            note=note,
-        )
 
-
-def mantel(
-    pairs: pd.DataFrame, *, regions: pd.DataFrame | None = None, permutations: int = PERMUTATIONS, seed: int = 0
-) -> Mantel:
+def mantel(pairs: pd.DataFrame, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Mantel:
     """
     Test the association of RTT with distance by permuting regions (Mantel), one value per unordered pair.
 
     Missing pairs: a relabelling moves the distances, and is compared over the pairs with a measured value. It therefore
-    needs the distance of every pair of regions, measured or not: from rows without the value, or from `regions`. If a
-    distance stays unknown, the relabelling omits that pair, and a caution says so; p is then too large rather than too
-    small.
+    needs the distance of every pair of regions, measured or not (`permutation.distances`).
 
     Parameters
     ----------
     pairs : DataFrame
         Table `pairs`.
-    regions : DataFrame, optional
-        Table `regions`: coordinates for missing distances.
     permutations, seed : int
         Number of relabellings and the seed that draws them.
 
     Raises
     ------
     ParameterError
-        For fewer than 4 regions.
+        For fewer than 4 regions, or an unknown distance.
     """
     sample = unordered(pairs, COLUMN)
     require_regions(sample, FEWEST, "a permutation of regions")
     value, cells, n_regions = sample.frame.value.to_numpy(), (sample.first, sample.second), sample.n_regions
     y = permutation.square(value, *cells, n_regions, symmetric=True)
-    x = permutation.distances(pairs, sample.regions, regions)
+    x = permutation.distances(pairs, sample.regions)
     x[cells] = x[cells[::-1]] = sample.frame.distance_km.to_numpy()
     orders = permutation.relabellings(n_regions, permutations, seed)
     line = straight_line(sample, x[cells] / 1000, value, resamples=RESAMPLES, seed=seed)
-    notes = (*sample.warnings(), *permutation.gaps(sample.n_pairs, [x]), *few_orders(n_regions, permutations))
+    notes = (*sample.warnings(), *permutation.gaps(sample.n_pairs, n_regions), *few_orders(n_regions, permutations))
     estimates, drawn = {}, {}
     for name, symbol in (("pearson", "Pearson r"), ("spearman", "Spearman rho")):
         drawn[name] = permutation.correlations(x, y, cells, orders, ranks=name == "spearman")
@@ -159,7 +110,6 @@ def mantel(
             n_regions=line.n_regions,
             method=line.method,
             assumption=ASSUMPTION,
-            others=part.others,
             warnings=line.warnings,
         )
         estimates[f"{name}_p"] = p_estimate(
@@ -205,6 +155,3 @@ def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
     if orders > permutations:
         return ()
     return (f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",)
-
-
-BINS = 60

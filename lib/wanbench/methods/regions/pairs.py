@@ -66,12 +66,9 @@ def _refuse(rows: pd.DataFrame, name: str, bad: np.ndarray, allowed: str) -> Non
     raise refusal(f"{name} in row {at} of table pairs{where}", row[name], allowed + more)
 
 
-FEWEST_FOR_INTERVAL = 5
-"""With fewer units the jackknife has too few degrees of freedom for an interval worth reading."""
-FEW = 10
-"""Below this many regions every interval carries a caution."""
-SAME_DISTANCE_KM = 1.0
-"""Tolerance for rounded distances of the two directions of a pair, which have the same length."""
+FEWEST_FOR_INTERVAL = 5  # With fewer units the jackknife has too few degrees of freedom for an interval worth reading
+FEW = 10  # Below this many regions every interval carries a caution
+SAME_DISTANCE_KM = 1.0  # Tolerance for rounded distances of the two directions of a pair, which have the same length
 COMBINE = ("median", "geometric mean")
 
 
@@ -242,7 +239,7 @@ class Directed:
     """
     One value per ordered pair, and the rows left out.
 
-    `frame` has from_region, to_region, from_cloud, to_cloud, distance_km, `value` and the columns kept. `first` and
+    `frame` has from_region, to_region, from_cloud, to_cloud, distance_km, `value`. `first` and
     `second` index `regions`; `both` numbers the unordered pairs. `left_out` holds the unused rows with their `reason`.
     """
 
@@ -285,18 +282,17 @@ class Directed:
         return self.notes
 
 
-def directed(pairs: pd.DataFrame, column: str, *, keep: tuple[str, ...] = ()) -> Directed:
+def directed(pairs: pd.DataFrame, column: str) -> Directed:
     """
-    One value per ordered pair: the median of its rows.
+    Collapse the rows of each ordered pair to their median.
 
-    Rows without a positive value or without a distance are left out and counted, by the rules of `unordered`. `keep`
-    names further columns of numbers, which become medians as well.
+    Rows without a positive value or without a distance are left out and counted, by the rules of `unordered`.
     """
-    rows = check_pairs(pairs, *DIRECTION, "distance_km", column, *keep)
+    rows = check_pairs(pairs, *DIRECTION, "distance_km", column)
     rows = rows.assign(row=range(len(rows)))
     sample = unordered(rows, column)
     rows = rows[~rows.row.isin(sample.left_out.row)]
-    kept = rows[[*DIRECTION, *dict.fromkeys(("distance_km", *keep))]].assign(value=rows[column])
+    kept = rows[[*DIRECTION, "distance_km"]].assign(value=rows[column])
     frame = kept.groupby(DIRECTION, as_index=False).median()
     for end in ("from", "to"):
         clouds = [name.partition(":")[0] for name in frame[f"{end}_region"]]

@@ -18,13 +18,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_columns, check_number
+from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.result import exact_binomial
-from wanbench.regions import geodesic_km
-
-POSITION = ["name", "latitude_deg", "longitude_deg"]
+from wanbench.regions import catalogue, distance_km
 
 
 def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndarray:
@@ -36,64 +34,46 @@ def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndar
     return out
 
 
-def of_column(pairs: pd.DataFrame, column: str, names: list[str], *, symmetric: bool) -> np.ndarray:
+def distances(pairs: pd.DataFrame, names: list[str]) -> np.ndarray:
     """
-    A matrix of a column of `pairs` over the regions `names`: the median of a pair's rows, of both directions if
-    `symmetric`. Rows of other regions are ignored; a pair without a finite value is NaN.
+    Look up the distance in km of every pair of the regions `names`, measured or not: (regions, regions).
+
+    It is that of any row of `pairs`, with or without the analysed value, otherwise that of the catalogue.
+
+    Raises
+    ------
+    ParameterError
+        If the distance of a pair is not known: relabelling regions needs all.
     """
-    check_columns("pairs", pairs, [column])
-    value = pd.to_numeric(pairs[column], errors="coerce").astype("float64").to_numpy()
     index = pd.Index(names)
     first, second = (index.get_indexer(pairs[end].to_numpy(dtype=object)) for end in ("from_region", "to_region"))
+    value = pd.to_numeric(pairs.distance_km, errors="coerce").astype("float64").to_numpy()
     used = np.isfinite(value) & (first >= 0) & (second >= 0) & (first != second)
-    rows = pd.DataFrame({"a": first[used], "b": second[used], "value": value[used]})
-    if symmetric:
-        rows["a"], rows["b"] = rows[["a", "b"]].min(axis=1), rows[["a", "b"]].max(axis=1)
-    medians = rows.groupby(["a", "b"], as_index=False).value.median()
-    return square(medians.value, medians.a.to_numpy(), medians.b.to_numpy(), len(names), symmetric=symmetric)
+    a, b = np.minimum(first, second)[used], np.maximum(first, second)[used]
+    median = pd.Series(value[used]).groupby([a, b]).median()
+    far = square(median, *(median.index.get_level_values(k) for k in (0, 1)), len(names), symmetric=True)
+    for i, j in zip(*np.nonzero(np.triu(np.isnan(far), 1)), strict=True):
+        if not catalogue().name.isin([names[i], names[j]]).sum() == 2:
+            raise ParameterError(
+                f"the distance between {names[i]} and {names[j]} is not known, and relabelling regions needs that of "
+                "every pair; add a row of this pair with its distance_km to table pairs."
+            )
+        far[i, j] = far[j, i] = distance_km(names[i], names[j])
+    return far
 
 
-def distances(pairs: pd.DataFrame, names: list[str], regions: pd.DataFrame | None = None) -> np.ndarray:
-    """
-    Distance in km of every pair of the regions `names`: from any row of `pairs`, with or without the analysed value,
-    otherwise along the WGS-84 geodesic between the coordinates in `regions` (columns name, latitude_deg,
-    longitude_deg).
-    """
-    distance_km = of_column(pairs, "distance_km", names, symmetric=True)
-    if regions is None:
-        return distance_km
-    columns = (check_columns("regions", regions, POSITION)[column] for column in POSITION)
-    points = {name: (latitude, longitude) for name, latitude, longitude in zip(*columns, strict=True)}
-    for i, j in zip(*np.nonzero(np.triu(np.isnan(distance_km), 1)), strict=True):
-        ends = [points.get(names[end], (np.nan, np.nan)) for end in (i, j)]
-        if np.isfinite(np.array(ends, dtype=float)).all():
-            distance_km[i, j] = distance_km[j, i] = geodesic_km(*ends)
-    return distance_km
-
-
-def gaps(n_pairs: int, covariates: list[np.ndarray]) -> tuple[str, ...]:
-    """The caution about missing unordered pairs for a permutation p-value; empty if none is missing."""
-    n_regions = len(covariates[0])
+def gaps(n_pairs: int, n_regions: int) -> tuple[str, ...]:
+    """Warn about missing unordered pairs behind a permutation p-value; empty if none is missing."""
     possible = n_regions * (n_regions - 1) // 2
     if n_pairs == possible:
         return ()
-    off_diagonal = ~np.eye(n_regions, dtype=bool)
-    unknown = int((~np.isfinite(np.stack(covariates)).all(axis=0) & off_diagonal).sum()) // 2
-    missing = f"{count(possible - n_pairs, 'pair')} of {possible:,} not measured: "
-    if not unknown:
-        return (missing + f"every relabelling is compared over the {n_pairs:,} measured ones",)
-    where = "its distance" if unknown == 1 else "their distances"
-    return (
-        missing + f"without {where} relabellings are compared over fewer pairs than the data, which makes p "
-        "too large rather than too small; give coordinates (regions=)",
-    )
+    missing = f"{count(possible - n_pairs, 'pair')} of {possible:,} not measured"
+    return (f"{missing}: every relabelling is compared over the {n_pairs:,} measured ones",)
 
 
 PERMUTATIONS = 10_000
-CHUNK_CELLS = 100_000
-"""Relabelled cells held at a time: 800 kB, which a processor's cache holds."""
-TIE = 1e-12
-"""Statistics closer than this are the same number, summed in another order."""
+CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which a processor's cache holds
+TIE = 1e-12  # Statistics closer than this are the same number, summed in another order
 
 Cells = tuple[np.ndarray, np.ndarray]
 
@@ -124,71 +104,25 @@ def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator
 
 def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: bool = False) -> np.ndarray:
     """
-    Pearson's r (with `ranks`, Spearman's rho) of x, relabelled, with y over the cells: one per relabelling.
+    Compute Pearson's r (with `ranks`, Spearman's rho) of x, relabelled, with y over the cells: one per relabelling.
 
-    A relabelling omits the cells that are unknown in the relabelled x or in y. If x is known for every pair of regions,
-    all relabellings use the same cells, those known in y. Spearman's ranks are taken among the cells in use. NaN for
-    fewer than 3 cells or constant values.
+    x is known for every pair of regions, so all relabellings use the same cells, those known in y. NaN for fewer than 3
+    cells or constant values.
     """
     known = np.isfinite(y[cells])
     cells = cells[0][known], cells[1][known]
-    value = y[cells]
-    whole = bool(np.isfinite(x[~np.eye(len(x), dtype=bool)]).all())
-    every = whole and _every(x, cells)
-    if every and ranks:
-        x, value, ranks = _ranked(x, cells), stats.rankdata(value), False
+    value = stats.rankdata(y[cells]) if ranks else y[cells]
+    if len(value) < 3:
+        return np.full(len(orders), np.nan)
+    centred = value - value.mean()
     r = np.empty(len(orders))
     for rows, drawn in relabelled(x, cells, orders):
-        if whole and not ranks:
-            r[rows] = _pearson_complete(drawn, value, every)
-        else:
-            r[rows] = _pearson_incomplete(np.ascontiguousarray(drawn.T), value, ranks)
+        drawn = stats.rankdata(drawn, axis=0) if ranks else drawn
+        shifted = drawn - drawn[:, 0].mean()
+        spread = np.einsum("cb,cb->b", shifted, shifted) - shifted.sum(axis=0) ** 2 / len(value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r[rows] = centred @ drawn / np.sqrt(spread * (centred @ centred))
     return r
-
-
-def _every(x: np.ndarray, cells: Cells) -> bool:
-    """Whether the cells are all ordered pairs of regions, or all unordered ones of a symmetric matrix."""
-    n, (first, second) = len(x), cells
-    if len(first) == n * (n - 1):
-        return len(np.unique(first * n + second)) == len(first)
-    once = np.unique(np.minimum(first, second) * n + np.maximum(first, second))
-    return len(first) == len(once) == n * (n - 1) // 2 and np.array_equal(x, x.T, equal_nan=True)
-
-
-def _ranked(x: np.ndarray, cells: Cells) -> np.ndarray:
-    """Ranks of x among its cells (regions, regions); symmetric if there is one cell per pair of regions."""
-    out = np.full_like(x, np.nan)
-    out[cells] = stats.rankdata(x[cells])
-    if len(cells[0]) < len(x) * (len(x) - 1):
-        out[cells[::-1]] = out[cells]
-    return out
-
-
-def _pearson_complete(drawn: np.ndarray, value: np.ndarray, every: bool) -> np.ndarray:
-    """r of each column. If the cells are `every` pair of regions, all columns hold the same values in another order."""
-    centred, n = value - value.mean(), len(value)
-    middle = drawn[:, 0].mean()
-    shifted = drawn[:, :1] - middle if every else drawn - middle
-    spread = np.einsum("cb,cb->b", shifted, shifted) - shifted.sum(axis=0) ** 2 / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return centred @ drawn / np.sqrt(spread * (centred @ centred))
-
-
-def _pearson_incomplete(drawn: np.ndarray, value: np.ndarray, ranks: bool) -> np.ndarray:
-    known = np.isfinite(drawn)
-    n = known.sum(axis=1, keepdims=True)
-    other = np.broadcast_to(value, drawn.shape)
-    if ranks:
-        drawn = stats.rankdata(np.where(known, drawn, np.inf), axis=1)
-        if known.all():
-            other = np.broadcast_to(stats.rankdata(value), drawn.shape)
-        else:
-            other = stats.rankdata(np.where(known, other, np.inf), axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        a, b = (np.where(known, part, 0.0) for part in (drawn, other))
-        a, b = (np.where(known, part - part.sum(axis=1, keepdims=True) / n, 0.0) for part in (a, b))
-        r = np.einsum("bc,bc->b", a, b) / np.sqrt(np.einsum("bc,bc->b", a, a) * np.einsum("bc,bc->b", b, b))
-    return np.where(n[:, 0] >= 3, r, np.nan)
 
 
 def as_extreme(drawn: np.ndarray, observed: float) -> int:
@@ -211,14 +145,13 @@ def t_statistics(
     y: np.ndarray, covariate: np.ndarray, others: list[np.ndarray], cells: Cells, orders: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """
-    The t statistic of a covariate given the others, and for each relabelling of its residuals on them.
+    Compute the t statistic of a covariate given the others, and for each relabelling of its residuals on them.
 
     Parameters
     ----------
     y, covariate : array (regions, regions)
-        NaN where unknown. The regression uses the cells known in all of them. The residuals of the covariate are
-        computed for every cell known in it and the others, even without y: then all relabellings of a covariate that is
-        known for all pairs of regions use the same cells.
+        y is NaN where unknown. The covariate and the others are known for every pair of regions: then all relabellings
+        use the same cells, those known in y.
     others : list of array (regions, regions)
         Without the constant, which is always included.
 
@@ -227,7 +160,7 @@ def t_statistics(
     float, array (relabellings,)
     """
     stack = np.stack([np.ones_like(y), *others])
-    known = np.isfinite(y[cells]) & np.isfinite(covariate[cells]) & np.isfinite(stack[:, *cells]).all(axis=0)
+    known = np.isfinite(y[cells])
     cells = cells[0][known], cells[1][known]
     design, value = stack[:, *cells].T, y[cells]
     n, k = len(value), design.shape[1] + 1
@@ -239,45 +172,20 @@ def t_statistics(
     if rank < k - 1 or left @ left <= 1e-18 * max(covariate[cells] @ covariate[cells], 1e-300):
         raise ParameterError("the covariates are linearly dependent over these pairs")
     basis = np.linalg.qr(design)[0]
-    diagonal = np.eye(len(rest), dtype=bool)
-    rest = np.where(diagonal, np.nan, rest)
-    whole = bool(np.isfinite(rest[~diagonal]).all())
-    observed = _complete(left[:, None], value, basis)[0]
+    remaining = value - basis @ (basis.T @ value)
+
+    def statistics(drawn: np.ndarray) -> np.ndarray:
+        """t of each column of `drawn` next to the orthonormal basis of the others (Frisch & Waugh 1933)."""
+        projected = basis.T @ drawn
+        size = np.einsum("cb,cb->b", drawn, drawn)
+        free = size - np.einsum("kb,kb->b", projected, projected)
+        free = np.where(free > 1e-12 * size, free, np.nan)
+        product = remaining @ drawn
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scatter = np.maximum(remaining @ remaining - product**2 / free, 0.0)
+            return product / np.sqrt(free * scatter / (n - k))
+
     t = np.empty(len(orders))
     for rows, drawn in relabelled(rest, cells, orders):
-        t[rows] = _complete(drawn, value, basis) if whole else _incomplete(drawn.T, value, design)
-    return float(observed), t
-
-
-def _complete(drawn: np.ndarray, value: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """t of each column of `drawn` next to the orthonormal `basis` of the others (Frisch & Waugh 1933)."""
-    remaining = value - basis @ (basis.T @ value)
-    projected = basis.T @ drawn
-    size = np.einsum("cb,cb->b", drawn, drawn)
-    free = size - np.einsum("kb,kb->b", projected, projected)
-    free = np.where(free > 1e-12 * size, free, np.nan)
-    return _t(remaining @ drawn, free, remaining @ remaining, len(value) - basis.shape[1] - 1)
-
-
-def _incomplete(drawn: np.ndarray, value: np.ndarray, design: np.ndarray) -> np.ndarray:
-    """The same for each row of `drawn`, whose unknown cells differ; NaN for too few cells."""
-    known = np.isfinite(drawn)
-    mask, drawn = known.astype(float), np.where(known, drawn, 0.0)
-    n, k = mask.sum(axis=1), design.shape[1]
-    products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
-    gram = (mask @ products).reshape(-1, k, k)
-    inverse = np.linalg.pinv(gram, hermitian=True)
-    with_y, with_drawn = mask @ (design * value[:, None]), drawn @ design
-    solved = np.einsum("bij,bj->bi", inverse, with_drawn)
-    size = np.einsum("bc,bc->b", drawn, drawn)
-    free = size - np.einsum("bi,bi->b", solved, with_drawn)
-    free = np.where(free > 1e-12 * size, free, np.nan)
-    slope = drawn @ value - np.einsum("bi,bi->b", solved, with_y)
-    spread = mask @ value**2 - np.einsum("bi,bij,bj->b", with_y, inverse, with_y)
-    return np.where(n > k + 1, _t(slope, free, spread, np.maximum(n - k - 1, 1)), np.nan)
-
-
-def _t(product, free, spread, freedom) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.maximum(spread - product**2 / free, 0.0)
-        return product / np.sqrt(free * rest / freedom)
+        t[rows] = statistics(drawn)
+    return float(statistics(left[:, None])[0]), t

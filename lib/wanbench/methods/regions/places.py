@@ -28,23 +28,20 @@ from .pairs import FEWEST_FOR_INTERVAL, unordered_numbers
 
 PLACE = "place"
 REGION = "region"
+# Regions at most this far apart are one place: light in fibre takes 1 ms there and back, and no cloud has two sites of
+# one name farther apart
 PLACE_KM = 100.0
-"""Regions at most this far apart are one place: light in fibre takes 1 ms there and back, and no cloud has two sites of
-one name farther apart."""
+# The cluster that the caution about spatial correlation suggests: where effects are shared over 1,500 km, intervals
+# with this unit keep their coverage in simulation (`validity.rtt`)
 NEIGHBOURS_KM = 1500.0
-"""The cluster that the caution about spatial correlation suggests: where effects are shared over 1,500 km, intervals
-with this unit keep their coverage in simulation (`validity.rtt`)."""
+# Distance over which the weight of two places in Moran's I falls by a factor e; 750 to 1,500 km do about as well
 REACH_KM = 1000.0
-"""Distance over which the weight of two places in Moran's I falls by a factor e; 750 to 1,500 km do about as well."""
-FEWEST_FOR_MORAN = 10
-"""Fewer units have too few pairs of neighbours for a useful test."""
-MORAN_PERMUTATIONS = 999
-"""Enough for a p-value to the nearest 0.001, far finer than `MORAN_P` needs."""
+FEWEST_FOR_MORAN = 10  # Fewer units have too few pairs of neighbours for a useful test
+MORAN_PERMUTATIONS = 999  # Enough for a p-value to the nearest 0.001, far finer than `MORAN_P` needs
+# The test is conservative, because residuals repel each other: at p = 0.1 it is wrong in 2 to 5 of 100 simulated
+# surveys without a pattern
 MORAN_P = 0.1
-"""The test is conservative, because residuals repel each other: at p = 0.1 it is wrong in 2 to 5 of 100 simulated
-surveys without a pattern."""
-UNKNOWN_KM = 1e6
-"""Stands for an unknown distance: longer than any on Earth, so unknown distances join no regions."""
+UNKNOWN_KM = 1e6  # Stands for an unknown distance: longer than any on Earth, so unknown distances join no regions
 
 
 @dataclass(frozen=True)
@@ -200,12 +197,10 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     return Moran(float(i[0]), -1 / (n - 1), p, n)
 
 
-FEWEST_FOR_SKEW = 8
-"""The test's normal approximation starts here (D'Agostino 1970)."""
-SIGNIFICANT_P = 0.025
-"""Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed."""
+FEWEST_FOR_SKEW = 8  # The test's normal approximation starts here (D'Agostino 1970)
+SIGNIFICANT_P = 0.025  # Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed
+# A smaller one does no harm; exponential effects have a skewness of 2, effects of 1 place in 10 have 2.7
 HARMFUL_SKEWNESS = 1.0
-"""A smaller one does no harm; exponential effects have a skewness of 2, effects of 1 place in 10 have 2.7."""
 
 
 @dataclass(frozen=True)

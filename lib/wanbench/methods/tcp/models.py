@@ -14,14 +14,11 @@ import numpy as np
 
 from wanbench.checks import check_number
 
-BITS = 8
-"""Bits per byte."""
+BITS = 8  # Bits per byte
+# Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 if they arrive one by one,
+# 0.66 if the device merges them (measured, 6.18). Since 6.6 the kernel derives it from the memory that packets actually
+# use; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
 WINDOW_SHARE = 0.64
-"""
-Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 if they arrive one by one,
-0.66 if the device merges them (measured, 6.18). Since 6.6 the kernel derives it from the memory that packets actually
-use; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
-"""
 
 
 def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
@@ -68,16 +65,13 @@ def advertised_window_bytes(receive_buffer_bytes):
     return np.asarray(receive_buffer_bytes, dtype=float) * WINDOW_SHARE
 
 
-MSS_BYTES = 1448
-"""Payload of a segment of 1,500 bytes: 20 IPv4, 20 TCP, 12 timestamps."""
+MSS_BYTES = 1448  # Payload of a segment of 1,500 bytes: 20 IPv4, 20 TCP, 12 timestamps
+# Constant of the law for evenly spaced losses (Mathis et al. 1997), for a sender whose window grows by one segment per
+# round trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). For a sender that counts delayed
+# acknowledgements it is smaller by 1/sqrt(2).
 PERIODIC = np.sqrt(3 / 2)
-"""
-Constant of the law for evenly spaced losses (Mathis et al. 1997), for a sender whose window grows by one segment per
-round trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). For a sender that counts delayed
-acknowledgements it is smaller by 1/sqrt(2).
-"""
+# Constant of the law for the same sender if each packet is lost independently (Ott, Kemperman & Mathis 1996)
 RANDOM = 1.3098
-"""Constant of the law for the same sender if each packet is lost independently (Ott, Kemperman & Mathis 1996)."""
 
 
 def mathis_bps(loss, rtt_ms, constant=PERIODIC):
@@ -107,10 +101,8 @@ def mathis_bps(loss, rtt_ms, constant=PERIODIC):
         return BITS * constant * MSS_BYTES / (rtt_s * np.sqrt(loss))
 
 
-MIN_RTO_MS = 200.0
-"""Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)."""
-TINY_LOSS = 1e-12
-"""Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms."""
+MIN_RTO_MS = 200.0  # Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)
+TINY_LOSS = 1e-12  # Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms
 
 
 def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
@@ -181,12 +173,10 @@ def backoff(loss):
     return 1 + loss * np.polynomial.polynomial.polyval(loss, [1, 2, 4, 8, 16, 32])
 
 
-SCALE = 0.4
-"""C, in segments per s^3 (RFC 9438, section 5)."""
-DECREASE = 0.7
-"""The factor beta by which a loss shrinks the window (RFC 9438, section 4.6)."""
+SCALE = 0.4  # C, in segments per s^3 (RFC 9438, section 5)
+DECREASE = 0.7  # The factor beta by which a loss shrinks the window (RFC 9438, section 4.6)
+# 1.054: mean window of the cubic region over (RTT / p) ^ (3/4), for evenly spaced losses (RFC 9438, section 5.1)
 CONVEX = (SCALE * (3 + DECREASE) / (4 * (1 - DECREASE))) ** 0.25
-"""1.054: mean window of the cubic region over (RTT / p) ^ (3/4), for evenly spaced losses (RFC 9438, section 5.1)."""
 
 
 def cubic_bps(loss, rtt_ms):
@@ -214,8 +204,7 @@ def cubic_bps(loss, rtt_ms):
     return BITS * MSS_BYTES * segments / rtt_s
 
 
-INITIAL_SEGMENTS = 10
-"""First flight (RFC 6928)."""
+INITIAL_SEGMENTS = 10  # First flight (RFC 6928)
 
 
 def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
@@ -244,13 +233,10 @@ def _slow_start(window_bytes):
     return first, max_flight, np.log2(max_flight / first) + 1
 
 
-MIN_LOSS = 1e-10
-"""Smallest loss that a fit tries: at 1 ms Reno would reach 1.4 Tbit/s, more than any path."""
-MAX_LOSS = 0.4
-"""Largest loss that a fit tries: beyond it the formulas no longer hold, and a transfer hardly moves."""
+MIN_LOSS = 1e-10  # Smallest loss that a fit tries: at 1 ms Reno would reach 1.4 Tbit/s, more than any path
+MAX_LOSS = 0.4  # Largest loss that a fit tries: beyond it the formulas no longer hold, and a transfer hardly moves
 UNITS = {"W": "bytes", "p": "fraction", "C": "bit/s"}
-CONSTANT = "constant"
-"""Name of the model with one throughput for all pairs: the baseline that a useful model must beat."""
+CONSTANT = "constant"  # Name of the model with one throughput for all pairs: the baseline that a useful model must beat
 
 
 @dataclass(frozen=True)

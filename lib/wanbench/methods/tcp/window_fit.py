@@ -30,26 +30,21 @@ from . import knee
 from .fit_model import add_curve, pairs_with_both, rtt_and_throughput
 from .models import BITS, window_limited_bps
 
+# With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers
 MIN_PER_SIDE = 3
-"""With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers."""
+# Minimum number of pairs of two clouds for comparing their median with the model: with fewer, outliers decide
 MIN_FOR_MISFIT = 10
-"""Minimum number of pairs of two clouds for comparing their median with the model: with fewer, outliers decide."""
+# If the medians of measured over model of two pairs of clouds differ by more than this factor, one W and one C do not
+# fit all pairs
 MISFIT = 1.5
-"""
-If the medians of measured over model of two pairs of clouds differ by more than this factor, one W and one C do not fit
-all pairs.
-"""
+# If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)
 FEW_BEYOND = 0.15
-"""If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)."""
+# There is a caution if the p-value of Moran's I of residuals is below this: 5 false alarms in 100 surveys
 SHARED_P = 0.05
-"""There is a caution if the p-value of Moran's I of residuals is below this: 5 false alarms in 100 surveys."""
+# Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3
+# % too low
 UNEVEN_SD = 0.15
-"""
-Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3 %
-too low.
-"""
-MAX_LOGARITHM = 700.0
-"""Logarithms from here on are infinite: exp has no float beyond 709."""
+MAX_LOGARITHM = 700.0  # Logarithms from here on are infinite: exp has no float beyond 709
 NAIVE = "pairs taken as independent"
 METHOD = "Huber's loss on log throughput over unordered pairs"
 SCALED = "jackknife over regions less that over pairs by their share, from variance components"
@@ -393,8 +388,7 @@ def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
     )
 
 
-CURVE_POINTS = 200
-"""Enough that the bend at the knee looks sharp on a page 1,000 pixels wide."""
+CURVE_POINTS = 200  # Enough that the bend at the knee looks sharp on a page 1,000 pixels wide
 
 
 def _label(symbol: str, limit: Estimate, level: str) -> str:

@@ -31,15 +31,11 @@ from wanbench.methods.result import Estimate, Result
 from . import prediction_fits
 from .prediction_fits import SITUATIONS
 
+# The effect of a region with fewer pairs is less accurate than those of the left-out regions that set the width of the
+# interval
 FEW_PAIRS = 3
-"""
-The effect of a region with fewer pairs is less accurate than those of the left-out regions that set the width of the
-interval.
-"""
-MAX_DISTANCE_KM = 40_075.0
-"""The length of the equator: an upper limit of distances."""
-MAX_LOG = 700.0
-"""A larger logarithm overflows a float."""
+MAX_DISTANCE_KM = 40_075.0  # The length of the equator: an upper limit of distances
+MAX_LOG = 700.0  # A larger logarithm overflows a float
 UNITS = {"rtt_ms": "ms", "throughput_bps": "bit/s"}
 CONFORMAL = (
     "jackknife+ over {} left out (Barber, Candès, Ramdas & Tibshirani 2021; pooled by unit: Dunn, Wasserman & "
@@ -67,8 +63,6 @@ class Prediction(Result):
         than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
     measured : dict
         Existing measurements of this pair: `rtt_ms`, `throughput_bps`.
-    in_use : bool
-        Whether the prediction also uses this pair; never in `what_if`, which leaves it out.
     """
 
     from_region: str
@@ -80,7 +74,6 @@ class Prediction(Result):
     throughput: Estimate | None
     measured: Mapping[str, float]
     pairs: pd.DataFrame
-    in_use: bool = False
 
     TITLE = "Predicted for one measurement of the pair"
 
@@ -89,8 +82,7 @@ class Prediction(Result):
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            use = "used for the prediction" if self.in_use else "left out of the prediction"
-            sentences.append(f"Measured were {values}, {use}.")
+            sentences.append(f"Measured were {values}, left out of the prediction.")
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
@@ -123,7 +115,7 @@ class Prediction(Result):
             f"for one measurement ({SITUATIONS[self.situation]}). Dashed: light in fibre.",
             alt=f"Measured pairs over distance, and the prediction. {self.sentence}",
             caption=f"What to expect from {ends}, {quantity(self.distance_km, 'km')} apart, which was "
-            f"{'also' if self.in_use else 'not'} used: {SITUATIONS[self.situation]}.",
+            f"not used: {SITUATIONS[self.situation]}.",
             table=self.table(),
             note=note,
         )
@@ -186,7 +178,6 @@ class Predictor:
             throughput=self._estimate("throughput_bps", ends, situation, new, notes) if self.fits.base else None,
             measured=self._measured(ends),
             pairs=self.pairs,
-            in_use=self._in_use(indices),
         )
 
     def _estimate(
@@ -227,11 +218,6 @@ class Predictor:
             level=self.level,
             warnings=notes,
         )
-
-    def _in_use(self, indices: list[int]) -> bool:
-        observed = self.fits.rtt.observed
-        ends = np.sort(np.column_stack([observed.first, observed.second]), axis=1)
-        return bool((ends == np.sort(indices)).all(axis=1).any())
 
     def _measured(self, ends: tuple[str, str]) -> dict[str, float]:
         here = self.pairs[(self.pairs.from_region == ends[0]) & (self.pairs.to_region == ends[1])]
@@ -336,7 +322,7 @@ def _add_measured(figure: go.Figure, prediction: Prediction, name: str, col: int
     for n, label, marker in (
         (0, "other pairs", POINT | {"color": theme.LAND}),
         (1, f"pairs of {' or '.join(map(theme.plain, ends))}", POINT | {"color": theme.WITHIN}),
-        (2, "measured" if prediction.in_use else "measured after all", cross),
+        (2, "measured after all", cross),
     ):
         part = frame[n_shared == n]
         if part.empty:

@@ -25,10 +25,8 @@ from . import prediction_fits
 from .prediction import LEFT_OUT, UNITS, observe
 from .prediction_fits import SITUATIONS
 
-FOLDS = 10
-"""Number of groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has."""
-REPEATS = 2
-"""Number of regroupings of regions: one grouping predicts only the few pairs inside each group."""
+FOLDS = 10  # Number of groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has
+REPEATS = 2  # Number of regroupings of regions: one grouping predicts only the few pairs inside each group
 NAMES = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
 HOW = {
     "both": f"pairs left out, a {FOLDS}th at a time",
@@ -295,8 +293,7 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
     return float(share), float(max(share - half, 0.0)), float(min(share + half, 1.0)), n_regions
 
 
-HEADROOM_PX = 24
-"""Room for one line of panel titles."""
+HEADROOM_PX = 24  # Room for one line of panel titles
 COLOURS = {"rtt_ms": theme.WITHIN, "throughput_bps": theme.OUTSIDE}
 LABELS = {"both": "pair left out", "one": "one region left out", "none": "both regions left out"}
 

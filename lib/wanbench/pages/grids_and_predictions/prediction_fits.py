@@ -24,8 +24,7 @@ from wanbench.regions import light_rtt_ms
 
 from . import region_effects
 
-SMALLEST_SCALE = 0.3
-"""Share of the typical deviation below which a scale counts as too small to divide by."""
+SMALLEST_SCALE = 0.3  # Share of the typical deviation below which a scale counts as too small to divide by
 
 
 @dataclass(frozen=True)
@@ -109,14 +108,10 @@ SITUATIONS = {
     "none": "neither region has a measured pair",
 }
 BASES = ("window", "distance")
-MIN_REGIONS = 5
-"""With fewer regions, leaving one out says too little, as for intervals by region."""
-MIN_PAIRS = 6
-"""More than MIN_REGIONS, because both the effects of regions and the line are fitted."""
-MIN_THROUGHPUTS = 10
-"""Fewer values do not determine both a window and a capacity."""
-MIN_RTT_MS = 0.05
-"""Minimum RTT in the window model, whose logarithm is infinite at 0."""
+MIN_REGIONS = 5  # With fewer regions, leaving one out says too little, as for intervals by region
+MIN_PAIRS = 6  # More than MIN_REGIONS, because both the effects of regions and the line are fitted
+MIN_THROUGHPUTS = 10  # Fewer values do not determine both a window and a capacity
+MIN_RTT_MS = 0.05  # Minimum RTT in the window model, whose logarithm is infinite at 0
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,11 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 
-HUBER = 1.345
-"""95 % as efficient as least squares for normal errors (Huber 1964)."""
-ROUNDS = 5
-"""Rounds of reweighting, enough for Huber's weights to settle."""
-LOG_RATIO = (-6.0, 14.0)
-"""Search range of the log ratio: from almost no shrinkage to no effects of regions."""
-CHUNK_CELLS = 2_000_000
-"""Numbers held at a time, 16 MB."""
-IMPOSSIBLE = 1e30
-"""Replaces an infinite deviance, which the search could not subtract."""
+HUBER = 1.345  # 95 % as efficient as least squares for normal errors (Huber 1964)
+ROUNDS = 5  # Rounds of reweighting, enough for Huber's weights to settle
+LOG_RATIO = (-6.0, 14.0)  # Search range of the log ratio: from almost no shrinkage to no effects of regions
+CHUNK_CELLS = 2_000_000  # Numbers held at a time, 16 MB
+IMPOSSIBLE = 1e30  # Replaces an infinite deviance, which the search could not subtract
 
 
 @dataclass(frozen=True)

@@ -119,11 +119,6 @@ class Charts(Result):
             *(f"no chart of {name}: {why}" for name, why in self.left_out.items()),
         )
 
-    def table(self) -> pd.DataFrame:
-        """One row per chart and estimate; columns as `Estimate.row`, and `chart`."""
-        parts = [chart.table().assign(chart=name) for name, chart in self.charts.items()]
-        return pd.concat(parts, ignore_index=True)
-
     def formatted_table(self) -> pd.DataFrame:
         """One row per quantity, one column per chart."""
         columns = {}

@@ -24,28 +24,21 @@ from .nearest_region import NearestRegion
 from .readings import UNFLAGGED, UNFLAGGED_CATALOGUE, Correlations
 from .variation import Repeats, Scatter
 
-EARTH_RADIUS_KM = 6371.0088
-"""Mean radius (IUGG)."""
-EXAMPLE_WINDOW_BYTES = 65_536
-"""The window of the article's example: 64 KiB."""
-EXAMPLE_RTT_MS = 80.0
-"""The round trip of the article's example."""
+EARTH_RADIUS_KM = 6371.0088  # Mean radius (IUGG)
+EXAMPLE_WINDOW_BYTES = 65_536  # The window of the article's example: 64 KiB
+EXAMPLE_RTT_MS = 80.0  # The round trip of the article's example
+# Two tests of one pair are noisy if they differ by half as much again, which shows on a chart with linear axes
 NOISY_FACTOR = 1.5
-"""Two tests of one pair are noisy if they differ by half as much again, which shows on a chart with linear axes."""
-NOISY_SHARE = 0.1
-"""Share of the repeated pairs that must differ so much: one in ten is more than outliers."""
+NOISY_SHARE = 0.1  # Share of the repeated pairs that must differ so much: one in ten is more than outliers
+# Inflation below which paths count as straightforward: a quarter more than light in fibre along the geodesic
 STRAIGHT = 1.25
-"""Inflation below which paths count as straightforward: a quarter more than light in fibre along the geodesic."""
+# Share of an instance's limit that counts as reaching it: payload is 96.5 % of what the limit counts
 NEAR_CEILING = 0.95
-"""Share of an instance's limit that counts as reaching it: payload is 96.5 % of what the limit counts."""
-FAR_LESS = 10.0
-"""A rate far below another is at most a tenth of it."""
-ALIKE = 2.0
-"""Instances whose rates differ by more than a doubling are not comparable."""
+FAR_LESS = 10.0  # A rate far below another is at most a tenth of it
+ALIKE = 2.0  # Instances whose rates differ by more than a doubling are not comparable
+# Lowest and highest list price of traffic to the internet (plan/prices.csv)
 INTERNET_USD_PER_GB = {"aws": (0.09, 0.155), "gcp": (0.08, 0.12)}
-"""Lowest and highest list price of traffic to the internet (plan/prices.csv)."""
-REGIONS_USD_PER_GB = {"aws": (0.02, 0.138), "gcp": (0.01, 0.08)}
-"""The same of traffic between regions."""
+REGIONS_USD_PER_GB = {"aws": (0.02, 0.138), "gcp": (0.01, 0.08)}  # The same of traffic between regions
 
 
 def throughput_across_clouds(

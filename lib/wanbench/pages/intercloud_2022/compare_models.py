@@ -123,8 +123,7 @@ def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
     return ", ".join(texts)
 
 
-SAME_CURVE = 1e-3
-"""Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %."""
+SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %
 BEST = "best"
 TIED = "not told apart from the best"
 WORSE = "worse"
@@ -181,18 +180,14 @@ def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
     return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(without_region, without_pair))
 
 
-MIN_REGIONS = 5
-"""With fewer, the interval over left-out regions has hardly any degrees of freedom."""
+MIN_REGIONS = 5  # With fewer, the interval over left-out regions has hardly any degrees of freedom
 BY = {"to_cloud": "receiving cloud", "from_cloud": "sending cloud", "cloud_pair": "pair of clouds"}
+# A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a
+# test
 FACTOR = 2.0
-"""
-A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a test.
-"""
+# A pair is unexplained only if it also lies beyond this many robust standard deviations of each model's residuals: 3 in
+# 1,000 if they were normal
 ROBUST_Z = 3.0
-"""
-A pair is unexplained only if it also lies beyond this many robust standard deviations of each model's residuals: 3 in
-1,000 if they were normal.
-"""
 RULE = (
     f"every model but the {CONSTANT} misses it, when either of its regions is left out, on the same side by more "
     f"than a factor of {FACTOR:g} and {ROBUST_Z:g} robust standard deviations"
@@ -291,10 +286,6 @@ class ModelComparison(Result):
         n = len(self.unexplained)
         are = "is" if n == 1 else "are"
         return f"{'; '.join(parts)}. {n:,} of the {self.counted} {are} explained by no model."
-
-    def table(self) -> pd.DataFrame:
-        """The scores: one row per model."""
-        return self.scores
 
     def formatted_table(self) -> pd.DataFrame:
         rows = [
@@ -478,9 +469,6 @@ def _listed(names) -> str:
 
 
 TONES = {BEST: theme.WITHIN, TIED: theme.FIT, WORSE: theme.OUTSIDE}
-ROW_PX = 44
-"""Height of a model's row: its name, and the point with its interval, without touching the next."""
-TOP_PX = 150
-"""Room for title, subtitle and legend."""
-MIN_ROWS = 5
-"""The figure is at least as high as with so many models, so that its title does not fill it."""
+ROW_PX = 44  # Height of a model's row: its name, and the point with its interval, without touching the next
+TOP_PX = 150  # Room for title, subtitle and legend
+MIN_ROWS = 5  # The figure is at least as high as with so many models, so that its title does not fill it

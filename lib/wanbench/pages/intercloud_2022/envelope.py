@@ -24,7 +24,7 @@ from wanbench.methods.distance.pair_points import (
 )
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
+from wanbench.methods.regions.line import ASSUMPTION
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 from wanbench.methods.regions.places import units
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile, tails
@@ -33,16 +33,13 @@ from wanbench.regions import LIGHT_RTT_MS_PER_KM
 from .quantile_line import quantile_lines
 
 LIGHT_SLOPE = THOUSAND_KM * LIGHT_RTT_MS_PER_KM
-TAU = 0.05
-"""Share of the pairs under the envelope."""
-FEW_BELOW = 5
-"""With fewer pairs below the line, single paths determine it."""
+TAU = 0.05  # Share of the pairs under the envelope
+FEW_BELOW = 5  # With fewer pairs below the line, single paths determine it
 METHOD = (
     "quantile regression (Koenker & Bassett 1978) over unordered pairs; interval from the variance of a bootstrap over "
     "regions less twice that over pairs (Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
 )
-ONE_SIGMA = [0.158655, 0.841345]
-"""Shares below and above one standard deviation of a normal distribution."""
+ONE_SIGMA = [0.158655, 0.841345]  # Shares below and above one standard deviation of a normal distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,9 +190,8 @@ def _variance(values: np.ndarray) -> float:
 
 
 def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_places: int) -> dict:
-    """The estimate, its interval by place, the naive one over pairs, and the percentiles of resampled regions."""
+    """Return the estimate, its interval by place, and the naive one over pairs, as fields."""
     low = high = np.nan
-    drawn = (np.nan, np.nan)
     if len(by_region):
         # A pair's weight is a product of the weights of its two regions, so resampling regions counts a pair's own part
         # of the variance three times. Twice the variance of resampling pairs is taken off, but the rest is never less.
@@ -203,12 +199,10 @@ def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_place
         error = np.sqrt(max(_variance(by_region) - 2 * of_pairs, of_pairs))
         half = error * t_quantile(LEVEL, max(n_places - 2, 1))
         low, high = value - half, value + half
-        drawn = np.quantile(by_region, tails())
     naive = np.quantile(by_pair, tails()) if len(by_pair) else (np.nan, np.nan)
     return {
         "estimate": float(value),
         "low": float(low),
         "high": float(high),
         "naive": Interval(PAIRS_INDEPENDENT, *naive),
-        "others": (Interval(BOOTSTRAP, *drawn),),
     }

@@ -16,15 +16,19 @@ from wanbench.read.plausibility.geolocation import Area, circle, position
 from wanbench.read.plausibility.positions import great_circle_km
 from wanbench.read.plausibility.rules import geolocate
 
-TAKEN_AS_EXACT_KM = 1.0
-"""Coordinates are taken as exact: their stated precision would hide an error."""
+TAKEN_AS_EXACT_KM = 1.0  # Coordinates are taken as exact: their stated precision would hide an error
 
 
-def misplaced(
-    tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.DataFrame | None = None, *, note: str = ""
-) -> go.Figure:
+MAX_DISCS = 8  # More circles would cover the map; larger ones hardly bound the area
+MARGIN_DEG = 6.0
+MIN_SPAN_DEG = 30.0  # A smaller part of the world shows no coast by which one knows it
+STYLES = ((theme.OUTSIDE, 13, "x"), (theme.COLOURS["gcp"], 12, "diamond"))
+COORDINATES = ["latitude_deg", "longitude_deg"]
+
+
+def misplaced(tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.DataFrame, *, note: str = "") -> go.Figure:
     """
-    The stated place of a region in imported tables, and the area that its round trips allow.
+    Draw the stated place of an imported region, the area that its round trips allow, and the place in the catalogue.
 
     Parameters
     ----------
@@ -32,75 +36,65 @@ def misplaced(
         As from an importer; `regions` has the stated places. Other flagged regions are not used as landmarks.
     region : str
         The region to locate.
-    catalogue : DataFrame, optional
-        Table `regions` with other coordinates, drawn as the candidate.
+    catalogue : DataFrame
+        Table `regions` with other coordinates.
     """
-    stated = _place(tables.get("regions"), region)
-    if stated is None:
+    stated, listed = (rows.set_index("name") for rows in (tables["regions"], catalogue))
+    if region not in stated.index:
         raise refusal("region", region, "a region of table regions")
     flags = tables["flags"]
     others = set(flags.region[flags.scope == "region"]) - {region}
-    area = geolocate(tables, region, regions=tables["regions"].assign(precision_km=TAKEN_AS_EXACT_KM), without=others)
-    candidate = _place(catalogue, region)
-    named = ("the catalogue's place", *candidate) if candidate else None
-    return geolocation(area, stated=stated, candidate=named, note=note)
+    exact = tables["regions"].assign(precision_km=TAKEN_AS_EXACT_KM)
+    area = geolocate(tables, region, regions=exact, without=others)
+    places = {"stated place": stated} | ({"the catalogue's place": listed} if region in listed.index else {})
+    return geolocation(area, {name: tuple(rows.loc[region, COORDINATES]) for name, rows in places.items()}, note=note)
 
 
-def _place(regions: pd.DataFrame | None, region: str) -> tuple[float, float] | None:
-    rows = None if regions is None else regions[regions.name == region]
-    if rows is None or rows.empty:
-        return None
-    return float(rows.latitude_deg.iloc[0]), float(rows.longitude_deg.iloc[0])
-
-
-MAX_DISCS = 8
-"""More circles would cover the map; larger ones hardly bound the area."""
-MARGIN_DEG = 6.0
-MIN_SPAN_DEG = 30.0
-"""A smaller part of the world shows no coast by which one knows it."""
-
-
-def geolocation(
-    area: Area,
-    *,
-    stated: tuple[float, float] | None = None,
-    candidate: tuple[str, float, float] | None = None,
-    note: str = "",
-) -> go.Figure:
+def geolocation(area: Area, places: Mapping[str, tuple[float, float]], *, note: str = "") -> go.Figure:
     """
-    The discs that a region's RTTs allow around its nearest landmarks, their common area, the stated place and another
-    candidate.
+    Draw the discs that a region's RTTs allow around its nearest landmarks, their common area, and possible places.
 
     Parameters
     ----------
     area : Area
         As from `plausibility.geolocate`.
-    stated : latitude and longitude, optional
-        The stated place, in degrees.
-    candidate : name, latitude and longitude, optional
-        Another place it may be at.
+    places : mapping of (latitude, longitude)
+        The stated place first, and another candidate if there is one, by name, in degrees.
     """
     figure = world()
     discs = area.discs.sort_values("radius_km").head(MAX_DISCS)
     for disc in discs.itertuples(index=False):
         latitude, longitude = circle(disc.latitude_deg, disc.longitude_deg, disc.radius_km)
-        _line(figure, latitude, longitude, f"{theme.plain(disc.region)}: {disc.rtt_ms:.1f} ms")
+        figure.add_scattergeo(
+            lat=latitude.round(3),
+            lon=longitude.round(3),
+            mode="lines",
+            line={"color": theme.LIGHT, "width": 1.5},
+            text=f"{theme.plain(disc.region)}: {disc.rtt_ms:.1f} ms",
+            hovertemplate="%{text}<extra></extra>",
+            showlegend=False,
+        )
     filled = area.points.latitude_deg, area.points.longitude_deg
     _points(figure, *filled, "allowed by all discs", theme.WITHIN, 3, "circle", opacity=0.3)
     _points(figure, discs.latitude_deg, discs.longitude_deg, "nearest landmarks", theme.MUTED, 6, "circle")
-    shown = [(disc.latitude_deg, disc.longitude_deg) for disc in discs.itertuples(index=False)][:3]
-    away = np.nan
-    if stated is not None:
-        _points(figure, [stated[0]], [stated[1]], "stated place", theme.OUTSIDE, 13, "x")
-        shown.append(stated)
-        away = float(great_circle_km(*stated, area.latitude_deg, area.longitude_deg))
-    if candidate is not None:
-        _points(figure, [candidate[1]], [candidate[2]], theme.plain(candidate[0]), theme.COLOURS["gcp"], 12, "diamond")
-        shown.append(candidate[1:])
-    if not area.empty:
-        shown += list(area.points[["latitude_deg", "longitude_deg"]].itertuples(index=False, name=None))
+    for (name, place), style in zip(places.items(), STYLES, strict=False):
+        _points(figure, [place[0]], [place[1]], theme.plain(name), *style)
+    stated = next(iter(places.values()))
+    shown = [*discs[COORDINATES].head(3).to_numpy(), *places.values(), *area.points[COORDINATES].to_numpy()]
     _frame(figure, np.array(shown))
-    summary = _summary(area, stated, away)
+    discs_in_all = count(len(area.discs), "disc")
+    summary = f"No place on earth lies in all of the {discs_in_all}."
+    if not area.empty:
+        away_km = float(great_circle_km(*stated, area.latitude_deg, area.longitude_deg))
+        summary = (
+            f"The {discs_in_all} have {number(area.area_km2, -3)} km2 in common, around "
+            f"{position(area.latitude_deg, area.longitude_deg)}. The stated place, {position(*stated)}, is "
+            f"{away_km:,.0f} km from there."
+        )
+    drawn = [("middle of the allowed area", area.latitude_deg, area.longitude_deg, area.radius_km)]
+    drawn += [(name, *place, 0.0) for name, place in places.items()]
+    columns = ["place", *COORDINATES, "radius_km"]
+    numbers = area.discs.rename(columns={"region": "place"})[[*columns, "rtt_ms"]]
     return theme.finish(
         figure,
         name="geolocation",
@@ -110,32 +104,8 @@ def geolocation(
         alt=f"Map of the place of {area.region}. {summary}",
         caption=f"Constraint-based geolocation (Gueye et al. 2006) of {area.region}. {summary} "
         "Coastline: Natural Earth.",
-        table=_numbers(area, stated, candidate),
+        table=pd.concat([pd.DataFrame(drawn, columns=columns), numbers]),
         note=note,
-    )
-
-
-def _summary(area: Area, stated, away: float) -> str:
-    if area.empty:
-        return f"No place on earth lies in all of the {count(len(area.discs), 'disc')}."
-    common = (
-        f"The {count(len(area.discs), 'disc')} have {number(area.area_km2, -3)} km2 in common, around "
-        f"{position(area.latitude_deg, area.longitude_deg)}."
-    )
-    if stated is None:
-        return common
-    return f"{common} The stated place, {position(*stated)}, is {away:,.0f} km from there."
-
-
-def _line(figure, latitude, longitude, text) -> None:
-    figure.add_scattergeo(
-        lat=latitude.round(3),
-        lon=longitude.round(3),
-        mode="lines",
-        line={"color": theme.LIGHT, "width": 1.5},
-        text=text,
-        hovertemplate="%{text}<extra></extra>",
-        showlegend=False,
     )
 
 
@@ -162,12 +132,3 @@ def _frame(figure, shown: np.ndarray) -> None:
         lataxis={"range": [max(low[0], -90), min(high[0], 90)]},
         lonaxis={"range": [low[1], high[1]]},
     )
-
-
-def _numbers(area: Area, stated, candidate) -> pd.DataFrame:
-    places = [("middle of the allowed area", area.latitude_deg, area.longitude_deg, area.radius_km)]
-    places += [("stated place", *stated, 0.0)] if stated is not None else []
-    places += [(*candidate, 0.0)] if candidate is not None else []
-    frame = pd.DataFrame(places, columns=["place", "latitude_deg", "longitude_deg", "radius_km"])
-    discs = area.discs.rename(columns={"region": "place"})
-    return pd.concat([frame, discs[["place", "latitude_deg", "longitude_deg", "radius_km", "rtt_ms"]]])

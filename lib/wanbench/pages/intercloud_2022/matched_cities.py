@@ -26,8 +26,7 @@ METHOD = (
     f"dyadic jackknife over cities ({REFERENCES})"
 )
 ASSUMPTION = "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
-WITHIN_KM = 50.0
-"""Regions of two clouds at most this far apart are one city."""
+WITHIN_KM = 50.0  # Regions of two clouds at most this far apart are one city
 CITY_COLUMNS = ["one", "other", "apart_km"]
 
 

@@ -17,15 +17,11 @@ from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, check_pairs
 from wanbench.methods.result import Estimate, Result, tails
 
+# From this share of the best throughput on, a target counts as about the best: 10 % is five times the typical
+# difference of repeated tests
 NEARLY = 0.9
-"""
-From this share of the best throughput on, a target counts as about the best: 10 % is five times the typical difference
-of repeated tests.
-"""
+# Sources with fewer tested targets in a cloud are left out: among one or two, the nearest is often the best by chance
 MIN_TARGETS = 3
-"""
-Sources with fewer tested targets in a cloud are left out: among one or two, the nearest is often the best by chance.
-"""
 COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
 METHOD = "percentile interval of a bootstrap over source regions"
 ASSUMPTION = (

@@ -8,24 +8,17 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
 from wanbench.formatting import count, number, percent
-from wanbench.methods.distance.pair_points import DISTANCE_AXIS, add_line, add_points
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
-NEAREST_KM = 100.0
-"""The logarithm of a distance near 0 is meaningless."""
-N_PARAMETERS = 3
-"""Parameters of a line: intercept, slope, and the variance about it."""
+NEAREST_KM = 100.0  # The logarithm of a distance near 0 is meaningless
+N_PARAMETERS = 3  # Parameters of a line: intercept, slope, and the variance about it
 ENDS = ["region_a", "region_b"]
 METHOD = (
     "least squares over unordered pairs; each region's pairs predicted from the pairs without it, so each pair twice; "
@@ -88,12 +81,6 @@ class Shapes(Result):
         heads = ["Line", "Off by a factor of", f"{percent(LEVEL)} interval", "R²", "AIC above the smallest"]
         return pd.DataFrame(rows, columns=heads)
 
-    def fitted(self, line: str, x) -> np.ndarray:
-        """Throughput in bit/s by one of the lines, at distances in km, or at RTTs in ms for "log RTT"."""
-        row = self.lines.set_index("line").loc[check_choice("line", line, self.errors)]
-        x = np.asarray(x, dtype=float)
-        return 10 ** (row.intercept + row.slope * (x / THOUSAND_KM if line == "distance" else np.log10(x)))
-
     def _verdict(self) -> str:
         factors = {name: number(error.estimate, 2) for name, error in self.errors.items()}
         others = [name for name in factors if name != self.best]
@@ -113,45 +100,6 @@ class Shapes(Result):
         return (
             f"AIC {agrees} puts {first.line} first, {ahead}; it takes pairs as independent, so its differences are too "
             "large."
-        )
-
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Draw throughput of every pair with each line: on distance left, on log RTT right if it was fitted."""
-        frame = self.pairs
-        panels = [
-            ("distance_km", DISTANCE_AXIS, ["distance", "log distance"]),
-            ("rtt_ms", "round-trip time (ms, log axis)", ["log RTT"]),
-        ]
-        factors = {name: f"{name} (off by {number(each.estimate, 2)})" for name, each in self.errors.items()}
-        titles = [" and ".join(factors[name] for name in names) for _, _, names in panels]
-        figure = make_subplots(
-            rows=1, cols=len(panels), subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.03
-        )
-        for col, (column, title, names) in enumerate(panels, start=1):
-            cell = {"row": 1, "col": col}
-            add_points(figure, frame, frame[column], frame.throughput_bps, "%{y:.3s}bit/s", legend=col == 1, **cell)
-            logarithmic = column == "rtt_ms"
-            space = np.geomspace if logarithmic else np.linspace
-            x = space(frame[column].min(), frame[column].max(), CURVE_POINTS)
-            for name in names:
-                add_line(figure, x, self.fitted(name, x), f"on {name}", DASHES[name], **cell)
-            axis = theme.log_axis(frame[column], "") if logarithmic else {"tickformat": ",d"}
-            figure.update_xaxes(title=title, **axis, **cell)
-        figure.update_yaxes(**theme.log_axis(frame.throughput_bps, "bit/s"))
-        figure.update_yaxes(title="throughput (bit/s, log axis)", col=1)
-        basis = self.errors[self.best].counted
-        return theme.finish(
-            figure,
-            name="throughput-lines-compared",
-            title="Which line throughput follows",
-            subtitle="One point per pair of regions. In brackets: the factor by which each line is typically off when "
-            "it predicts a region that was left out.",
-            alt=f"Scatters of throughput against distance and round-trip time for {basis}, with fitted lines. "
-            f"{self.sentence}",
-            caption=f"{self} From {basis}.",
-            table=frame,
-            note=note,
-            headroom_px=20,
         )
 
 
@@ -310,8 +258,3 @@ def _estimate(
         warnings=notes,
         **texts,
     )
-
-
-CURVE_POINTS = 120
-"""Enough for a smooth curve on a log axis."""
-DASHES = {"distance": "dot", "log distance": "dash", "log RTT": "solid"}

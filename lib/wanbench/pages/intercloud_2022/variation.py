@@ -7,21 +7,17 @@ from math import nan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
-from wanbench.formatting import count, percent
+from wanbench.formatting import count
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from wanbench.methods.regions.places import unit_of_region, units
-from wanbench.methods.result import LEVEL, Estimate, Result, tails
+from wanbench.methods.result import Estimate, Result, tails
 from wanbench.methods.tcp.fit_model import pairs_with_both
-
-from .readings import bound, dots
 
 METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
 REPEATED = (
@@ -58,28 +54,6 @@ class Repeats(Result):
     @property
     def sentence(self) -> str:
         return f"{self.factor.sentence} {self.share.sentence}"
-
-    def figure(self, *, note: str = "") -> go.Figure:
-        """The share of repeated pairs whose tests differ by no more than a factor."""
-        factor = np.sort(self.pairs.factor.to_numpy())
-        share = np.arange(1, len(factor) + 1) / len(factor)
-        line = {"color": theme.FIT, "shape": "hv", "width": 2.5}
-        figure = go.Figure()
-        figure.add_scatter(x=factor, y=share, mode="lines", line=line)
-        axis = theme.log_axis(factor, "")
-        figure.update_xaxes(title="largest over smallest test of a pair (times, log axis)", **axis)
-        figure.update_yaxes(title="share of the repeated pairs", range=[0, 1.02], tickformat=".0%")
-        column = self.column.replace("_", "-")
-        return theme.finish(
-            figure,
-            name=f"repeated-tests-{column}",
-            title=f"Two tests of one ordered pair: {column}",
-            subtitle="Share of the ordered pairs tested more than once whose tests differ by no more than this factor.",
-            alt=f"Cumulative share of pairs over the factor between repeated tests. {self}",
-            caption=f"{count(len(self.pairs), 'ordered pair')} tested more than once. {self.factor.sentence}",
-            table=self.pairs,
-            note=note,
-        )
 
 
 def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: int = 0) -> Repeats:
@@ -184,8 +158,8 @@ def _share_between(sums: np.ndarray) -> np.ndarray:
         return (ms_between - ms_within) / (ms_between + (size - 1) * ms_within)
 
 
+# Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little
 MIN_DISTANCE_KM = 500.0
-"""Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little."""
 REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
@@ -211,23 +185,6 @@ class Scatter(Result):
     @property
     def sentence(self) -> str:
         return " ".join(estimate.sentence for estimate in self.estimates)
-
-    def figure(self, *, note: str = "") -> go.Figure:
-        """The factor by which the median pair deviates from its line, for RTT and for throughput."""
-        frame = self.table().iloc[:2]
-        figure = dots(["RTT", "throughput"], frame.estimate, frame.low, frame.high, "median pair")
-        bound(figure, 1.0, "on the line")
-        figure.update_xaxes(title="factor by which a pair misses its line (times)")
-        return theme.finish(
-            figure,
-            name="scatter-about-lines",
-            title="How far pairs lie from their line on distance",
-            subtitle=f"Dots: the median pair; bars: {percent(LEVEL)} intervals by place.",
-            alt=f"Two factors with intervals. {self}",
-            caption=self.ratio.sentence,
-            table=frame,
-            note=note,
-        )
 
 
 def scatter(pairs: pd.DataFrame, *, resamples: int = 1_000, seed: int = 0) -> Scatter:

@@ -76,11 +76,9 @@ def overlapping(tests: pd.DataFrame) -> int:
     return int((both.started_at_utc < before).sum())
 
 
-CLASSES = 6
-"""Number of classes: the eye distinguishes no more shades."""
+CLASSES = 6  # Number of classes: the eye distinguishes no more shades
 RAMP = ("#2B1B5A", "#4A3C9A", "#2F7EBC", "#3FB5A3", "#A8C545", "#F2B134")
-FEW_LINKS = 60
-"""Up to this number of pairs lines are thick and nearly opaque; more would hide each other."""
+FEW_LINKS = 60  # Up to this number of pairs lines are thick and nearly opaque; more would hide each other
 
 
 def link_map(pairs: pd.DataFrame, regions: pd.DataFrame, *, note: str = "") -> go.Figure:

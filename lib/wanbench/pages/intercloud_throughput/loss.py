@@ -24,42 +24,27 @@ from wanbench.methods.result import LEVEL, Estimate, Interval, exact_binomial, t
 from wanbench.methods.sizes import check_sizes
 from wanbench.methods.tcp.models import RANDOM, buffer_bytes
 
+# CUBIC's constant of the Reno-friendly region under independent losses, as in Linux: its Reno estimate grows by 3 (1 -
+# beta) / (1 + beta) of a segment per round trip throughout (RFC 8312, 4.2). RFC 9438 (4.3) lets it grow by 1 once it
+# has reached the window before the loss, `cwnd_prior`; senders that do so keep windows 11 % larger there
+# (`validity.models` simulates them), so their loss is underestimated.
 FRIENDLY_RANDOM = 1.273
-"""
-CUBIC's constant of the Reno-friendly region under independent losses, as in Linux: its Reno estimate grows by 3 (1 -
-beta) / (1 + beta) of a segment per round trip throughout (RFC 8312, 4.2). RFC 9438 (4.3) lets it grow by 1 once it has
-reached the window before the loss, `cwnd_prior`; senders that do so keep windows 11 % larger there (`validity.models`
-simulates them), so their loss is underestimated.
-"""
-CONVEX_RANDOM = 1.195
-"""CUBIC's constant of the cubic region under independent losses."""
-BEND = 6.5
-"""Exponent of the power mean that joins both regions: it reproduces the window of simulated senders to 1 %."""
+CONVEX_RANDOM = 1.195  # CUBIC's constant of the cubic region under independent losses
+BEND = 6.5  # Exponent of the power mean that joins both regions: it reproduces the window of simulated senders to 1 %
+# The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow.
+# Fitted to 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
 RECOVERY = {"reno": 0.5, "cubic": 1.0}
-"""
-The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow.
-Fitted to 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
-"""
+# Standard deviation of the model's own error in log loss. In the cells of `RECOVERY`, log estimates differed from the
+# actual losses with a standard deviation of 0.05 (CUBIC) and 0.04 (Reno), chance included; this value leaves room for
+# other senders.
 MODEL_SD = 0.08
-"""
-Standard deviation of the model's own error in log loss. In the cells of `RECOVERY`, log estimates differed from the
-actual losses with a standard deviation of 0.05 (CUBIC) and 0.04 (Reno), chance included; this value leaves room for
-other senders.
-"""
+# Standard deviation of log loss times the root of the number of losses: 1.03 for Reno, 1.12 for CUBIC, in simulation
 NOISE = 1.15
-"""
-Standard deviation of log loss times the root of the number of losses: 1.03 for Reno, 1.12 for CUBIC, in simulation.
-"""
-MIN_LOSSES = 5
-"""With fewer losses the logarithm of their number is far from normal, so the interval would be wrong."""
-MAX_LOSS = 0.03
-"""From this loss on, timeouts, which the model lacks, take a large part of the time."""
-SMALLEST_LOSS = 1e-9
-"""Start of the search for a loss: at 1 ms a Reno sender would reach 480 Gbit/s."""
-BISECTIONS = 60
-"""Halvings of the range of log loss, 20.7: the last step is below the precision of a float."""
-MIN_TRANSFERS_FOR_SCATTER = 3
-"""Minimum number of transfers for their scatter to count: two give no useful variance."""
+MIN_LOSSES = 5  # With fewer losses the logarithm of their number is far from normal, so the interval would be wrong
+MAX_LOSS = 0.03  # From this loss on, timeouts, which the model lacks, take a large part of the time
+SMALLEST_LOSS = 1e-9  # Start of the search for a loss: at 1 ms a Reno sender would reach 480 Gbit/s
+BISECTIONS = 60  # Halvings of the range of log loss, 20.7: the last step is below the precision of a float
+MIN_TRANSFERS_FOR_SCATTER = 3  # Minimum number of transfers for their scatter to count: two give no useful variance
 RATE_BASED = ("bbr", "bbr2", "bbr3")
 METHOD = "average window = throughput x RTT / (8 MSS), put into the model of {} under independent losses ({})"
 MODELS = {

@@ -19,12 +19,11 @@ from wanbench.methods.tcp.window_fit import fit_window
 from .loss import MODELS, RATE_BASED, estimate_loss
 
 EVERY = "every region"
+# The RTT must be below the knee by this factor for the link alone to limit: near the knee both window and link do
 CLEAR_OF_KNEE = 1.25
-"""The RTT must be below the knee by this factor for the link alone to limit: near the knee both window and link do."""
+# Allowed error of window and capacity: the model leaves out slow start and the queue, some per cent each
 ALLOWED_SHARE = 0.05
-"""Allowed error of window and capacity: the model leaves out slow start and the queue, some per cent each."""
-PAYLOAD_SHARE = 1448 / 1500
-"""Payload per byte that the link counts: TCP with timestamps over IPv4."""
+PAYLOAD_SHARE = 1448 / 1500  # Payload per byte that the link counts: TCP with timestamps over IPv4
 
 
 def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame, *, level: float = 0.95) -> Verdicts:

@@ -13,10 +13,8 @@ from wanbench.figures import theme
 from wanbench.formatting import count
 from wanbench.methods.lab.verdicts import matching
 
-AROUND_S = 2.0
-"""Time shown before the cut and after healing."""
-MAX_TIMELINES = 3
-"""More timelines below each other do not fit on a screen."""
+AROUND_S = 2.0  # Time shown before the cut and after healing
+MAX_TIMELINES = 3  # More timelines below each other do not fit on a screen
 
 
 def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") -> go.Figure:
