@@ -222,39 +222,38 @@ BAD = {
 }
 DOORS = {
     "fit_rtt": methods.fit_rtt,
-    "fit_throughput": lambda pairs: methods.fit_throughput(pairs.assign(throughput_bps=pairs.rtt_ms)),
     "inflation": methods.path_inflation,
     "physics_check": methods.physics_check,
     "predict": grids_and_predictions.fit_predictor,
     "what_if": lambda pairs: grids_and_predictions.what_if(pairs, "aws:region-000", "gcp:region-002"),
-    "nearest": lambda pairs: intercloud_2022.nearest_region(
-        pairs.drop(columns="throughput_bps").rename(columns={"rtt_ms": "throughput_bps"})
-    ),
-    "ceiling": lambda pairs: methods.fit_with_ceiling(
-        pairs.drop(columns="throughput_bps").rename(columns={"rtt_ms": "throughput_bps"})
-    ),
+}
+AS_THROUGHPUT = {
+    "fit_throughput": methods.fit_throughput,
+    "nearest": intercloud_2022.nearest_region,
+    "ceiling": methods.fit_with_ceiling,
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", DOORS | AS_THROUGHPUT)
 @pytest.mark.parametrize("fault", BAD)
 def test_a_row_that_cannot_be_used_is_named_at_every_door(door, fault):
     column, value, message = BAD[fault]
     pairs = simulated_surveys.survey(9, seed=1)
     pairs[column] = pairs[column].astype(object)
     pairs.loc[3, column] = value
-    if door == "nearest":
+    if door in AS_THROUGHPUT:
         message = message.replace("rtt_ms", "throughput_bps")
+        pairs = pairs.drop(columns="throughput_bps").rename(columns={"rtt_ms": "throughput_bps"})
     with pytest.raises(ParameterError, match=message):
-        DOORS[door](pairs)
+        (DOORS | AS_THROUGHPUT)[door](pairs)
 
 
-@pytest.mark.parametrize("door", [*(name for name in DOORS if name != "nearest"), "directed"])
+@pytest.mark.parametrize("door", [*DOORS, *AS_THROUGHPUT, "directed"])
 @pytest.mark.parametrize("given", [None, "pairs.csv", [1, 2]])
 def test_what_is_no_table_is_named_at_every_door(door, given):
     from wanbench.methods.regions.pairs import directed
 
-    call = DOORS.get(door, lambda pairs: directed(pairs, "rtt_ms"))
+    call = (DOORS | AS_THROUGHPUT).get(door, lambda pairs: directed(pairs, "rtt_ms"))
     with pytest.raises(ParameterError, match=f"table pairs is '{type(given).__name__}'; allowed: a DataFrame"):
         call(given)
 

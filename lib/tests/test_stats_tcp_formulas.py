@@ -56,8 +56,8 @@ def test_pftk_tends_to_the_square_root_law_and_to_the_window():
 
 
 def test_pftk_by_hand():
-    """Equation 32 written out with numbers: p = 0.02, RTT 0.2 s, T0 = 2 s, Wm = 6 and 100, b = 1."""
-    p, rtt, t0 = 0.02, 0.2, 2.0
+    """Equation 32 written out with numbers: p = 0.02, RTT 0.2 s, T0 = 0.4 s, Wm = 6 and 100, b = 1."""
+    p, rtt, t0 = 0.02, 0.2, 0.4
     free = 1 + np.sqrt(8 * 0.98 / (3 * 0.02) + 1)
     assert unlimited_window(p) == pytest.approx(free)
     f = 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
