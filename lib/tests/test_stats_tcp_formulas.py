@@ -71,7 +71,7 @@ def test_pftk_by_hand():
     large = (49 + free + share(free) / 0.98) / (rtt * (free / 2 + 1) + share(free) * f * t0 / 0.98)
     small = (49 + 6 + share(6) / 0.98) / (rtt * (6 / 8 + 49 / 6 + 2) + share(6) * f * t0 / 0.98)
     for max_window, packets_per_s in ((100, large), (6, small)):
-        got = pftk_bps(p, 200, max_window * MSS_BYTES, 2000)
+        got = pftk_bps(p, 200, max_window * MSS_BYTES)
         assert got == pytest.approx(8 * MSS_BYTES * packets_per_s)
 
 
