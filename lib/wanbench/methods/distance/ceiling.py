@@ -78,21 +78,13 @@ class CeilingFit(Result):
     """
     log10(throughput) = intercept + slope x distance, where values at the ceiling are lower bounds.
 
-    Attributes
-    ----------
-    slope, half_distance, intercept : Estimate
-        Change per 1,000 km; distance that halves throughput, in km; throughput at distance 0 without a ceiling, in
-        bit/s.
-    spread : Estimate
-        The factor by which throughput scatters about the line: 10 to the standard deviation.
-    plain_slope, plain_half_distance : Estimate
-        The same by least squares on the unchanged values.
-    effect : Estimate
-        Half-distance with the ceiling over that without.
-    ceilings : DataFrame
-        Per source: source, ceiling_bps, n (rows at it), n_rows, rule.
-    rows : DataFrame
-        Per ordered pair: from_region, to_region, distance_km, throughput_bps, limit_bps (NaN without), censored.
+    slope, half_distance, intercept: Change per 1,000 km; distance that halves throughput, in km; throughput at distance
+        0 without a ceiling, in bit/s.
+    spread: The factor by which throughput scatters about the line: 10 to the standard deviation.
+    plain_slope, plain_half_distance: The same by least squares on the unchanged values.
+    effect: Half-distance with the ceiling over that without.
+    ceilings: Per source: source, ceiling_bps, n (rows at it), n_rows, rule.
+    rows: Per ordered pair: from_region, to_region, distance_km, throughput_bps, limit_bps (NaN without), censored.
     """
 
     slope: Estimate

@@ -49,22 +49,14 @@ class CloudComparison(Result):
 
     Differences are in ms, or, for throughput, ratios.
 
-    Attributes
-    ----------
-    difference : GroupContrast
-        Between clouds against within one, with a common slope and a separate level for the regions of each cloud.
-    slope : Estimate
-        The common slope per 1,000 km (of log10 for throughput).
-    difference_at_mean : GroupContrast
-        The same difference at the mean distance, with a separate slope for each.
-    slope_difference, slope_p : Estimate
-        Between clouds less within one, per 1,000 km, and its MRQAP p-value.
-    contrasts : tuple of GroupContrast
-        Every pair of clouds against every other, with a common slope.
-    crossing : tuple of GroupContrast
-        Pairs between two different clouds against the mean of the pairs within each of them.
-    directions : tuple of GroupContrast
-        For throughput: from one cloud to another against the opposite direction, over ordered pairs.
+    difference: Between clouds against within one, with a common slope and a separate level for the regions of each
+        cloud.
+    slope: The common slope per 1,000 km (of log10 for throughput).
+    difference_at_mean: The same difference at the mean distance, with a separate slope for each.
+    slope_difference, slope_p: Between clouds less within one, per 1,000 km, and its MRQAP p-value.
+    contrasts: Every pair of clouds against every other, with a common slope.
+    crossing: Pairs between two different clouds against the mean of the pairs within each of them.
+    directions: For throughput: from one cloud to another against the opposite direction, over ordered pairs.
     """
 
     difference: GroupContrast
@@ -99,7 +91,6 @@ class CloudComparison(Result):
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
-        """One row per contrast, with its p-value."""
         return pd.DataFrame([contrast.row() for contrast in self.all_contrasts])
 
     def formatted_table(self) -> pd.DataFrame:
@@ -180,8 +171,6 @@ def compare_clouds(
 
     Parameters
     ----------
-    pairs : DataFrame
-        Table `pairs`.
     column : str
         "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
     permutations, seed

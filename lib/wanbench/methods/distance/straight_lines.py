@@ -28,16 +28,11 @@ class RttFit(Result):
     """
     RTT = intercept + slope x distance.
 
-    Attributes
-    ----------
-    slope, intercept : Estimate
-        ms per 1,000 km, and ms.
-    pearson, spearman : Estimate
-        Correlations of RTT with distance.
-    speed_in_fibre, speed_in_vacuum : Estimate
-        Effective speed 2 / slope as a fraction of light in fibre (index 1.468), and of light in vacuum.
-    sample : Sample
-        The pairs in use, and the rows left out.
+    slope, intercept: ms per 1,000 km, and ms.
+    pearson, spearman: Correlations of RTT with distance.
+    speed_in_fibre, speed_in_vacuum: Effective speed 2 / slope as a fraction of light in fibre (index 1.468), and of
+        light in vacuum.
+    sample: The pairs in use, and the rows left out.
     """
 
     slope: Estimate
@@ -99,16 +94,10 @@ class ThroughputFit(Result):
     """
     log10(throughput) = intercept + slope x distance.
 
-    Attributes
-    ----------
-    slope : Estimate
-        Change of log10(bit/s) per 1,000 km.
-    factor : Estimate
-        The factor by which 1,000 km more multiply throughput: 10 to the slope.
-    half_distance : Estimate
-        The distance that halves throughput, in km (`half_distance`).
-    pearson, spearman : Estimate
-        Correlations of log10(throughput) with distance.
+    slope: Change of log10(bit/s) per 1,000 km.
+    factor: The factor by which 1,000 km more multiply throughput: 10 to the slope.
+    half_distance: The distance that halves throughput, in km (`half_distance`).
+    pearson, spearman: Correlations of log10(throughput) with distance.
     """
 
     slope: Estimate
@@ -163,8 +152,8 @@ def fit_rtt(
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`: ordered pairs with `distance_km` and `rtt_ms`. Rows without them are left out,
-        counted and stated in the cautions.
+        Table `pairs`: ordered pairs with `distance_km` and `rtt_ms`. Rows without them are left out, counted and stated
+        in the cautions.
     level : float
         Confidence level of all intervals.
     resamples, seed

@@ -50,8 +50,6 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median",
 
     Parameters
     ----------
-    echoes, links : DataFrame
-        Tables of these names.
     statistic : str
         "median", with an interval from order statistics (Hahn & Meeker 1991). Or "mean", for links with jitter, which
         must not add delay: Student's interval, in which n echoes count as n (1 - r) / (1 + r), with r the lag-1
@@ -166,11 +164,6 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -
     A link's limit counts whole packets, iperf3 counts payload. So each transfer's throughput is scaled by (payload +
     headers) / payload: 52 bytes per TCP segment (IPv4, TCP, timestamps), 28 per UDP datagram and 20 more for each
     further fragment. Directions without a limit have no row.
-
-    Parameters
-    ----------
-    transfers, links : DataFrame
-        Tables of these names.
     """
     check_level(level)
     rows = []
@@ -214,8 +207,7 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     echoes : DataFrame
         Table of this name, with `received_at_s` (ping -D).
     cuts : DataFrame
-        One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s
-        (null: never).
+        One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s (null: never).
     """
     rows = []
     for event in cuts.itertuples(index=False):

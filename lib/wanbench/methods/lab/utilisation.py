@@ -30,11 +30,6 @@ def windows(samples: pd.DataFrame) -> pd.DataFrame:
     """
     Traffic of each link between consecutive samples.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        Table link_samples.
-
     Returns
     -------
     DataFrame
@@ -68,15 +63,11 @@ class Capacity(Result):
     """
     Whether links were ever at their capacity.
 
-    Attributes
-    ----------
-    links : DataFrame
-        Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
+    links: Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
         share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send the bytes
         queued at a sample), longest_backlog_s (longest time in which every sample found some). Unknown values are NaN,
         such as the queues of a circuit.
-    is_circuit : bool
-        Whether the numbers come from the operator of circuits rather than from the lab's counters.
+    is_circuit: Whether the numbers come from the operator of circuits rather than from the lab's counters.
     """
 
     links: pd.DataFrame
@@ -86,7 +77,6 @@ class Capacity(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The largest utilisation of a window."""
         one = [*KEY, "circuit"] if self.is_circuit else KEY
         n = len(self.links.drop_duplicates(one))
         return (
@@ -106,7 +96,6 @@ class Capacity(Result):
 
     @property
     def sentence(self) -> str:
-        """The statement, with the length of the windows it holds for."""
         rows, (largest,) = self.links, self.estimates
         at_capacity = round((rows.share_at_capacity * rows.n_windows).sum())
         often = f"in {number(at_capacity, 0)} of them" if at_capacity else "never"
@@ -126,11 +115,9 @@ class Capacity(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """`links`."""
         return self.links
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per direction of a link, over all tests."""
         rows = []
         for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False):
             rows.append(
@@ -153,11 +140,6 @@ def _packets(counts):
 def capacity(samples: pd.DataFrame) -> Capacity:
     """
     Judge every link of every test that has a rate and at least two samples.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        Table link_samples.
 
     Raises
     ------
@@ -217,8 +199,6 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
 
     Parameters
     ----------
-    samples : DataFrame
-        Table link_samples.
     region : str
         For example the brokers' region.
 

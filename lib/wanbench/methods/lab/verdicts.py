@@ -44,12 +44,9 @@ class Verdicts(RowsResult):
     """
     Requested and delivered values of links, and whether they agree within the stated limit.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low, high,
-        level, error (delivered less requested), allowed, limit (as text), n, verdict and note. `verdict` is "within",
-        "outside", or "unknown" if the data cannot tell; `note` says why.
+    rows: One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low,
+        high, level, error (delivered less requested), allowed, limit (as text), n, verdict and note. `verdict` is
+        "within", "outside", or "unknown" if the data cannot tell; `note` says why.
     """
 
     @classmethod
@@ -65,7 +62,6 @@ class Verdicts(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """One sentence per quantity."""
         return " ".join(finding.sentence for finding in self.findings()) or "No link was judged."
 
     def summary(self) -> pd.DataFrame:
@@ -99,7 +95,6 @@ class Verdicts(RowsResult):
         return [_finding(row, page) for row in self.summary().itertuples(index=False)]
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows with units, the interval in one column."""
         rows = []
         for row in self.rows.itertuples(index=False):
             delivered, ends = interval(row.delivered, row.low, row.high, row.unit)

@@ -81,9 +81,7 @@ def few_beyond(n_units: int) -> str:
 
 
 def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
-    """
-    A caution with the coverage if effects of nearby places are correlated; none if that was not simulated.
-    """
+    """A caution with the coverage if effects of nearby places are correlated; none if that was not simulated."""
     size, ends = _nearest(ALIKE_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:
         return ()

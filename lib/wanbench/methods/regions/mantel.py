@@ -34,16 +34,10 @@ class Mantel(Result):
     """
     Correlations of a column with distance, and the p-value of each.
 
-    Attributes
-    ----------
-    pearson, spearman : Estimate
-        The correlations, with intervals by place.
-    pearson_p, spearman_p : Estimate
-        Permutation p-values; the interval is their Monte Carlo error.
-    drawn : DataFrame
-        `pearson` and `spearman` of each relabelling.
-    sample : Sample
-        The pairs used, and the rows left out.
+    pearson, spearman: The correlations, with intervals by place.
+    pearson_p, spearman_p: Permutation p-values; the interval is their Monte Carlo error.
+    drawn: `pearson` and `spearman` of each relabelling.
+    sample: The pairs used, and the rows left out.
     """
 
     TITLE: ClassVar[str] = "Correlation with distance, tested by permuting regions"
@@ -79,8 +73,6 @@ def mantel(pairs: pd.DataFrame, *, permutations: int = PERMUTATIONS, seed: int =
 
     Parameters
     ----------
-    pairs : DataFrame
-        Table `pairs`.
     permutations, seed : int
         Number of relabellings and the seed that draws them.
 

@@ -91,8 +91,8 @@ def least_squares(
     both : array of int (rows,)
         Number of the unordered pair of each row: two directions of one pair leave together.
     shifted : sequence of int or array
-        Columns, or weights of a sum of columns, whose coefficients vary between units in the working model, besides
-        the constant.
+        Columns, or weights of a sum of columns, whose coefficients vary between units in the working model, besides the
+        constant.
 
     Raises
     ------

@@ -21,22 +21,14 @@ class Sensitivity(Result):
     """
     An analysis with and without the flagged pairs.
 
-    Attributes
-    ----------
-    everything, without : object
-        The result for all pairs, and for the unflagged ones; the latter is None if too few were left (`why` names the
-        reason).
-    left_out : DataFrame
-        The pairs left out.
-    by_rule : DataFrame
-        rule, region (null for a flagged row), n_pairs: the number of ordered pairs that each leaves out. Several may
-        leave out the same pair.
-    n_pairs : int
-        Number of ordered pairs.
-    why : str
-        Why the analysis was impossible without the flagged pairs.
-    columns : tuple of str
-        Flags of whole columns, which concern both analyses.
+    everything, without: The result for all pairs, and for the unflagged ones; the latter is None if too few were left
+        (`why` names the reason).
+    left_out: The pairs left out.
+    by_rule: rule, region (null for a flagged row), n_pairs: the number of ordered pairs that each leaves out. Several
+        may leave out the same pair.
+    n_pairs: Number of ordered pairs.
+    why: Why the analysis was impossible without the flagged pairs.
+    columns: Flags of whole columns, which concern both analyses.
     """
 
     TITLE: ClassVar[str] = "With all pairs, and without the flagged ones"
@@ -51,7 +43,6 @@ class Sensitivity(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The estimates without the flagged pairs if possible, otherwise with all pairs."""
         return _estimates(self.everything if self.without is None else self.without)
 
     @property
@@ -129,8 +120,6 @@ def with_and_without(
     ----------
     analysis : callable
         Takes table `pairs`; returns an Estimate, several, or a Result.
-    pairs, flags : DataFrame
-        Tables of these names.
     about : "rtt" or "throughput", optional
         Leave out only pairs with a flag on RTT (or throughput) or on a place.
 

@@ -75,14 +75,9 @@ class ModelFit(Result):
     """
     One fitted model.
 
-    Attributes
-    ----------
-    model, formula : str
-        Its name and a short form of its formula.
-    parameters : dict of Estimate
-        By symbol: "W", "C", "p".
-    pairs : DataFrame
-        As `pairs_with_both.COLUMNS`, with model_bps and ratio (measured over model).
+    model, formula: Its name and a short form of its formula.
+    parameters: By symbol: "W", "C", "p".
+    pairs: As `pairs_with_both.COLUMNS`, with model_bps and ratio (measured over model).
     """
 
     TITLE = "Fitted parameters of a TCP model"

@@ -30,8 +30,6 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
     window_bytes, rtt_ms, capacity_bps : float or array
         Broadcast against each other.
 
-    Examples
-    --------
     >>> float(window_limited_bps(65_536, 80)), float(window_limited_bps(65_536, 80, capacity_bps=5e6))
     (6553600.0, 5000000.0)
     """
@@ -85,14 +83,11 @@ def mathis_bps(loss, rtt_ms, constant=PERIODIC):
     Parameters
     ----------
     loss : float or array
-        Probability that a packet is lost, strictly the rate of loss events (several losses in one window count
-        once).
+        Probability that a packet is lost, strictly the rate of loss events (several losses in one window count once).
     rtt_ms : float or array
     constant : float
         `PERIODIC` or `RANDOM`.
 
-    Examples
-    --------
     >>> round(float(mathis_bps(1e-4, 100)) / 1e6, 2)
     14.19
     """
@@ -121,8 +116,6 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
     rtt_ms, window_bytes : float or array
         `window_bytes` is the receiver's; infinite for none.
 
-    Examples
-    --------
     Without loss, the window per round trip; with little loss, nearly the square-root law; with much, far below it:
 
     >>> float(pftk_bps(0, 80, window_bytes=65_536).round())
@@ -191,8 +184,6 @@ def cubic_bps(loss, rtt_ms):
     ----------
     loss, rtt_ms : float or array
 
-    Examples
-    --------
     Windows at an RTT of 0.1 s, as in the tables of RFC 9438:
 
     >>> [round(float(cubic_bps(p, 100)) * 0.1 / (8 * 1448)) for p in (1e-4, 1e-5)]
@@ -258,16 +249,10 @@ class ThroughputModel:
     """
     A model of throughput: its formula and its parameters.
 
-    Attributes
-    ----------
-    name, formula : str
-        Its name, and a short form of its formula with the source.
-    parameters : tuple of (symbol, unit)
-        Those with a unit are positive and fitted as their natural logarithm.
-    curve : callable
-        (values (rows, parameters), Paths) to the natural logarithm of bit/s (rows, pairs).
-    bounds : callable
-        (Paths, log throughput) to the lowest and highest value of each parameter.
+    name, formula: Its name, and a short form of its formula with the source.
+    parameters: Those with a unit are positive and fitted as their natural logarithm.
+    curve: (values (rows, parameters), Paths) to the natural logarithm of bit/s (rows, pairs).
+    bounds: (Paths, log throughput) to the lowest and highest value of each parameter.
     """
 
     name: str

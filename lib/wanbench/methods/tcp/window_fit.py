@@ -60,20 +60,13 @@ class WindowFit(Result):
     """
     The fitted model.
 
-    Attributes
-    ----------
-    window : Estimate
-        W in bytes.
-    capacity : Estimate
-        C in bit/s.
-    knee_rtt : Estimate
-        The RTT from which the window limits, 8 W / C, in ms.
-    pairs : DataFrame
-        Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps,
-        implied_window_bytes (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps,
-        ratio (measured / model), limit ("window" or "capacity").
-    left_out : DataFrame
-        Rows not in use, with their reason.
+    window: W in bytes.
+    capacity: C in bit/s.
+    knee_rtt: The RTT from which the window limits, 8 W / C, in ms.
+    pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps, implied_window_bytes
+        (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps, ratio (measured /
+        model), limit ("window" or "capacity").
+    left_out: Rows not in use, with their reason.
     """
 
     TITLE = "Throughput = min(C, 8 W / RTT)"
@@ -156,8 +149,6 @@ def fit_window(
     pairs : DataFrame
         Table `pairs`, with `rtt_ms` and `throughput_bps`. An RTT without load excludes the queue that the transfer
         itself causes, which makes W too small.
-    cluster
-        As for `fit_rtt`.
 
     Raises
     ------

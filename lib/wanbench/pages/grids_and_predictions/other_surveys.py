@@ -63,14 +63,9 @@ ENDS = ["region_a", "region_b"]
 @dataclass(frozen=True, repr=False)
 class CheckedPredictions(Result):
     """
-    Attributes
-    ----------
-    ratio : Estimate
-        RTT measured by the other survey over the predicted RTT: the median over pairs.
-    coverage : Estimate
-        The share of the other survey's RTTs that lie in the prediction intervals.
-    pairs : DataFrame
-        Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
+    ratio: RTT measured by the other survey over the predicted RTT: the median over pairs.
+    coverage: The share of the other survey's RTTs that lie in the prediction intervals.
+    pairs: Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
     """
 
     ratio: Estimate

@@ -54,15 +54,10 @@ class Prediction(Result):
     """
     RTT and throughput of one ordered pair.
 
-    Attributes
-    ----------
-    situation : str
-        "both", "one" or "none": how many of the regions have other measured pairs.
-    rtt, throughput : Estimate
-        In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is None if fewer
-        than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
-    measured : dict
-        Existing measurements of this pair: `rtt_ms`, `throughput_bps`.
+    situation: "both", "one" or "none": how many of the regions have other measured pairs.
+    rtt, throughput: In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is
+        None if fewer than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
+    measured: Existing measurements of this pair: `rtt_ms`, `throughput_bps`.
     """
 
     from_region: str
@@ -86,7 +81,6 @@ class Prediction(Result):
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
-        """One row per quantity, with the pair, its situation, and the measured value if any."""
         names = list(UNITS)[: len(self.estimates)]
         pair = {name: getattr(self, name) for name in ("from_region", "to_region", "situation", "distance_km")}
         front = pd.DataFrame([pair | {"measured": self.measured.get(name, nan)} for name in names])
@@ -126,17 +120,10 @@ class Predictor:
     """
     Both fits, ready to predict many pairs.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The regions with measured pairs.
-    level : float
-        Level of the prediction intervals.
-    fits : Fits
-    pairs : DataFrame
-        Table `pairs`, in which distances and measured values are looked up.
-    sample : Sample
-        The pairs with an RTT that are in use, and the rows left out.
+    names: The regions with measured pairs.
+    level: Level of the prediction intervals.
+    pairs: Table `pairs`, in which distances and measured values are looked up.
+    sample: The pairs with an RTT that are in use, and the rows left out.
     """
 
     names: tuple[str, ...]

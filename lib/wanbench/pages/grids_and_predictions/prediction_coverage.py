@@ -40,13 +40,9 @@ class PredictionCoverage(Result):
     """
     Share of left-out values inside their prediction intervals, per quantity and situation.
 
-    Attributes
-    ----------
-    coverage : dict
-        (quantity, situation) to an Estimate: the share of measured values that lie in their intervals, with an
+    coverage: (quantity, situation) to an Estimate: the share of measured values that lie in their intervals, with an
         interval by region.
-    left_out : DataFrame
-        One row per prediction: quantity, situation, region (the one left out, for "one"), from_region, to_region,
+    left_out: One row per prediction: quantity, situation, region (the one left out, for "one"), from_region, to_region,
         distance_km, measured, predicted, low, high, covered.
     """
 
@@ -65,7 +61,6 @@ class PredictionCoverage(Result):
         return " ".join(estimate.sentence for estimate in self.estimates)
 
     def table(self) -> pd.DataFrame:
-        """One row per quantity and situation: coverage, median width, misses on either side, open intervals."""
         rows = []
         for (name, situation), estimate in self.coverage.items():
             part = self._part(name, situation)

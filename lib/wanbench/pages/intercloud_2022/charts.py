@@ -108,7 +108,6 @@ class Charts(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Each kind of caution once, with the names of its charts, and the charts that are missing."""
         names: dict[str, list[str]] = {}
         for name, chart in self.charts.items():
             # What a caution says before its numbers, which differ from chart to chart.
@@ -120,7 +119,6 @@ class Charts(Result):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per quantity, one column per chart."""
         columns = {}
         for name, chart in self.charts.items():
             slope, parameters = chart.rtt.slope, chart.model.parameters if chart.model else {}
@@ -143,8 +141,6 @@ def charts(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0, transf
 
     Parameters
     ----------
-    pairs : DataFrame
-        Table `pairs`.
     transfer_s : float
         Duration of each transfer; the model includes slow start (finite transfer).
     """

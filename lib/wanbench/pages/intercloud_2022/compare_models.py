@@ -203,24 +203,17 @@ class ModelComparison(Result):
     """
     The models' scores on left-out regions.
 
-    Attributes
-    ----------
-    scores : DataFrame
-        One row per model, the best first: model, formula, fitted (its parameters), n_parameters, error_factor (the
+    scores: One row per model, the best first: model, formula, fitted (its parameters), n_parameters, error_factor (the
         exponential of the mean absolute log error on left-out regions: 1.5 means 50 % more or a third less) with low
         and high, median_factor, in_sample_factor, worse_by (its error over that of the best, a factor) with worse_low
         and worse_high, verdict ("best", "not told apart from the best", "worse"), same_curve_as.
-    pairs : DataFrame
-        Per unordered pair (or ordered: see `compare_models`): region_a, region_b, cloud_pair, distance_km, rtt_ms,
-        throughput_bps, and per model "<model>: ratio", measured over predicted by the fits that left out either of
-        its regions.
-    unexplained : DataFrame
-        The pairs that no model explains (`RULE`), with `closest_ratio`, the ratio nearest to 1 that any model but the
-        constant reaches.
-    left_out : DataFrame
-        Rows not in use, with their reason.
-    notes : tuple of str
-        Cautions: rows and models left out, groups fitted separately.
+    pairs: Per unordered pair (or ordered: see `compare_models`): region_a, region_b, cloud_pair, distance_km, rtt_ms,
+        throughput_bps, and per model "<model>: ratio", measured over predicted by the fits that left out either of its
+        regions.
+    unexplained: The pairs that no model explains (`RULE`), with `closest_ratio`, the ratio nearest to 1 that any model
+        but the constant reaches.
+    left_out: Rows not in use, with their reason.
+    notes: Cautions: rows and models left out, groups fitted separately.
     """
 
     TITLE = "Models of throughput"
@@ -240,7 +233,6 @@ class ModelComparison(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The error of each model on left-out regions, as a factor, the best first."""
         ends = zip(self.pairs.region_a, self.pairs.region_b, strict=True)
         n_pairs = len({frozenset(each) for each in ends})
         return tuple(
@@ -407,8 +399,8 @@ def compare_models(
     ordered : bool
         Take the two directions of a pair as two rows rather than their geometric mean.
     by : str, optional
-        "to_cloud", "from_cloud" (both if ordered) or "cloud_pair": fit every model to each such group separately.
-        The window depends on the receiver's cloud, so the two directions of a pair of clouds can differ permanently.
+        "to_cloud", "from_cloud" (both if ordered) or "cloud_pair": fit every model to each such group separately. The
+        window depends on the receiver's cloud, so the two directions of a pair of clouds can differ permanently.
 
     Raises
     ------

@@ -47,16 +47,10 @@ class Envelope(Result):
     """
     The line under which a share tau of the pairs lies: RTT = intercept + slope x distance.
 
-    Attributes
-    ----------
-    slope, intercept : Estimate
-        ms per 1,000 km, and ms.
-    ratio : Estimate
-        Slope over that of light in fibre, 2 n / c = 9.79 ms per 1,000 km.
-    resampled : array (resamples, 2)
-        Intercept and slope of each resample of regions.
-    sample : Sample
-        The pairs in use, and the rows left out.
+    slope, intercept: ms per 1,000 km, and ms.
+    ratio: Slope over that of light in fibre, 2 n / c = 9.79 ms per 1,000 km.
+    resampled: Intercept and slope of each resample of regions.
+    sample: The pairs in use, and the rows left out.
     """
 
     slope: Estimate
@@ -116,8 +110,6 @@ def lower_envelope(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
 
     Parameters
     ----------
-    pairs : DataFrame
-        Table `pairs`.
     resamples, seed : int
         Number and seed of the bootstrap over places.
 

@@ -35,14 +35,9 @@ class MatchedCities(Result):
     """
     Pairs between two clouds compared with pairs within them, over the same pairs of cities.
 
-    Attributes
-    ----------
-    difference : Estimate
-        Between clouds less within one: ms, or for throughput a ratio (between over within).
-    cities : DataFrame
-        The pairs of regions matched as one city: one, other, apart_km.
-    pairs : DataFrame
-        Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
+    difference: Between clouds less within one: ms, or for throughput a ratio (between over within).
+    cities: The pairs of regions matched as one city: one, other, apart_km.
+    pairs: Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
     """
 
     TITLE = "Cities with regions of both clouds"

@@ -34,15 +34,10 @@ class NearestRegion(Result):
     """
     Throughput to the nearest region of another cloud compared with the best.
 
-    Attributes
-    ----------
-    share : Estimate
-        The share of sources whose throughput to the nearest target is at least 90 % of the best.
-    relative : Estimate
-        Throughput to the nearest target over throughput to the best one: the median over sources.
-    sources : DataFrame
-        Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best,
-        best_km, relative.
+    share: The share of sources whose throughput to the nearest target is at least 90 % of the best.
+    relative: Throughput to the nearest target over throughput to the best one: the median over sources.
+    sources: Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best, best_km,
+        relative.
     """
 
     TITLE = "The nearest region of the other cloud"

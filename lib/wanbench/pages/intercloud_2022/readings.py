@@ -25,12 +25,8 @@ class UnitReadings(RowsResult):
     """
     A column of rates, read in several units.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per reading and sender: reading, sender, n, max_bps, limit_bps, n_above, share_of_limit.
-    step : int
-        The greatest common divisor of the values (1 if they are not whole numbers).
+    rows: Per reading and sender: reading, sender, n, max_bps, limit_bps, n_above, share_of_limit.
+    step: The greatest common divisor of the values (1 if they are not whole numbers).
     """
 
     column: str
@@ -44,7 +40,6 @@ class UnitReadings(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The number of possible readings."""
         n = int(self.rows.groupby("reading").n.sum().max())
         return (
             Estimate(
@@ -241,10 +236,7 @@ class Correlations(Result):
     """
     The correlation of a column with distance over each selection of rows.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows (over the
+    rows: Per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows (over the
         unchanged rows, as in a chart of them: repeats and both directions count as independent), r_pairs (over
         unordered pairs), low, high, reproduces (one of the two rounds to the claimed value).
     """
@@ -260,7 +252,6 @@ class Correlations(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The correlation over the rows of the first selection, without an interval, as in the source."""
         first = self.rows.iloc[0]
         return (
             Estimate(
@@ -290,7 +281,6 @@ class Correlations(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """`rows`, nearest to the claimed value first."""
         return self.rows.iloc[(self.rows.r_rows - self.claimed).abs().argsort(kind="stable")]
 
     def formatted_table(self) -> pd.DataFrame:

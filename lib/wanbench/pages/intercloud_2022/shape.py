@@ -32,21 +32,13 @@ class Shapes(Result):
     """
     Three lines for log10 throughput, compared on the same pairs.
 
-    Attributes
-    ----------
-    best : str
-        The line with the smallest prediction error on left-out regions.
-    decided : bool
-        Whether the intervals separate it from every other line.
-    errors : dict of Estimate
-        By line: the typical factor between prediction and measurement for a left-out region.
-    ratios : dict of Estimate
-        By (worse, better): the error of log10 throughput of one line over that of another.
-    lines : DataFrame
-        line, intercept, slope, r_squared, aic, aic_above_smallest, error_factor.
-    pairs : DataFrame
-        Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms if known, throughput_bps and, for each
-        line, the fitted throughput and the error of the two predictions (root mean square, of log10).
+    best: The line with the smallest prediction error on left-out regions.
+    decided: Whether the intervals separate it from every other line.
+    errors: By line: the typical factor between prediction and measurement for a left-out region.
+    ratios: By (worse, better): the error of log10 throughput of one line over that of another.
+    lines: line, intercept, slope, r_squared, aic, aic_above_smallest, error_factor.
+    pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms if known, throughput_bps and, for
+        each line, the fitted throughput and the error of the two predictions (root mean square, of log10).
     """
 
     best: str

@@ -32,16 +32,11 @@ class Repeats(Result):
     """
     The difference between two tests of one ordered pair.
 
-    Attributes
-    ----------
-    factor : Estimate
-        The largest over the smallest value of one ordered pair: the median over pairs.
-    share : Estimate
-        The share of the variance of the logarithm that lies between pairs rather than between tests of the same pair:
-        the intraclass correlation of a one-way analysis of variance.
-    pairs : DataFrame
-        The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor. Ordered pairs with one
-        test are left out.
+    factor: The largest over the smallest value of one ordered pair: the median over pairs.
+    share: The share of the variance of the logarithm that lies between pairs rather than between tests of the same
+        pair: the intraclass correlation of a one-way analysis of variance.
+    pairs: The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor. Ordered pairs with
+        one test are left out.
     """
 
     TITLE = "Repeated tests of one ordered pair"
@@ -168,12 +163,8 @@ class Scatter(Result):
     """
     The factor by which pairs deviate from their line on distance.
 
-    Attributes
-    ----------
-    ratio : Estimate
-        The logarithm of the factor of throughput over that of RTT: above 1, throughput scatters more.
-    rtt, throughput : Estimate
-        The factor by which a pair typically misses the line: exp of the median absolute log residual.
+    ratio: The logarithm of the factor of throughput over that of RTT: above 1, throughput scatters more.
+    rtt, throughput: The factor by which a pair typically misses the line: exp of the median absolute log residual.
     """
 
     TITLE = "How far pairs lie from the line on distance"
@@ -252,9 +243,7 @@ def _percentiles(values: np.ndarray) -> np.ndarray:
 
 
 def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
-    """
-    Median absolute log residual of RTT and of throughput, and their ratio: (rows, 3) for weights (rows, pairs).
-    """
+    """Median absolute log residual of RTT and of throughput, and their ratio: (rows, 3) for weights (rows, pairs)."""
     medians = np.empty((len(weights), 3))
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):

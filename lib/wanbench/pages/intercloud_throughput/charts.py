@@ -86,11 +86,6 @@ def link_map(pairs: pd.DataFrame, regions: pd.DataFrame, *, note: str = "") -> g
     Draw the measured pairs as great circles on a world map, coloured by throughput.
 
     Colours are classes with equal numbers of pairs; darker is worse.
-
-    Parameters
-    ----------
-    pairs, regions : DataFrame
-        Tables of these names.
     """
     sample = unordered(pairs, "throughput_bps", combine="geometric mean")
     places = check_columns("regions", regions, ["name"]).set_index("name")

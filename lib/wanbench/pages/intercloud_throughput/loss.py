@@ -70,8 +70,6 @@ def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
     congestion_control : str
         "reno" or "cubic".
 
-    Examples
-    --------
     >>> [round(float(loss_limited_window(1e-4, 100, name))) for name in ("reno", "cubic")]
     [130, 212]
     """

@@ -39,9 +39,9 @@ def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame, *, level: float
     run : mapping of DataFrame
         Tables transfers and links, as `read_run` gives them. Transfers should be of one setting.
     pairs : DataFrame
-        Table `pairs` of these transfers. RTTs measured without load make the window too small, because a
-        transfer's own queue adds to its RTT: for example by 6 % if a sender puts 80 kB per round trip of
-        100 ms on a link of 10 Mbit/s.
+        Table `pairs` of these transfers. RTTs measured without load make the window too small, because a transfer's own
+        queue adds to its RTT: for example by 6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10
+        Mbit/s.
 
     Raises
     ------
@@ -130,8 +130,6 @@ def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verd
 
     Parameters
     ----------
-    estimate : Estimate
-        In bytes.
     window_bytes : float
         The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or `advertised_window_bytes`.
     """

@@ -24,8 +24,8 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") ->
     Parameters
     ----------
     echoes : DataFrame
-        Table of this name, with `received_at_s`. A lost echo is placed by its sequence number between the
-        replies before and after it.
+        Table of this name, with `received_at_s`. A lost echo is placed by its sequence number between the replies
+        before and after it.
     cuts : DataFrame
         run_id, from_region, to_region, cut_at_s, healed_at_s (null: never). At most the first three are drawn.
     """
