@@ -18,7 +18,8 @@ from reading import read_iperf3
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.methods.lab import Verdicts, link_verdicts
-from wanbench.methods.tcp import advertised_window_bytes, window_fit
+from wanbench.methods.tcp import window_fit
+from wanbench.methods.tcp.models import advertised_window_bytes
 from wanbench.pages.intercloud_throughput import tcp_verdicts
 
 pytestmark = [pytest.mark.lab, pytest.mark.timing]

@@ -6,7 +6,7 @@ from simulations import simulated_surveys
 
 from wanbench import methods
 from wanbench.errors import ParameterError
-from wanbench.methods.tcp import bytes_sent
+from wanbench.methods.tcp.models import bytes_sent
 
 
 def finite_survey(seed=5, window_bytes=2e6, capacity_bps=8e8):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from wanbench.methods.tcp import buffer_bytes, bytes_sent, cubic_bps, mathis_bps, pftk_bps, window_limited_bps
 from wanbench.methods.tcp.models import (
     CONVEX,
     DECREASE,
@@ -13,8 +12,14 @@ from wanbench.methods.tcp.models import (
     RANDOM,
     SCALE,
     backoff,
+    buffer_bytes,
+    bytes_sent,
+    cubic_bps,
+    mathis_bps,
+    pftk_bps,
     timeout_share,
     unlimited_window,
+    window_limited_bps,
 )
 
 

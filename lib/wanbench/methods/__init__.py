@@ -15,7 +15,7 @@ from .distance.inflation import path_inflation, physics_check
 from .distance.straight_lines import fit_rtt, fit_throughput
 from .regions.mantel import mantel
 from .regions.sensitivity import with_and_without
-from .tcp import fit_model
+from .tcp.fit_model import fit_model
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.limits import limits

@@ -75,21 +75,23 @@ COMBINE = ("median", "geometric mean")
 @dataclass(frozen=True, repr=False)
 class Sample:
     """
-    Unordered pairs with one value each, and the rows left out.
+    Pairs with one value each, and the rows left out.
 
-    `frame` has `region_a` < `region_b`, `cloud_pair` ("aws-gcp"), `distance_km`, `light_rtt_ms` if table pairs had it,
-    `value`, `n_directions`. `first` and `second` index `regions`. `left_out` holds the unused ordered rows with their
-    `reason`.
+    Of unordered pairs, `frame` has `region_a` < `region_b`, `cloud_pair` ("aws-gcp"), `distance_km`, `light_rtt_ms` if
+    table pairs had it, `value`, `n_directions`; of ordered pairs (`directed`), from_region, to_region, from_cloud,
+    to_cloud, distance_km, `value`. `ends` names the two columns of regions; `first` and `second` index `regions`, and
+    `both` numbers the unordered pairs. `left_out` holds the unused ordered rows with their `reason`.
     """
 
     column: str
     frame: pd.DataFrame
     left_out: pd.DataFrame
+    ends: tuple[str, str] = ("region_a", "region_b")
 
     @cached_property
     def regions(self) -> list[str]:
         """The regions in use, sorted."""
-        return sorted({*self.frame.region_a.unique(), *self.frame.region_b.unique()})
+        return sorted({*(name for end in self.ends for name in self.frame[end].unique())})
 
     @property
     def n_regions(self) -> int:
@@ -97,23 +99,26 @@ class Sample:
 
     @property
     def n_pairs(self) -> int:
-        return len(self.frame)
+        """Number of unordered pairs."""
+        return int(self.both.max()) + 1 if len(self.frame) else 0
 
     @cached_property
     def first(self) -> np.ndarray:
-        """Index of `region_a` in `regions`, per pair."""
-        return pd.Index(self.regions).get_indexer(self.frame.region_a)
+        return pd.Index(self.regions).get_indexer(self.frame[self.ends[0]])
 
     @cached_property
     def second(self) -> np.ndarray:
-        """Index of `region_b` in `regions`, per pair."""
-        return pd.Index(self.regions).get_indexer(self.frame.region_b)
+        return pd.Index(self.regions).get_indexer(self.frame[self.ends[1]])
+
+    @cached_property
+    def both(self) -> np.ndarray:
+        return unordered_numbers(self.first, self.second, self.n_regions)
 
     def __repr__(self) -> str:
         return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
 
     def unit_warnings(self) -> tuple[str, ...]:
-        """A caution if most RTTs are below that of light in fibre."""
+        """Warn if most RTTs are below that of light in fibre."""
         rtt_ms = self.frame.get("value") if self.column.startswith("rtt") else None
         rtt_ms = self.frame.get("rtt_ms", rtt_ms)
         if rtt_ms is None or (rtt_ms < light_rtt_ms(self.frame.distance_km)).mean() <= 0.5:
@@ -121,16 +126,15 @@ class Sample:
         return ("most pairs are faster than light in fibre: are the RTTs in ms and the distances in km?",)
 
     def warnings(self) -> tuple[str, ...]:
-        """Cautions about this sample: rows left out, few regions, impossible RTTs."""
+        """Warn about rows left out, few regions, impossible RTTs."""
         cautions = []
         if len(self.left_out):
             reasons = self.left_out.reason.value_counts(sort=False)
             listed = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items()))
             cautions.append(f"{count(len(self.left_out), 'row')} of the pairs left out ({listed})")
         if self.n_regions < FEWEST_FOR_INTERVAL:
-            cautions.append(
-                f"no interval from {count(self.n_regions, 'region')}; it needs at least {FEWEST_FOR_INTERVAL}"
-            )
+            few = count(self.n_regions, "region")
+            cautions.append(f"no interval from {few}; it needs at least {FEWEST_FOR_INTERVAL}")
         elif self.n_regions < FEW:
             cautions.append(f"with {self.n_regions} regions the interval itself is rough")
         return (*cautions, *self.unit_warnings())
@@ -231,71 +235,18 @@ def require_regions(sample: Sample, minimum: int, purpose: str) -> None:
         )
 
 
-DIRECTION = ["from_region", "to_region"]
-
-
-@dataclass(frozen=True)
-class Directed:
-    """
-    One value per ordered pair, and the rows left out.
-
-    `frame` has from_region, to_region, from_cloud, to_cloud, distance_km, `value`. `first` and
-    `second` index `regions`; `both` numbers the unordered pairs. `left_out` holds the unused rows with their `reason`.
-    """
-
-    column: str
-    frame: pd.DataFrame
-    left_out: pd.DataFrame
-    notes: tuple[str, ...]
-
-    @property
-    def regions(self) -> list[str]:
-        """The regions in use, sorted."""
-        return sorted({*self.frame.from_region, *self.frame.to_region})
-
-    @property
-    def n_regions(self) -> int:
-        return len(self.regions)
-
-    @property
-    def n_pairs(self) -> int:
-        """Unordered pairs with at least one direction."""
-        return int(self.both.max()) + 1 if len(self.frame) else 0
-
-    @property
-    def first(self) -> np.ndarray:
-        """Index of `from_region` in `regions`, per row."""
-        return np.searchsorted(self.regions, self.frame.from_region.to_numpy())
-
-    @property
-    def second(self) -> np.ndarray:
-        """Index of `to_region` in `regions`, per row."""
-        return np.searchsorted(self.regions, self.frame.to_region.to_numpy())
-
-    @property
-    def both(self) -> np.ndarray:
-        """Number of the unordered pair, per row."""
-        return unordered_numbers(self.first, self.second, self.n_regions)
-
-    def warnings(self) -> tuple[str, ...]:
-        """Cautions about this sample: rows left out, few regions."""
-        return self.notes
-
-
-def directed(pairs: pd.DataFrame, column: str) -> Directed:
+def directed(pairs: pd.DataFrame, column: str) -> Sample:
     """
     Collapse the rows of each ordered pair to their median.
 
     Rows without a positive value or without a distance are left out and counted, by the rules of `unordered`.
     """
-    rows = check_pairs(pairs, *DIRECTION, "distance_km", column)
+    rows = check_pairs(pairs, *ENDS, "distance_km", column)
     rows = rows.assign(row=range(len(rows)))
-    sample = unordered(rows, column)
-    rows = rows[~rows.row.isin(sample.left_out.row)]
-    kept = rows[[*DIRECTION, "distance_km"]].assign(value=rows[column])
-    frame = kept.groupby(DIRECTION, as_index=False).median()
+    left_out = unordered(rows, column).left_out
+    rows = rows[~rows.row.isin(left_out.row)]
+    frame = rows[[*ENDS, "distance_km"]].assign(value=rows[column]).groupby([*ENDS], as_index=False).median()
     for end in ("from", "to"):
         clouds = [name.partition(":")[0] for name in frame[f"{end}_region"]]
         frame[f"{end}_cloud"] = pd.Series(clouds, index=frame.index, dtype="str")
-    left_out = sample.left_out.drop(columns="row")
-    return Directed(column, frame, left_out, sample.warnings())
+    return Sample(column, frame, left_out.drop(columns="row"), ENDS)

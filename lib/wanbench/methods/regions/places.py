@@ -81,7 +81,7 @@ class Units:
 
 def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
     """
-    The units of a sample (a `Sample` or `Directed`).
+    Group the regions of a sample (`Sample`) into units.
 
     Parameters
     ----------

@@ -276,25 +276,13 @@ def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[floa
     if name == "knee" and "capacity" in lacking:  # every pair lies beyond the knee
         return -inf, max(resampled.high if isfinite(resampled.high) else -inf, fit.x[0])
     # The limit lies beyond the pairs: C above the falling line's start, W and the knee beyond the level one's end.
-    match name:
-        case "capacity":
-            reached = fit.falling - fit.x[0]
-        case "window":
-            reached = fit.level + fit.x[-1]
-        case _:
-            reached = fit.x[-1]
-    return min(resampled.low if isfinite(resampled.low) else inf, reached), inf
+    reached = {"capacity": fit.falling - fit.x[0], "window": fit.level + fit.x[-1], "knee": fit.x[-1]}
+    return min(resampled.low if isfinite(resampled.low) else inf, reached[name]), inf
 
 
 def _logarithm(name: str, level, falling):
     """The logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
-    match name:
-        case "window":
-            return falling
-        case "capacity":
-            return level
-        case _:
-            return falling - level
+    return {"window": falling, "capacity": level}[name] if name != "knee" else falling - level
 
 
 def _in_unit(name: str, logarithm: float) -> float:

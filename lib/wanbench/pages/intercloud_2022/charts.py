@@ -16,7 +16,7 @@ from wanbench.figures import theme
 from wanbench.formatting import count, percent
 from wanbench.methods.distance.straight_lines import RttFit, ThroughputFit, fit_rtt, fit_throughput
 from wanbench.methods.result import LEVEL, Estimate, Result
-from wanbench.methods.tcp import ModelFit, fit_model
+from wanbench.methods.tcp.fit_model import ModelFit, fit_model
 
 ALL = "all"
 

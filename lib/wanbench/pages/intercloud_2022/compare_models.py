@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import map as world
 from wanbench.figures import theme
@@ -181,7 +180,6 @@ def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
 
 
 MIN_REGIONS = 5  # With fewer, the interval over left-out regions has hardly any degrees of freedom
-BY = {"to_cloud": "receiving cloud", "from_cloud": "sending cloud", "cloud_pair": "pair of clouds"}
 # A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a
 # test
 FACTOR = 2.0
@@ -380,7 +378,7 @@ class ModelComparison(Result):
 
 
 def compare_models(
-    pairs: pd.DataFrame, *, transfer_s: float | None = None, ordered: bool = False, by: str | None = None
+    pairs: pd.DataFrame, *, transfer_s: float | None = None, ordered: bool = False, by_receiver: bool = False
 ) -> ModelComparison:
     """
     Fit the models of throughput and score them by predictions of left-out regions.
@@ -398,9 +396,8 @@ def compare_models(
         Duration of each test, which the finite transfer needs.
     ordered : bool
         Take the two directions of a pair as two rows rather than their geometric mean.
-    by : str, optional
-        "to_cloud", "from_cloud" (both if ordered) or "cloud_pair": fit every model to each such group separately. The
-        window depends on the receiver's cloud, so the two directions of a pair of clouds can differ permanently.
+    by_receiver : bool
+        Fit every model separately per receiving cloud, on which the window depends; with `ordered` only.
 
     Raises
     ------
@@ -408,14 +405,13 @@ def compare_models(
         With fewer than 5 regions, or if a group has too few pairs for three parameters when one region is left out.
     """
     models = throughput_models(transfer_s)
-    name, allowed = ("by", BY) if ordered else ("by (without ordered=True)", ["cloud_pair"])
-    check_choice(name, by, allowed, optional=True)
     sample = pairs_with_both(pairs, ordered=ordered)
     require_regions(sample, MIN_REGIONS, "a comparison on left-out regions")
     frame, names = sample.frame, [model.name for model in models]
     paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
     y = np.log(frame.throughput_bps.to_numpy())
-    predictions = cross_validate(models, sample, paths, y, _groups(frame, by))
+    groups = frame.region_b.str.partition(":")[0].to_numpy(dtype=object) if by_receiver else np.full(len(frame), "all")
+    predictions = cross_validate(models, sample, paths, y, groups)
     table = scores(predictions, sample)
     for each in predictions:
         frame[f"{each.name}: ratio"] = np.exp(each.left_out)
@@ -423,20 +419,10 @@ def compare_models(
     notes = sample.warnings()
     if "finite transfer" not in names:
         notes += ("the finite transfer was not fitted: transfer_s was not given",)
-    if by is not None:
-        notes += (f"each model is fitted separately per {BY[by]}",)
+    if by_receiver:
+        notes += ("each model is fitted separately per receiving cloud",)
     unexplained = _unexplained(frame, residual)
     return ModelComparison(table, frame, unexplained, sample.left_out, sample.n_regions, notes)
-
-
-def _groups(frame: pd.DataFrame, by: str | None) -> np.ndarray:
-    """The group of each pair, by its label: every group is fitted separately."""
-    if by is None:
-        return np.full(len(frame), "all")
-    if by == "cloud_pair":
-        return frame.cloud_pair.to_numpy(dtype=object)
-    ends = frame.region_a if by == "from_cloud" else frame.region_b
-    return ends.str.partition(":")[0].to_numpy(dtype=object)
 
 
 def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
