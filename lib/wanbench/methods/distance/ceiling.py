@@ -137,10 +137,7 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     `find_ceiling` looks for one ceiling per sending cloud. A value of at least 95 % of it counts as "at least 95 % of
     the ceiling": a cut somewhat below the ceiling costs a little precision but adds no bias.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 3 regions, or too few rows below the ceiling.
+    Raises ParameterError: with fewer than 3 regions, or too few rows below the ceiling.
     """
     sample = directed(pairs, "throughput_bps")
     require_regions(sample, 3, "a line with a ceiling")

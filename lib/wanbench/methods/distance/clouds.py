@@ -18,8 +18,6 @@ from wanbench.methods.regions.group_differences import (
     CLOUDS,
     EQUAL,
     METHOD,
-    PERMUTED,
-    T_CLAIM,
     GroupContrast,
     Groups,
     Scale,
@@ -27,10 +25,11 @@ from wanbench.methods.regions.group_differences import (
     crossings,
     ends,
     group_label,
+    mrqap_p,
     pairwise,
 )
 from wanbench.methods.regions.line import Part
-from wanbench.methods.regions.mantel import FEWEST, few_orders, p_estimate
+from wanbench.methods.regions.mantel import FEWEST, few_orders
 from wanbench.methods.regions.pairs import Sample, directed, require_regions, unordered
 from wanbench.methods.regions.permutation import PERMUTATIONS
 from wanbench.methods.regions.places import Units, units
@@ -176,10 +175,7 @@ def compare_clouds(
     permutations, seed
         As for `mantel`.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 4 regions, or without pairs of both kinds.
+    Raises ParameterError: with fewer than 4 regions, or without pairs of both kinds.
     """
     scale = Scale(ratio=column == "throughput_bps")
     sample = unordered(pairs, column, combine="geometric mean" if scale.ratio else "median")
@@ -280,18 +276,9 @@ class _Tests:
         return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
 
     def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
-        """The p-value of one column of the model, given the others."""
+        """Compute the p-value of one column of the model, given the others."""
         others = [column for k, column in enumerate(model) if k != tested]
-        observed, drawn = permutation.t_statistics(self.y, model[tested], others, self.cells, self.orders)
-        return p_estimate(
-            quantity,
-            T_CLAIM,
-            permutation.as_extreme(drawn, observed),
-            len(self.orders),
-            (self.common["n"], self.common["n_regions"]),
-            self.common["warnings"],
-            PERMUTED,
-        )
+        return mrqap_p(quantity, self.y, model[tested], others, self.cells, self.orders, self.common["warnings"])
 
     def slope(self, part: Part, quantity: str, claim: str, assumption: str) -> Estimate:
         unit = "per 1,000 km" if self.scale.ratio else "ms per 1,000 km"

@@ -229,10 +229,7 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     Its upper end is infinite if the slope's interval reaches zero. Without a falling slope there is no estimate, and
     there is a lower end only if the interval includes falling slopes.
 
-    Parameters
-    ----------
-    slope : Estimate
-        Change of log10 throughput per 1,000 km.
+    slope: Change of log10 throughput per 1,000 km.
     """
     half = slope.transformed(
         lambda b: THOUSAND_KM * log10(2) / -b if b < 0 else inf,

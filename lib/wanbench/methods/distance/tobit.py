@@ -24,23 +24,14 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
     """
     Coefficients (weightings, coefficients) and standard deviations (weightings,) of right-censored regressions.
 
-    Parameters
-    ----------
-    design : array (rows, coefficients)
-    y : array (rows,)
-        The value; for a censored row its limit.
-    censored : array of bool (rows,)
-    weights : array (weightings, rows), optional
-        How often each row counts; default once.
-    start : tuple of arrays (coefficients,) and float, optional
-        Start values, such as the fit to all rows; default: least squares.
+    design: array (rows, coefficients)
+    y: array (rows,); The value; for a censored row its limit.
+    censored: array of bool (rows,)
+    weights: array (weightings, rows), optional; How often each row counts; default once.
+    start: Start values, such as the fit to all rows; default: least squares.
 
     NaN for a weighting without a maximum: fewer uncensored rows than coefficients, or a perfect fit.
-
-    Raises
-    ------
-    ParameterError
-        If all rows are censored, or the columns of the design are linearly dependent.
+    Raises ParameterError: if all rows are censored, or the columns of the design are linearly dependent.
     """
     design, y, censored = np.asarray(design, float), np.asarray(y, float), np.asarray(censored, bool)
     weights = np.ones((1, len(y))) if weights is None else np.asarray(weights, float)

@@ -48,11 +48,8 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median",
 
     Lost echoes and extra replies do not count.
 
-    Parameters
-    ----------
-    statistic : str
-        "median", with an interval from order statistics (Hahn & Meeker 1991). Or "mean", for links with jitter, which
-        must not add delay: Student's interval, in which n echoes count as n (1 - r) / (1 + r), with r the lag-1
+    statistic: "median", with an interval from order statistics (Hahn & Meeker 1991). Or "mean", for links with jitter,
+        which must not add delay: Student's interval, in which n echoes count as n (1 - r) / (1 + r), with r the lag-1
         autocorrelation (Bartlett 1935). The verdict is then "outside" only if the whole interval is outside the limit,
         "unknown" if only the estimate is.
     """
@@ -202,12 +199,9 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     "unknown" unless replies arrived in the 5 s before the cut, no more than 100 ms apart (median), and an echo was lost
     after it: otherwise the silence proves nothing.
 
-    Parameters
-    ----------
-    echoes : DataFrame
-        Table of this name, with `received_at_s` (ping -D).
-    cuts : DataFrame
-        One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s (null: never).
+    echoes: Table of this name, with `received_at_s` (ping -D).
+    cuts: One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s (null:
+        never).
     """
     rows = []
     for event in cuts.itertuples(index=False):
@@ -241,10 +235,7 @@ def order(echoes: pd.DataFrame) -> Verdicts:
     "unknown" unless the last tenth of the RTTs is shorter than the first tenth by more than the mean time between
     replies: otherwise no echo could overtake another.
 
-    Parameters
-    ----------
-    echoes : DataFrame
-        Table of this name, with `received_at_s` (ping -D).
+    echoes: Table of this name, with `received_at_s` (ping -D).
     """
     rows = []
     for key, group in groups("echoes", echoes):

@@ -18,10 +18,7 @@ def network(lab: Mapping) -> Finding:
     lab : mapping
         The lab's entry in the manifest, `Run.lab`.
 
-    Returns
-    -------
-    Finding
-        Named "network"; `n` is the number of emulated links, or of hosts.
+    Returns Finding: Named "network"; `n` is the number of emulated links, or of hosts.
     """
     check_kind("lab", lab, Mapping)
     links, hosts = lab.get("links") or [], lab.get("hosts") or []

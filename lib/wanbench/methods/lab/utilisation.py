@@ -30,13 +30,10 @@ def windows(samples: pd.DataFrame) -> pd.DataFrame:
     """
     Traffic of each link between consecutive samples.
 
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps, utilisation (NaN
-        without a rate, or if it was changed within the window), packets_per_s (delivered), packets_sent and
-        packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters fall (another lab)
-        is left out.
+    Returns DataFrame: run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps,
+        utilisation (NaN without a rate, or if it was changed within the window), packets_per_s (delivered),
+        packets_sent and packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters
+        fall (another lab) is left out.
     """
     rows = samples.sort_values("at_s", kind="stable")
     # A lost packet has used the link's rate, as it is lost behind the queue.
@@ -141,12 +138,8 @@ def capacity(samples: pd.DataFrame) -> Capacity:
     """
     Judge every link of every test that has a rate and at least two samples.
 
-    Raises
-    ------
-    MissingDataError
-        There are no samples: the network is real.
-    ParameterError
-        No link has a rate and two samples.
+    Raises MissingDataError: there are no samples: the network is real.
+    Raises ParameterError: no link has a rate and two samples.
     """
     if samples.empty:
         raise MissingDataError("the run has no samples of links: a real network has no links to count on.")
@@ -197,15 +190,8 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     They are counted on the links, packet by packet as on the wire. A host's devices count fewer, because large packets
     are segmented later (offload).
 
-    Parameters
-    ----------
-    region : str
-        For example the brokers' region.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s: packets delivered.
+    region: For example the brokers' region.
+    Returns DataFrame: run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s: packets delivered.
     """
     known = windows(samples)
     ways = {"rx_packets_per_s": known.link_to == region, "tx_packets_per_s": known.link_from == region}
@@ -223,16 +209,9 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame
     """
     Throughput of iperf3 during a test, over time: payload of all its streams, without headers.
 
-    Parameters
-    ----------
-    transfers, intervals : DataFrame
-        The tables of those names.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, start_s, end_s (Unix s, by the client's clock, which gives whole seconds),
-        background_bps. Transfers without a start time are left out.
+    transfers, intervals: The tables of those names.
+    Returns DataFrame: run_id, test_id, attempt, start_s, end_s (Unix s, by the client's clock, which gives whole
+        seconds), background_bps. Transfers without a start time are left out.
     """
     one = ["source_file", "direction"]
     began = transfers[transfers.started_at_utc.notna()].drop_duplicates(one)[[*one, "started_at_utc"]]
@@ -268,16 +247,10 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
     capacity_bps : float, optional
         Capacity of every circuit whose rows do not state it.
 
-    Returns
-    -------
-    DataFrame
-        link_from and link_to are the circuit's name and "here". carried_bps and rate_bps are NaN if only a percentage
-        is known; columns of packets and queues are always NaN.
+    Returns DataFrame: link_from and link_to are the circuit's name and "here". carried_bps and rate_bps are NaN if only
+        a percentage is known; columns of packets and queues are always NaN.
 
-    Raises
-    ------
-    MissingDataError
-        No row is about a circuit, or none states the length of its interval.
+    Raises MissingDataError: no row is about a circuit, or none states the length of its interval.
     """
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
     rows = metrics[metrics.metric.isin(WAYS) & metrics.source.isin(["circuit", "cloudwatch"])]

@@ -59,13 +59,11 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     The sum over all pairs of pairs with a common region is computed from sums per region. Pairs of the same two
     regions meet in both, so their sums are subtracted once.
 
-    Parameters
-    ----------
-    design : array (pairs, coefficients)
-    residual : array (pairs,)
+    design: array (pairs, coefficients)
+    residual: array (pairs,)
 
-    Returns
-    -------
+
+
     array (coefficients, coefficients); its diagonal can be negative in small samples.
     """
     n_pairs, n_coefficients = design.shape

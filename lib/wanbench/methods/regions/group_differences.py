@@ -33,7 +33,6 @@ def cross_cloud(names: list[str]) -> np.ndarray:
     return (clouds[:, None] != clouds).astype(float)
 
 
-T_CLAIM = "relabelled, as strong a t statistic arises with probability {}"
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
 LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
 # With fewer places of a cloud, its part of the variance comes from the working model rather than from the data
@@ -169,18 +168,14 @@ class Groups:
         if smallest < FEWEST_OF_A_CLOUD:
             warnings = (*warnings, f"one of the clouds has only {count(smallest, 'place')} here")
         degrees = self.fit.freedom(vector) if freedom is None else freedom
-        observed, drawn = self._permuted(group_weights, orders)
         one, other = labels
-        basis = (len(self.cells[0]), len(self.names))
-        p = p_estimate(
-            f"permutation p, {one} against {other}",
-            T_CLAIM,
-            permutation.as_extreme(drawn, observed),
-            len(orders),
-            basis,
-            warnings,
-            PERMUTED,
-        )
+        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
+        # `t_statistics` adds itself, so the other columns are orthogonal to both.
+        stack = np.stack([*self.members.values()])
+        covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
+        rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
+        others = [self.distance, *(np.tensordot(row, stack, axes=1) for row in rest)]
+        p = mrqap_p(f"permutation p, {one} against {other}", self.y, covariate, others, self.cells, orders, warnings)
         quantity = f"{one} {'over' if scale.ratio else 'less'} {other}, at equal distance"
         method = METHOD if freedom is None else OF_DIRECTIONS
         estimate = part.estimate(
@@ -188,8 +183,8 @@ class Groups:
             quantity=quantity,
             claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
             unit=scale.unit,
-            n=basis[0],
-            n_regions=basis[1],
+            n=len(self.cells[0]),
+            n_regions=len(self.names),
             n_places=self.fit.n_regions,
             method=f"{method}, t with {number(degrees, 1)} degrees of freedom; common slope",
             assumption=EQUAL,
@@ -203,15 +198,13 @@ class Groups:
         clouds = np.array([name.partition(":")[0] for name in self.names])
         return min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
 
-    def _permuted(self, group_weights: np.ndarray, orders: np.ndarray) -> tuple[float, np.ndarray]:
-        """t statistics of the contrast, observed and relabelled."""
-        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
-        # `t_statistics` adds itself, so the other columns are orthogonal to both.
-        stack = np.stack([*self.members.values()])
-        covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
-        rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
-        others = [np.tensordot(row, stack, axes=1) for row in rest]
-        return permutation.t_statistics(self.y, covariate, [self.distance, *others], self.cells, orders)
+
+def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray, warnings) -> Estimate:
+    """Compute the p-value of a covariate given the others (`permutation.t_statistics`)."""
+    observed, drawn = permutation.t_statistics(y, covariate, others, cells, orders)
+    claim = "relabelled, as strong a t statistic arises with probability {}"
+    extreme, basis = permutation.as_extreme(drawn, observed), (len(cells[0]), len(y))
+    return p_estimate(quantity, claim, extreme, len(orders), basis, warnings, PERMUTED)
 
 
 def ends(group: str) -> tuple[str, str]:

@@ -243,10 +243,7 @@ def straight_line(
     comparison, `others` holds that jackknife less the one over pairs, the sandwich, and percentiles of a bootstrap over
     regions. `make validity` counts how often each covers; `coverage` holds the result.
 
-    Raises
-    ------
-    ParameterError
-        For fewer than 3 regions or pairs, or if x is the same for every pair.
+    Raises ParameterError: for fewer than 3 regions or pairs, or if x is the same for every pair.
     """
     level = check_level(level)
     require_regions(sample, 3, "a line")

@@ -76,10 +76,7 @@ def mantel(pairs: pd.DataFrame, *, permutations: int = PERMUTATIONS, seed: int =
     permutations, seed : int
         Number of relabellings and the seed that draws them.
 
-    Raises
-    ------
-    ParameterError
-        For fewer than 4 regions, or an unknown distance.
+    Raises ParameterError: for fewer than 4 regions, or an unknown distance.
     """
     sample = unordered(pairs, COLUMN)
     require_regions(sample, FEWEST, "a permutation of regions")

@@ -23,18 +23,11 @@ def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """
     The table with a fresh index and float64 columns of numbers, NaN for missing values.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, as `ingest.summarise_pairs` makes it.
-    columns : str
-        The columns that the analysis needs. Names of regions and clouds must be text in every row; all others numbers
-        or missing, of a size in `sizes.SIZES`; `distance_km` and `light_rtt_ms` also finite and not negative.
+    pairs: Table `pairs`, as `ingest.summarise_pairs` makes it.
+    columns: The columns that the analysis needs. Names of regions and clouds must be text in every row; all others
+        numbers or missing, of a size in `sizes.SIZES`; `distance_km` and `light_rtt_ms` also finite and not negative.
 
-    Raises
-    ------
-    ParameterError
-        If `pairs` is not a DataFrame or lacks columns, or for the first row with an invalid value.
+    Raises ParameterError: if `pairs` is not a DataFrame or lacks columns, or for the first row with an invalid value.
     """
     rows = check_columns("pairs", pairs, columns).reset_index(drop=True)
     numbers = {}
@@ -154,15 +147,10 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     Each direction first becomes the median of its rows; then the two directions are combined by their median, or by
     their geometric mean for analyses of the logarithm.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Needs `from_region`, `to_region`, `distance_km` and the column.
-    column : str
-        The column of values, which must be positive. Rows without a value or a distance are left out and counted. A
+    pairs: Needs `from_region`, `to_region`, `distance_km` and the column.
+    column: The column of values, which must be positive. Rows without a value or a distance are left out and counted. A
         value that is not a number, or a negative or infinite distance, raises ParameterError with its row.
-    combine : str
-        "median" or "geometric mean".
+    combine: "median" or "geometric mean".
     """
     check_choice("combine", combine, COMBINE)
     light = ["light_rtt_ms"] if "light_rtt_ms" in getattr(pairs, "columns", ()) else []

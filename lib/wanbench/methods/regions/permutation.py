@@ -40,10 +40,7 @@ def distances(pairs: pd.DataFrame, names: list[str]) -> np.ndarray:
 
     It is that of any row of `pairs`, with or without the analysed value, otherwise that of the catalogue.
 
-    Raises
-    ------
-    ParameterError
-        If the distance of a pair is not known: relabelling regions needs all.
+    Raises ParameterError: if the distance of a pair is not known: relabelling regions needs all.
     """
     index = pd.Index(names)
     first, second = (index.get_indexer(pairs[end].to_numpy(dtype=object)) for end in ("from_region", "to_region"))
@@ -147,16 +144,12 @@ def t_statistics(
     """
     Compute the t statistic of a covariate given the others, and for each relabelling of its residuals on them.
 
-    Parameters
-    ----------
-    y, covariate : array (regions, regions)
-        y is NaN where unknown. The covariate and the others are known for every pair of regions: then all relabellings
-        use the same cells, those known in y.
-    others : list of array (regions, regions)
-        Without the constant, which is always included.
+    y, covariate: array (regions, regions); y is NaN where unknown. The covariate and the others are known for every
+        pair of regions: then all relabellings use the same cells, those known in y.
+    others: Without the constant, which is always included.
 
-    Returns
-    -------
+
+
     float, array (relabellings,)
     """
     stack = np.stack([np.ones_like(y), *others])

@@ -83,10 +83,7 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
     """
     Group the regions of a sample (`Sample`) into units.
 
-    Parameters
-    ----------
-    cluster : str, float or mapping
-        "place": regions at most 100 km apart, of any cloud, are one unit. A number: the same with that many km.
+    cluster: "place": regions at most 100 km apart, of any cloud, are one unit. A number: the same with that many km.
         "region": every region is a unit. A mapping of regions to names: regions with the same name are one unit, and
         every region outside the mapping is a unit. Distances are those of the pairs, otherwise those of the catalogue.
     """
@@ -171,10 +168,7 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     units; the weight of two units is exp(-distance / 1,000 km). p is the share of 999 permutations of the effects with
     an I at least as large.
 
-    Parameters
-    ----------
-    residual, distance_km : array (pairs,)
-        Residual and length of each pair.
+    residual, distance_km: array (pairs,); Residual and length of each pair.
     """
     n, apart = grouped.n, grouped.first != grouped.second
     if n < FEWEST_FOR_MORAN:

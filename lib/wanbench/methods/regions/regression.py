@@ -47,11 +47,8 @@ class Coefficients:
         """
         A weighted sum of the coefficients with its interval by place and its naive one.
 
-        Parameters
-        ----------
-        weights : array (coefficients,)
-        freedom : int, optional
-            For ordered pairs: a region may differ as sender and as receiver, which the working model ignores. The
+        weights: array (coefficients,)
+        freedom: For ordered pairs: a region may differ as sender and as receiver, which the working model ignores. The
             variance is then the jackknife over units less the one over pairs, and the t quantile has these degrees of
             freedom.
 
@@ -82,22 +79,14 @@ def least_squares(
     """
     Ordinary least squares, refitted without each unit and without each unordered pair.
 
-    Parameters
-    ----------
-    design : array (rows, coefficients)
-    y : array (rows,)
-    first, second : array of int (rows,)
-        The units of each row: regions, or clusters of them.
-    both : array of int (rows,)
-        Number of the unordered pair of each row: two directions of one pair leave together.
-    shifted : sequence of int or array
-        Columns, or weights of a sum of columns, whose coefficients vary between units in the working model, besides the
-        constant.
+    design: array (rows, coefficients)
+    y: array (rows,)
+    first, second: array of int (rows,); The units of each row: regions, or clusters of them.
+    both: array of int (rows,); Number of the unordered pair of each row: two directions of one pair leave together.
+    shifted: Columns, or weights of a sum of columns, whose coefficients vary between units in the working model,
+        besides the constant.
 
-    Raises
-    ------
-    ParameterError
-        If the columns are linearly dependent, or there are no more unordered pairs than columns.
+    Raises ParameterError: if the columns are linearly dependent, or there are no more unordered pairs than columns.
     """
     design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
     n_pairs, n_coefficients = int(np.max(both)) + 1, design.shape[1]

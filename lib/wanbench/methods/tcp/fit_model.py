@@ -131,10 +131,7 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
     transfer_s : float, optional
         Duration of each test.
 
-    Raises
-    ------
-    ParameterError
-        An unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
+    Raises ParameterError: an unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
     """
     models = throughput_models(transfer_s)
     by_name = {each.name: each for each in models if all(unit for _, unit in each.parameters)}

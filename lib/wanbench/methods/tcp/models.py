@@ -25,10 +25,7 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
     """
     Throughput of a sender with at most `window_bytes` unacknowledged: min(C, 8 W / RTT), in bit/s.
 
-    Parameters
-    ----------
-    window_bytes, rtt_ms, capacity_bps : float or array
-        Broadcast against each other.
+    window_bytes, rtt_ms, capacity_bps: Broadcast against each other.
 
     >>> float(window_limited_bps(65_536, 80)), float(window_limited_bps(65_536, 80, capacity_bps=5e6))
     (6553600.0, 5000000.0)
@@ -80,13 +77,9 @@ def mathis_bps(loss, rtt_ms, constant=PERIODIC):
     window or the link is the limit. It holds for senders that halve their window. It does not hold for CUBIC beyond its
     Reno-friendly region, nor for BBR, which tolerates loss up to about 2 % (version 1: some 15 %).
 
-    Parameters
-    ----------
-    loss : float or array
-        Probability that a packet is lost, strictly the rate of loss events (several losses in one window count once).
-    rtt_ms : float or array
-    constant : float
-        `PERIODIC` or `RANDOM`.
+    loss: Probability that a packet is lost, strictly the rate of loss events (several losses in one window count once).
+    rtt_ms: float or array
+    constant: `PERIODIC` or `RANDOM`.
 
     >>> round(float(mathis_bps(1e-4, 100)) / 1e6, 2)
     14.19
@@ -109,12 +102,8 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
     segment per round trip (b = 1), as Linux counts acknowledged bytes. Several losses of one round count as one, so
     `loss` is a rate of loss events. As for `mathis_bps`, the sender must behave like Reno.
 
-    Parameters
-    ----------
-    loss : float or array
-        Between 0 and 1; without loss only the window limits.
-    rtt_ms, window_bytes : float or array
-        `window_bytes` is the receiver's; infinite for none.
+    loss: Between 0 and 1; without loss only the window limits.
+    rtt_ms, window_bytes: `window_bytes` is the receiver's; infinite for none.
 
     Without loss, the window per round trip; with little loss, nearly the square-root law; with much, far below it:
 
@@ -180,9 +169,7 @@ def cubic_bps(loss, rtt_ms):
     1.054 (RTT / p) ^ (3/4), RTT in seconds. The larger of the two averages is slightly less than the average of the
     larger window, near where they meet. The formula ignores timeouts and the receiver's window.
 
-    Parameters
-    ----------
-    loss, rtt_ms : float or array
+    loss, rtt_ms: float or array
 
     Windows at an RTT of 0.1 s, as in the tables of RFC 9438:
 

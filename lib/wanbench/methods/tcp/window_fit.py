@@ -150,10 +150,7 @@ def fit_window(
         Table `pairs`, with `rtt_ms` and `throughput_bps`. An RTT without load excludes the queue that the transfer
         itself causes, which makes W too small.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 3 regions or 3 pairs that have both values.
+    Raises ParameterError: with fewer than 3 regions or 3 pairs that have both values.
     """
     sample = pairs_with_both(pairs)
     return window_of(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)

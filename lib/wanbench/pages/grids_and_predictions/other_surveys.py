@@ -130,10 +130,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     level : float
         Level of the prediction intervals.
 
-    Raises
-    ------
-    ParameterError
-        There is no such pair.
+    Raises ParameterError: there is no such pair.
     """
     predictor = fit_predictor(pairs, level=level)
     own = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}

@@ -136,12 +136,8 @@ class Predictor:
         """
         Predict one pair. A measured pair is predicted as if measured again: to leave it out, use `what_if`.
 
-        Parameters
-        ----------
-        from_region, to_region : str
-            Regions of the pairs, or of the catalogue.
-        distance_km : float
-            Replaces the distance from the pairs or the catalogue; needed for a region without coordinates.
+        from_region, to_region: Regions of the pairs, or of the catalogue.
+        distance_km: Replaces the distance from the pairs or the catalogue; needed for a region without coordinates.
         """
         ends = (from_region, to_region)
         if from_region == to_region:
@@ -257,10 +253,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
     """
     Fit once, predict many pairs. 90 % requires 9 regions if one of a pair's regions was not measured.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 5 regions or 6 pairs that have an RTT and a distance.
+    Raises ParameterError: with fewer than 5 regions or 6 pairs that have an RTT and a distance.
     """
     level = check_level(level)
     pairs = _checked(pairs)

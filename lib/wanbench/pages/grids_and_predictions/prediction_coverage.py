@@ -268,12 +268,8 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
     """
     A share of successes, its 95 % interval by region, and the number of regions.
 
-    Parameters
-    ----------
-    hits, tries : sequence (pairs,)
-        Per unordered pair.
-    ends : DataFrame (pairs, 2)
-        The two regions of each pair.
+    hits, tries: Per unordered pair.
+    ends: The two regions of each pair.
 
     At 0 and 1 the jackknife has no width: the interval is then that of Clopper and Pearson with the regions as n.
     """

@@ -113,12 +113,8 @@ def fit(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effe
     """
     Fit by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) and restricted maximum likelihood.
 
-    Parameters
-    ----------
-    fixed : array (pairs, k)
-        Columns of the fixed part, the constant among them.
-    first, second : arrays (pairs,)
-        Index of each pair's regions, from 0 to `n_regions` - 1.
+    fixed: array (pairs, k); Columns of the fixed part, the constant among them.
+    first, second: arrays (pairs,); Index of each pair's regions, from 0 to `n_regions` - 1.
     """
     design, n_fixed = rows(fixed, first, second, n_regions), fixed.shape[1]
     weights = np.ones(len(y))

@@ -50,17 +50,9 @@ def cross_validate(
     """
     Fit each model to each group of pairs, with all regions and without each one.
 
-    Parameters
-    ----------
-    y : array (pairs,)
-        Log throughput.
-    groups : array (pairs,)
-        A label per pair; every group has its own parameters.
-
-    Raises
-    ------
-    ParameterError
-        If a group has too few pairs when one region is left out.
+    y: array (pairs,); Log throughput.
+    groups: array (pairs,); A label per pair; every group has its own parameters.
+    Raises ParameterError: if a group has too few pairs when one region is left out.
     """
     kept = ~touches(sample.first, sample.second, sample.n_regions)
     labels = np.unique(groups)
@@ -399,10 +391,8 @@ def compare_models(
     by_receiver : bool
         Fit every model separately per receiving cloud, on which the window depends; with `ordered` only.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 5 regions, or if a group has too few pairs for three parameters when one region is left out.
+    Raises ParameterError: with fewer than 5 regions, or if a group has too few pairs for three parameters when one
+        region is left out.
     """
     models = throughput_models(transfer_s)
     sample = pairs_with_both(pairs, ordered=ordered)

@@ -113,10 +113,7 @@ def lower_envelope(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
     resamples, seed : int
         Number and seed of the bootstrap over places.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 3 regions or 3 pairs, or if every pair has the same distance.
+    Raises ParameterError: with fewer than 3 regions or 3 pairs, or if every pair has the same distance.
     """
     check_resamples(resamples, seed)
     sample = unordered(pairs, "rtt_ms")

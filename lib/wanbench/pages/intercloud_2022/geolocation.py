@@ -54,12 +54,8 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]], *, note: 
     """
     Draw the discs that a region's RTTs allow around its nearest landmarks, their common area, and possible places.
 
-    Parameters
-    ----------
-    area : Area
-        As from `plausibility.geolocate`.
-    places : mapping of (latitude, longitude)
-        The stated place first, and another candidate if there is one, by name, in degrees.
+    area: As from `plausibility.geolocate`.
+    places: The stated place first, and another candidate if there is one, by name, in degrees.
     """
     figure = world()
     discs = area.discs.sort_values("radius_km").head(MAX_DISCS)

@@ -94,10 +94,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     column : str
         "rtt_ms", or "throughput_bps", which is compared as a ratio.
 
-    Raises
-    ------
-    ParameterError
-        No pair of cities has all four values.
+    Raises ParameterError: no pair of cities has all four values.
     """
     check_choice("column", column, ("rtt_ms", "throughput_bps"))
     as_ratio = column == "throughput_bps"

@@ -24,13 +24,10 @@ def quantile_lines(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: float
     """
     Intercept and slope of the line under which a share `tau` of the weight lies: (weightings, 2).
 
-    Parameters
-    ----------
-    x, y : array (points,)
-    weights : array (weightings, points)
-        At least 0. A weighting whose points have fewer than two different x values gives NaN.
-    tau : float
-        Between 0 and 1.
+    x, y: array (points,)
+    weights: array (weightings, points); At least 0. A weighting whose points have fewer than two different x values
+        gives NaN.
+    tau: Between 0 and 1.
     """
     x, y, weights = (np.asarray(part, dtype=float) for part in (x, y, weights))
     step = max(1, CHUNK_CELLS // len(x))

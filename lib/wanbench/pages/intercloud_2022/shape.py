@@ -104,10 +104,8 @@ def compare_shapes(pairs: pd.DataFrame) -> Shapes:
     ignores the uncertainty of the fitted lines, so it is a little too narrow with few regions. Pairs nearer than 100 km
     are left out, and counted.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 4 regions or 4 pairs, or if no line can be fitted once some region is left out.
+    Raises ParameterError: with fewer than 4 regions or 4 pairs, or if no line can be fitted once some region is left
+        out.
     """
     sample, near = _sample(pairs)
     require_regions(sample, 4, "a comparison of lines")

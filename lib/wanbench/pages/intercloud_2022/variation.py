@@ -61,10 +61,7 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
         One row per test: `from_region`, `to_region` and the column. Rows where it is missing or not positive are left
         out and counted.
 
-    Raises
-    ------
-    ParameterError
-        A column is missing, or no ordered pair was tested twice.
+    Raises ParameterError: A column is missing, or no ordered pair was tested twice.
     """
     check_columns("tests", tests, [*ENDS, column])
     rows = tests[ENDS].assign(value=tests[column].astype("float64"))

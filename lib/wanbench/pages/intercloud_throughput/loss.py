@@ -64,11 +64,8 @@ def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
     """
     Average window in segments of a Linux sender whose packets are lost independently.
 
-    Parameters
-    ----------
-    loss, rtt_ms : float or array
-    congestion_control : str
-        "reno" or "cubic".
+    loss, rtt_ms: float or array
+    congestion_control: "reno" or "cubic".
 
     >>> [round(float(loss_limited_window(1e-4, 100, name))) for name in ("reno", "cubic")]
     [130, 212]
@@ -118,16 +115,10 @@ def estimate_loss(transfers: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
         Transfers that are not TCP, ended in an error or lack a value are left out and counted. The measured time should
         begin after some ten losses (iperf3 -O): until then slow start's large window makes throughput too high.
 
-    Returns
-    -------
-    Estimate
-        A fraction. NaN for BBR, whose throughput does not follow from loss.
+    Returns Estimate: A fraction. NaN for BBR, whose throughput does not follow from loss.
 
-    Raises
-    ------
-    ParameterError
-        If the rows are of several directions or congestion controls, if there is no model of the congestion control, or
-        if no row is left.
+    Raises ParameterError: if the rows are of several directions or congestion controls, if there is no model of the
+        congestion control, or if no row is left.
     """
     level = check_level(level)
     rows = _usable(transfers)

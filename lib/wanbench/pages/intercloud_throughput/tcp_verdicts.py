@@ -34,19 +34,12 @@ def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame, *, level: float
     `fit_window`, for the rate of each link that limited a pair (more than its window did), and for the loss of each
     lossy link. Pairs on lossy links are limited by loss, so they do not count for the first three.
 
-    Parameters
-    ----------
-    run : mapping of DataFrame
-        Tables transfers and links, as `read_run` gives them. Transfers should be of one setting.
-    pairs : DataFrame
-        Table `pairs` of these transfers. RTTs measured without load make the window too small, because a transfer's own
-        queue adds to its RTT: for example by 6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10
+    run: Tables transfers and links, as `read_run` gives them. Transfers should be of one setting.
+    pairs: Table `pairs` of these transfers. RTTs measured without load make the window too small, because a transfer's
+        own queue adds to its RTT: for example by 6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10
         Mbit/s.
 
-    Raises
-    ------
-    MissingDataError
-        If table `links` is empty: the hosts of the run have no emulated links.
+    Raises MissingDataError: if table `links` is empty: the hosts of the run have no emulated links.
     """
     transfers, links = run["transfers"], run["links"]
     if links.empty:
@@ -92,11 +85,8 @@ def loss(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.95) -
     Within the limit if the request lies inside the interval. There is a row per direction and congestion control; on a
     link without loss something else limits the sender, and the verdict is "unknown".
 
-    Parameters
-    ----------
-    transfers, links : DataFrame
-        Tables of these names. Reverse transfers count for the direction in which the data went, and are unknown: their
-        RTT under load is not known.
+    transfers, links: Tables of these names. Reverse transfers count for the direction in which the data went, and are
+        unknown: their RTT under load is not known.
     """
     check_level(level)
     limit, rows = f"request inside the {percent(level)} interval", []
@@ -128,10 +118,8 @@ def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verd
     """
     The fitted window (`fit_window(...).window`) against the window that receivers advertise: within 5 %.
 
-    Parameters
-    ----------
-    window_bytes : float
-        The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or `advertised_window_bytes`.
+    window_bytes: The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or
+        `advertised_window_bytes`.
     """
     return _against(estimate, "window", window_bytes, run_id)
 
