@@ -18,7 +18,7 @@ from wanbench.methods.regions.places import PLACE
 from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS, light_rtt_ms
 
-from .pair_points import BAND_POINTS, DISTANCE_AXIS, POINTS, add_band, add_light, add_points, basis, distance_ends
+from .pair_points import POINTS, against_distance, basis, distance_ends
 
 THOUSAND_KM = 1000.0  # Slopes are per 1,000 km
 
@@ -65,12 +65,8 @@ class RttFit(Result):
         height, over the floor that light in fibre sets.
         """
         sample, frame = self.sample, self.sample.frame
-        figure, ends = go.Figure(), distance_ends(frame)
-        add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.1f} ms")
-        add_light(figure, ends)
-        add_band(figure, self.band(np.linspace(*ends, BAND_POINTS)), "rtt_ms", "least squares")
-        figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
-        top = max(light_rtt_ms(ends[1]), frame.value.max()) * 1.05
+        figure, _ = against_distance(frame, self.band, "rtt_ms", "least squares")
+        top = max(light_rtt_ms(distance_ends(frame)[1]), frame.value.max()) * 1.05
         below = int((frame.value < light_rtt_ms(frame.distance_km)).sum())
         figure.update_yaxes(title="round-trip time (ms)", range=[0, top])
         return theme.finish(
@@ -123,10 +119,7 @@ class ThroughputFit(Result):
     def figure(self, *, note: str = "") -> go.Figure:
         """Throughput (log axis) of every unordered pair against distance, with the fitted line and its interval."""
         sample, frame = self.sample, self.sample.frame
-        figure, ends = go.Figure(), distance_ends(frame)
-        add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.3s}bit/s")
-        add_band(figure, self.band(np.linspace(*ends, BAND_POINTS)), "throughput_bps", "least squares")
-        figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
+        figure, _ = against_distance(frame, self.band, "throughput_bps", "least squares")
         figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(frame.value, "bit/s"))
         return theme.finish(
             figure,

@@ -12,16 +12,7 @@ from wanbench.checks import check_resamples
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.formatting import count, percent
-from wanbench.methods.distance.pair_points import (
-    BAND_POINTS,
-    DISTANCE_AXIS,
-    POINTS,
-    add_band,
-    add_light,
-    add_points,
-    basis,
-    distance_ends,
-)
+from wanbench.methods.distance.pair_points import POINTS, against_distance, basis
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION
@@ -82,12 +73,7 @@ class Envelope(Result):
     def figure(self, *, note: str = "") -> go.Figure:
         """Draw the RTT of every pair, the line under which a share tau lies, its interval, and light in fibre."""
         frame, share = self.sample.frame, percent(TAU)
-        figure, ends = go.Figure(), distance_ends(frame)
-        add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.1f} ms")
-        add_light(figure, ends)
-        band = self.band(np.linspace(*ends, BAND_POINTS))
-        add_band(figure, band, "rtt_ms", f"{share} envelope")
-        figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
+        figure, band = against_distance(frame, self.band, "rtt_ms", f"{share} envelope")
         figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero")
         level = percent(LEVEL)
         shaded = f"; band: {level} of the envelopes of resampled regions" if band.low.notna().all() else ""

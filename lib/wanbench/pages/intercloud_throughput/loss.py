@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_choice, check_columns, check_level
+from wanbench.checks import check_choice, check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.result import LEVEL, Estimate, Interval, exact_binomial, t_quantile
@@ -95,7 +95,7 @@ def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     return np.exp((low + high) / 2)
 
 
-def estimate_loss(transfers: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
+def estimate_loss(transfers: pd.DataFrame) -> Estimate:
     """
     The loss of one direction of a path, from its TCP transfers.
 
@@ -120,7 +120,6 @@ def estimate_loss(transfers: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
     Raises ParameterError: if the rows are of several directions or congestion controls, if there is no model of the
         congestion control, or if no row is left.
     """
-    level = check_level(level)
     rows = _usable(transfers)
     names = sorted(rows.congestion_control.dropna().unique())
     if len(names) != 1:
@@ -130,7 +129,7 @@ def estimate_loss(transfers: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
     warnings = (f"{count(n_left_out, 'transfer')} left out",) if n_left_out else ()
     if name in RATE_BASED:
         why = f"{name} sends at the rate that it measures, so its throughput does not determine the loss"
-        return _estimate(nan, (nan, nan), rows, f"none for {name}", level, (), (*warnings, why))
+        return _estimate(nan, (nan, nan), rows, f"none for {name}", (), (*warnings, why))
     rtt_ms, mss_bytes = rows.mean_rtt_ms.to_numpy(), rows.mss_bytes.to_numpy()
     streams = rows.streams.astype(float).fillna(1.0).clip(lower=1.0).to_numpy()
     window = buffer_bytes(rows.throughput_bps.to_numpy() / streams, rtt_ms) / mss_bytes
@@ -138,15 +137,15 @@ def estimate_loss(transfers: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
     segments = rows.throughput_bps.to_numpy() * rows.duration_s.to_numpy() / 8 / mss_bytes
     seen = losses * segments
     logs, weight, n_seen = np.log(losses), seen / seen.sum(), float(seen.sum())
-    half = _half_width(logs, weight, n_seen, level)
+    half = _half_width(logs, weight, n_seen)
     loss = exp(weight @ logs)
     low, high = loss * exp(-half), loss * exp(half)
-    retransmits = _retransmits(rows, segments, level)
+    retransmits = _retransmits(rows, segments)
     warnings += _cautions(loss, low, high, n_seen, retransmits)
     method = f"{METHOD.format(name, MODELS[name])}; {count(len(rows), 'transfer')}, about "
     method += count(round(n_seen), "loss", "losses")
     ends = min(low, 1.0), min(high, 1.0)
-    return _estimate(min(loss, 1.0), ends, rows, method, level, retransmits, warnings)
+    return _estimate(min(loss, 1.0), ends, rows, method, retransmits, warnings)
 
 
 def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
@@ -170,25 +169,25 @@ def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
     return rows[good]
 
 
-def _half_width(logs, weight, n_seen: float, level: float) -> float:
+def _half_width(logs, weight, n_seen: float) -> float:
     """Half the width of the interval of log loss, from the chance in so many losses and the model's own error."""
-    z = stats.norm.ppf((1 + level) / 2)
+    z = stats.norm.ppf((1 + LEVEL) / 2)
     chance = z * NOISE / sqrt(max(n_seen, 1.0))
     if len(logs) >= MIN_TRANSFERS_FOR_SCATTER:
         # Variance of a weighted mean; with equal weights it is s^2 / n.
         squares = weight @ weight
         variance = weight @ (logs - weight @ logs) ** 2 / max(1 - squares, 1e-9) * squares
-        chance = max(chance, t_quantile(level, len(logs) - 1) * np.sqrt(variance))
+        chance = max(chance, t_quantile(LEVEL, len(logs) - 1) * np.sqrt(variance))
     return float(np.hypot(chance, z * MODEL_SD))
 
 
-def _retransmits(rows: pd.DataFrame, segments, level) -> tuple[Interval, ...]:
+def _retransmits(rows: pd.DataFrame, segments) -> tuple[Interval, ...]:
     """Share of retransmitted segments, over the transfers that report it."""
     stated = rows.retransmits.notna().to_numpy()
     if not stated.any():
         return ()
     again = int(rows.retransmits[stated].sum())
-    return (Interval(RETRANSMITS, *exact_binomial(again, round(segments[stated].sum()) + again, level)),)
+    return (Interval(RETRANSMITS, *exact_binomial(again, round(segments[stated].sum()) + again, LEVEL)),)
 
 
 def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
@@ -210,7 +209,7 @@ def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
     return tuple(cautions)
 
 
-def _estimate(loss, ends: tuple[float, float], rows, method, level, retransmits, warnings) -> Estimate:
+def _estimate(loss, ends: tuple[float, float], rows, method, retransmits, warnings) -> Estimate:
     where = ""
     if {"from_region", "to_region"} <= set(rows.columns):
         where = f" from {rows.from_region.iloc[0]} to {rows.to_region.iloc[0]}"
@@ -225,7 +224,6 @@ def _estimate(loss, ends: tuple[float, float], rows, method, level, retransmits,
         n_regions=2,
         method=method,
         assumption=ASSUMPTION,
-        level=level,
         others=retransmits,
         warnings=warnings,
     )

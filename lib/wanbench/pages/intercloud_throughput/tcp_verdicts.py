@@ -7,12 +7,11 @@ from math import isfinite, isnan
 
 import pandas as pd
 
-from wanbench.checks import check_level
 from wanbench.errors import MissingDataError
 from wanbench.formatting import percent
 from wanbench.methods.lab import link_verdicts
 from wanbench.methods.lab.verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_unknown, row_of
-from wanbench.methods.result import Estimate
+from wanbench.methods.result import LEVEL, Estimate
 from wanbench.methods.tcp.models import advertised_window_bytes
 from wanbench.methods.tcp.window_fit import fit_window
 
@@ -26,7 +25,7 @@ ALLOWED_SHARE = 0.05
 PAYLOAD_SHARE = 1448 / 1500  # Payload per byte that the link counts: TCP with timestamps over IPv4
 
 
-def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame, *, level: float = 0.95) -> Verdicts:
+def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
     """
     The settings of a run's links against the values that its throughput and RTTs imply.
 
@@ -47,19 +46,19 @@ def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame, *, level: float
     run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
     lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
     whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]
-    parts = _limits(transfers, links, pairs[whole], run_id, level) if any(whole) else []
+    parts = _limits(transfers, links, pairs[whole], run_id) if any(whole) else []
     if lossy:
         ends = transfers[["from_region", "to_region"]].itertuples(index=False, name=None)
         own = [bool({pair, pair[::-1]} & lossy) for pair in ends]
-        rows = loss(transfers[own] if any(own) else transfers, links, level=level).rows
+        rows = loss(transfers[own] if any(own) else transfers, links).rows
         kept = [pair in lossy for pair in zip(rows.from_region, rows.to_region, strict=True)]
         parts.append(Verdicts(rows[kept]))
     return Verdicts.join(*parts)
 
 
-def _limits(transfers, links, pairs, run_id, level) -> list[Verdicts]:
+def _limits(transfers, links, pairs, run_id) -> list[Verdicts]:
     """Window, capacity and rate, from pairs that no loss limits."""
-    fit = fit_window(pairs, level=level)
+    fit = fit_window(pairs)
     asked = transfers.window_bytes.dropna().unique() if "window_bytes" in transfers else []
     parts = []
     if len(asked) == 1:
@@ -78,7 +77,7 @@ def _limits(transfers, links, pairs, run_id, level) -> list[Verdicts]:
     return parts
 
 
-def loss(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.95) -> Verdicts:
+def loss(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     The loss estimated from TCP throughput (`estimate_loss`) against the loss set on the sending direction.
 
@@ -88,25 +87,24 @@ def loss(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.95) -
     transfers, links: Tables of these names. Reverse transfers count for the direction in which the data went, and are
         unknown: their RTT under load is not known.
     """
-    check_level(level)
-    limit, rows = f"request inside the {percent(level)} interval", []
+    limit, rows = f"request inside the {percent(LEVEL)} interval", []
     for key, group in groups("transfers", by_sender(transfers[transfers.protocol == "TCP"])):
         request = link_of(links, key)
         for name, part in group.groupby("congestion_control", dropna=False):
-            row = row_of(key, "loss-from-throughput", "fraction", level, limit, len(part))
+            row = row_of(key, "loss-from-throughput", "fraction", LEVEL, limit, len(part))
             reason = f"no model for {name}"
             if request is not None and (name in MODELS or name in RATE_BASED):
-                row, reason = _loss_row(row, float(request.loss), part, level)
+                row, reason = _loss_row(row, float(request.loss), part)
             rows.append(or_unknown(row, request, reason))
     return Verdicts.of(rows)
 
 
-def _loss_row(row: dict, requested: float, part: pd.DataFrame, level: float) -> tuple[dict, str]:
+def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, str]:
     usable = part[part.mean_rtt_ms.notna() & part.throughput_bps.notna()]
     if usable.empty:
         return row, "no transfer has a throughput and an RTT under load"
     # `estimate_loss` leaves reverse transfers out; `by_sender` has already turned these round.
-    estimate = estimate_loss(usable.assign(direction="forward"), level=level)
+    estimate = estimate_loss(usable.assign(direction="forward"))
     note = "; ".join([estimate.method.rpartition("; ")[2], part.congestion_control.iloc[0], *estimate.warnings])
     row |= judged(requested, estimate.estimate, estimate.low, estimate.high, note=note)
     if not requested > 0 or not estimate.low <= estimate.high:
