@@ -110,12 +110,7 @@ def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
     Compute RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
 
     Pairs nearer than 100 km are left out, and counted. A place that holds regions of two clouds is resampled among
-    places of the same clouds.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `light_rtt_ms`.
+    places of the same clouds. Table `pairs` needs `light_rtt_ms`.
     """
     sample = unordered(check_pairs(pairs, "light_rtt_ms"), "rtt_ms")
     frame = sample.frame.rename(columns={"value": "rtt_ms"})
@@ -264,15 +259,9 @@ class PhysicsCheck(Result):
 
 def physics_check(pairs: pd.DataFrame) -> PhysicsCheck:
     """
-    Find ordered pairs whose RTT is below that of light in fibre.
+    Find ordered pairs whose RTT is below that of light in fibre, from `distance_km` and `light_rtt_ms`.
 
-    The plausibility rules do the same for every table, allow for the precision of each region's coordinates, and name
-    the region at fault.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `distance_km` and `light_rtt_ms`.
+    The plausibility rules do the same for every table, and name the region at fault.
     """
     names = ["from_region", "to_region", "distance_km", "light_rtt_ms", "rtt_ms"]
     rows = check_pairs(pairs, *names)[names]

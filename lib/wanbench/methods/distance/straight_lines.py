@@ -140,20 +140,17 @@ def fit_rtt(
     pairs: pd.DataFrame, *, level: float = LEVEL, resamples: int = 10_000, seed: int = 0, cluster=PLACE
 ) -> RttFit:
     """
-    RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
+    Fit RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
 
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`: ordered pairs with `distance_km` and `rtt_ms`. Rows without them are left out, counted and stated
-        in the cautions.
-    level : float
-        Confidence level of all intervals.
+        Table `pairs`. Rows without `distance_km` and `rtt_ms` are left out, counted and stated in the cautions.
     resamples, seed
         Number and seed of the region bootstrap, which is reported next to the main interval.
     cluster
-        The independent unit of intervals: "place" (default; regions at most 100 km apart), "region", a number of km, or
-        a mapping of regions to names. See `places.units`.
+        The independent unit of intervals: "place" (regions at most 100 km apart), "region", a number of km, or a
+        mapping of regions to names. See `places.units`.
     """
     return rtt_line(unordered(pairs, "rtt_ms"), level=level, resamples=resamples, seed=seed, cluster=cluster)
 

@@ -22,15 +22,12 @@ LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 
 def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np.ndarray]:
     """
-    Coefficients (weightings, coefficients) and standard deviations (weightings,) of right-censored regressions.
+    Fit right-censored regressions: coefficients (weightings, coefficients) and standard deviations (weightings,).
 
-    design: array (rows, coefficients)
-    y: array (rows,); The value; for a censored row its limit.
-    censored: array of bool (rows,)
-    weights: array (weightings, rows), optional; How often each row counts; default once.
-    start: Start values, such as the fit to all rows; default: least squares.
+    `design` is (rows, coefficients); `y` the value, or for a `censored` row its limit; `weights` (weightings, rows) how
+    often each row counts; `start` coefficients and spread to start from. NaN for a weighting without a maximum: fewer
+    uncensored rows than coefficients, or a perfect fit.
 
-    NaN for a weighting without a maximum: fewer uncensored rows than coefficients, or a perfect fit.
     Raises ParameterError: if all rows are censored, or the columns of the design are linearly dependent.
     """
     design, y, censored = np.asarray(design, float), np.asarray(y, float), np.asarray(censored, bool)

@@ -237,18 +237,11 @@ HERE = "here"  # The end of the circuit that reports
 
 def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> pd.DataFrame:
     """
-    Load of each direction of each circuit, interval by interval, in the columns of `utilisation.windows`.
+    Compute the load of each direction of each circuit, interval by interval, in the columns of `windows`.
 
-    Parameters
-    ----------
-    metrics : DataFrame
-        Table metrics: rows of `importers.read_circuit`, or those of Direct Connect and VPN tunnels that were fetched
-        from CloudWatch. Others are left out.
-    capacity_bps : float, optional
-        Capacity of every circuit whose rows do not state it.
-
-    Returns DataFrame: link_from and link_to are the circuit's name and "here". carried_bps and rate_bps are NaN if only
-        a percentage is known; columns of packets and queues are always NaN.
+    `metrics` has rows of `importers.read_circuit`, or those of Direct Connect and VPN tunnels that were fetched from
+    CloudWatch. `capacity_bps` is that of every circuit whose rows do not state it. link_from and link_to are the
+    circuit's name and "here"; carried_bps and rate_bps are NaN if only a percentage is known.
 
     Raises MissingDataError: no row is about a circuit, or none states the length of its interval.
     """

@@ -2,18 +2,9 @@
 Variances for pairs that share regions: the dyadic-robust sandwich, its leave-one-region-out form, a region bootstrap.
 
 Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions hold far fewer than 2,070
-independent observations. Three methods for any statistic (`leave_one_out` has a better one for least squares):
-
-- `sandwich`: the dyadic-cluster-robust variance of Fafchamps & Gubert (2007), Cameron & Miller (2014) and Aronow, Samii
-  & Assenova (2015). It is too small for few regions, because residuals are smaller than errors.
-- `variance`: its leave-one-out form, after the CV3 estimator that MacKinnon, Nielsen & Webb (2023) recommend for
-  clusters. Leaving out regions counts the variance of single pairs twice, so the leave-one-pair-out variance is
-  subtracted once. It suits any smooth statistic.
-- `region_weights`, `weighted_median`: resampling regions, not pairs (Snijders & Borgatti 1999; Davezies,
-  D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative if much of the variance
-  belongs to single pairs.
-
-`first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
+independent observations. `sandwich` is too small for few regions; `variance` suits any smooth statistic (`jackknife`
+has a better one for least squares); `region_weights` and `weighted_median` resample regions, for statistics that are
+not smooth. `first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
 one unit has `first` equal to `second`, and counts once there.
 """
 
@@ -53,18 +44,11 @@ def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
 
 def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     """
-    Dyadic-cluster-robust covariance of OLS coefficients (Aronow, Samii & Assenova 2015, with the correction
-    G/(G-1) (n-1)/(n-k) of Cameron & Miller 2014).
+    Compute the dyadic-cluster-robust covariance of OLS coefficients: (coefficients, coefficients).
 
-    The sum over all pairs of pairs with a common region is computed from sums per region. Pairs of the same two
-    regions meet in both, so their sums are subtracted once.
-
-    design: array (pairs, coefficients)
-    residual: array (pairs,)
-
-
-
-    array (coefficients, coefficients); its diagonal can be negative in small samples.
+    The formula is that of Aronow, Samii & Assenova (2015), with the correction G/(G-1) (n-1)/(n-k) of Cameron & Miller
+    (2014). Pairs of the same two regions meet in both, so their sums are subtracted once. The diagonal can be negative
+    in small samples. `design` is (pairs, coefficients), `residual` (pairs,).
     """
     n_pairs, n_coefficients = design.shape
     scores = design * residual[:, None]

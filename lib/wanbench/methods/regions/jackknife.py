@@ -1,18 +1,14 @@
 """
 Least squares over pairs without each region in turn, and the variance of the coefficients from that.
 
-The jackknife over regions (Quenouille 1956; for clusters the CV3 of MacKinnon, Nielsen & Webb 2023) is never negative
-and needs no model. But as each pair belongs to two regions, it is too large, by a factor that depends on the share of
-the scatter that belongs to single pairs; and with few regions it varies more than their number suggests. A working
-model corrects both, as Bell & McCaffrey (2002) do for clusters and Imbens & Kolesár (2016) with estimated components:
-the expectation of the jackknife under the model scales it, its variance gives the degrees of freedom. A wrong working
-model affects only the scale and the degrees of freedom.
+The jackknife over regions (Quenouille 1956; MacKinnon, Nielsen & Webb 2023) is never negative and needs no model. But
+as each pair belongs to two regions, it is too large, by a factor that depends on the share of the scatter that belongs
+to single pairs. A working model corrects that, as in Bell & McCaffrey (2002) and Imbens & Kolesár (2016): the
+expectation of the jackknife under the model scales it, its variance gives the degrees of freedom.
 
-The working model is y = X b + u_first'x + u_second'x + e: each region shifts the coefficients of all its pairs by one
-random draw, and each pair has an independent error (the crossed random effects of Snijders & Kenny 1999). Its variance
-components come from restricted maximum likelihood (Patterson & Thompson 1971), computed as iterated MINQUE (Rao 1971).
-All computations use sums per pair of regions, so their cost grows with the number of regions, not of pairs. A cluster
-of regions may replace a region (`places`); a pair within a cluster then has its effect twice.
+The model is y = X b + u_first'x + u_second'x + e: each region shifts the coefficients of all its pairs by one random
+draw, and each pair has an independent error (Snijders & Kenny 1999). Its variance components come from restricted
+maximum likelihood (Patterson & Thompson 1971), computed as iterated MINQUE (Rao 1971).
 """
 
 from __future__ import annotations

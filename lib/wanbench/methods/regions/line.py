@@ -1,13 +1,11 @@
 """
 A straight line through unordered pairs, and two correlations, with intervals that allow for shared regions.
 
-Intervals of Pearson's r and Spearman's rho are on the scale of Fisher's z. A correlation varies for two reasons: the
-slope varies, and so do the scatter about the line and the spread of x. If much of the scatter belongs to single pairs,
-the jackknife over regions overstates both, by factors that the working model of `jackknife` gives for the slope and for
-the height of the line. Pearson's r is therefore split into slope, scatter and spread of x: the slope's jackknife
-deviations are scaled by the slope's factor, the scatter's by the height's, and the spread of x is unchanged. Spearman's
-rho cannot be split; its variance is scaled by the root of the slope's factor. The degrees of freedom are the harmonic
-mean of the slope's and of (regions - 2). Simulation (`make validity`), not theory, led to these choices.
+Intervals of r and rho are on the scale of Fisher's z. The jackknife over regions overstates the variance of the slope
+and of the scatter by different factors (`jackknife`), so Pearson's r is split into slope, scatter and spread of x: the
+slope's deviations are scaled by the slope's factor, the scatter's by the height's. Spearman's rho cannot be split; its
+variance is scaled by the root of the slope's factor. The degrees of freedom are the harmonic mean of the slope's and of
+(regions - 2). Simulation (`make validity`), not theory, led to these choices.
 """
 
 from __future__ import annotations
@@ -238,10 +236,8 @@ def straight_line(
     """
     Fit the line, with intervals at the level of places, or of other clusters of regions (`places.units`).
 
-    All main intervals rest on the line without each place in turn (`leave_one_out`). Those of slope and intercept are
-    symmetric, each with its own degrees of freedom; those of the correlations are symmetric in Fisher's z. For
-    comparison, `others` holds that jackknife less the one over pairs, the sandwich, and percentiles of a bootstrap over
-    regions. `make validity` counts how often each covers; `coverage` holds the result.
+    All main intervals rest on the line without each place in turn (`jackknife`). For comparison, `others` holds that
+    jackknife less the one over pairs, the sandwich, and percentiles of a bootstrap over regions.
 
     Raises ParameterError: for fewer than 3 regions or pairs, or if x is the same for every pair.
     """

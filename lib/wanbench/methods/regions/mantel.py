@@ -68,13 +68,8 @@ def mantel(pairs: pd.DataFrame, *, permutations: int = PERMUTATIONS, seed: int =
     """
     Test the association of RTT with distance by permuting regions (Mantel), one value per unordered pair.
 
-    Missing pairs: a relabelling moves the distances, and is compared over the pairs with a measured value. It therefore
-    needs the distance of every pair of regions, measured or not (`permutation.distances`).
-
-    Parameters
-    ----------
-    permutations, seed : int
-        Number of relabellings and the seed that draws them.
+    A relabelling moves the distances, and is compared over the pairs with a measured value. It therefore needs the
+    distance of every pair of regions, measured or not (`permutation.distances`).
 
     Raises ParameterError: for fewer than 4 regions, or an unknown distance.
     """

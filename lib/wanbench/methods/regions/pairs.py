@@ -21,11 +21,11 @@ LENGTHS = ("distance_km", "light_rtt_ms")
 
 def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """
-    The table with a fresh index and float64 columns of numbers, NaN for missing values.
+    Check `columns` of table `pairs`; return it with a fresh index and float64 columns of numbers, NaN for missing
+    values.
 
-    pairs: Table `pairs`, as `ingest.summarise_pairs` makes it.
-    columns: The columns that the analysis needs. Names of regions and clouds must be text in every row; all others
-        numbers or missing, of a size in `sizes.SIZES`; `distance_km` and `light_rtt_ms` also finite and not negative.
+    Names of regions and clouds must be text in every row; all others numbers or missing, of a size in `sizes.SIZES`;
+    `distance_km` and `light_rtt_ms` also finite and not negative.
 
     Raises ParameterError: if `pairs` is not a DataFrame or lacks columns, or for the first row with an invalid value.
     """
@@ -145,12 +145,8 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     Collapse ordered pairs to one value per unordered pair.
 
     Each direction first becomes the median of its rows; then the two directions are combined by their median, or by
-    their geometric mean for analyses of the logarithm.
-
-    pairs: Needs `from_region`, `to_region`, `distance_km` and the column.
-    column: The column of values, which must be positive. Rows without a value or a distance are left out and counted. A
-        value that is not a number, or a negative or infinite distance, raises ParameterError with its row.
-    combine: "median" or "geometric mean".
+    their geometric mean for analyses of the logarithm (`combine`). Rows without a positive value or a distance are left
+    out and counted.
     """
     check_choice("combine", combine, COMBINE)
     light = ["light_rtt_ms"] if "light_rtt_ms" in getattr(pairs, "columns", ()) else []

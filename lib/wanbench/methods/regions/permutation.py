@@ -1,12 +1,9 @@
 """
-Permuting regions: p-values of associations between matrices over pairs.
+Permuting regions: p-values of associations between matrices over pairs (Mantel 1967; Krackhardt 1988).
 
 Under the null hypothesis the regions are exchangeable: relabelling the regions of one matrix keeps everything that
-pairs share through their regions, and breaks only the link to the other matrix (Mantel 1967; Krackhardt 1988).
-Permuting pairs instead would treat them as independent. With several covariates (MRQAP by double semi-partialling,
-Dekker, Krackhardt & Snijders 2007) the residuals of a covariate on the others are relabelled: permuting the covariate
-itself would also break its link to the others.
-
+pairs share through their regions, and breaks only the link to the other matrix. With several covariates (MRQAP: Dekker,
+Krackhardt & Snijders 2007) the residuals of a covariate on the others are relabelled, which keeps its link to them.
 Matrices are (regions, regions) arrays, NaN where unknown; `cells` are the pairs in use, as two arrays of indices.
 """
 
@@ -36,11 +33,10 @@ def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndar
 
 def distances(pairs: pd.DataFrame, names: list[str]) -> np.ndarray:
     """
-    Look up the distance in km of every pair of the regions `names`, measured or not: (regions, regions).
+    Look up the distance in km of every pair of the regions `names`: (regions, regions).
 
     It is that of any row of `pairs`, with or without the analysed value, otherwise that of the catalogue.
-
-    Raises ParameterError: if the distance of a pair is not known: relabelling regions needs all.
+    Raises ParameterError: if the distance of a pair is not known.
     """
     index = pd.Index(names)
     first, second = (index.get_indexer(pairs[end].to_numpy(dtype=object)) for end in ("from_region", "to_region"))
@@ -144,13 +140,8 @@ def t_statistics(
     """
     Compute the t statistic of a covariate given the others, and for each relabelling of its residuals on them.
 
-    y, covariate: array (regions, regions); y is NaN where unknown. The covariate and the others are known for every
-        pair of regions: then all relabellings use the same cells, those known in y.
-    others: Without the constant, which is always included.
-
-
-
-    float, array (relabellings,)
+    `y` is NaN where unknown. The covariate and the others (without the constant, which is always included) are known
+    for every pair of regions: then all relabellings use the same cells, those known in y.
     """
     stack = np.stack([np.ones_like(y), *others])
     known = np.isfinite(y[cells])

@@ -162,13 +162,10 @@ class Moran:
 
 def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Moran | None:
     """
-    Test whether nearby units deviate from the line in the same direction.
+    Test whether nearby units deviate from the line in the same direction, from the residual and length of each pair.
 
     None with fewer than 10 units, or without residuals. The effect of a unit is the mean residual of its pairs to other
-    units; the weight of two units is exp(-distance / 1,000 km). p is the share of 999 permutations of the effects with
-    an I at least as large.
-
-    residual, distance_km: array (pairs,); Residual and length of each pair.
+    units; the weight of two units is exp(-distance / 1,000 km). p comes from 999 permutations of the effects.
     """
     n, apart = grouped.n, grouped.first != grouped.second
     if n < FEWEST_FOR_MORAN:

@@ -45,14 +45,11 @@ class Coefficients:
 
     def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
-        A weighted sum of the coefficients with its interval by place and its naive one.
+        Compute a weighted sum of the coefficients with its interval by place and its naive one.
 
-        weights: array (coefficients,)
-        freedom: For ordered pairs: a region may differ as sender and as receiver, which the working model ignores. The
-            variance is then the jackknife over units less the one over pairs, and the t quantile has these degrees of
-            freedom.
-
-        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
+        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit. With `freedom`,
+        for ordered pairs, where a region may differ as sender and as receiver, the variance is the jackknife over units
+        less the one over pairs, and the t quantile has these degrees of freedom.
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
@@ -77,14 +74,11 @@ def least_squares(
     design, y, first, second, both, n_regions: int, shifted: Sequence[int | np.ndarray] = ()
 ) -> Coefficients:
     """
-    Ordinary least squares, refitted without each unit and without each unordered pair.
+    Fit ordinary least squares, also without each unit and without each unordered pair.
 
-    design: array (rows, coefficients)
-    y: array (rows,)
-    first, second: array of int (rows,); The units of each row: regions, or clusters of them.
-    both: array of int (rows,); Number of the unordered pair of each row: two directions of one pair leave together.
-    shifted: Columns, or weights of a sum of columns, whose coefficients vary between units in the working model,
-        besides the constant.
+    `design` is (rows, coefficients); `first` and `second` index the units of each row, `both` numbers its unordered
+    pair: two directions of one pair leave together. `shifted` names the columns, or weights of a sum of columns, whose
+    coefficients vary between units in the working model, besides the constant.
 
     Raises ParameterError: if the columns are linearly dependent, or there are no more unordered pairs than columns.
     """

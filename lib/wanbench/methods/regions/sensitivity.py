@@ -19,16 +19,11 @@ from wanbench.read.plausibility.report import concerning, suspects
 @dataclass(frozen=True, repr=False)
 class Sensitivity(Result):
     """
-    An analysis with and without the flagged pairs.
+    An analysis with (`everything`) and without the flagged pairs; `without` is None if too few were left, as `why`
+    says.
 
-    everything, without: The result for all pairs, and for the unflagged ones; the latter is None if too few were left
-        (`why` names the reason).
-    left_out: The pairs left out.
-    by_rule: rule, region (null for a flagged row), n_pairs: the number of ordered pairs that each leaves out. Several
-        may leave out the same pair.
-    n_pairs: Number of ordered pairs.
-    why: Why the analysis was impossible without the flagged pairs.
-    columns: Flags of whole columns, which concern both analyses.
+    `left_out` holds the pairs left out; `by_rule` the number of ordered pairs that each rule, and each flagged region,
+    leaves out; `columns` the flags of whole columns, which concern both analyses.
     """
 
     TITLE: ClassVar[str] = "With all pairs, and without the flagged ones"
@@ -100,15 +95,9 @@ def with_and_without(
     analysis: Callable[[pd.DataFrame], object], pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = None
 ) -> Sensitivity:
     """
-    Run an analysis on all pairs, and on those without a flag.
+    Run an analysis, which takes table `pairs` and returns estimates, on all pairs, and on those without a flag.
 
-    Parameters
-    ----------
-    analysis : callable
-        Takes table `pairs`; returns an Estimate, several, or a Result.
-    about : "rtt" or "throughput", optional
-        Leave out only pairs with a flag on RTT (or throughput) or on a place.
-
+    `about` ("rtt" or "throughput") leaves out only pairs with a flag on that, or on a place.
     Raises ParameterError: if the analysis is impossible with all pairs, too.
     """
     check_kind("analysis", analysis, Callable)

@@ -119,17 +119,11 @@ class ModelFit(Result):
 
 def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = None) -> ModelFit:
     """
-    Fit one of the models of `throughput_models` to ordered pairs, with an interval for each of its parameters.
+    Fit one of the models of `throughput_models`, by name, to ordered pairs, with an interval for each of its
+    parameters.
 
-    The interval says how much the parameter may differ in other regions if the model holds. It does not cover errors of
-    the model: `compare_models` scores its predictions.
-
-    Parameters
-    ----------
-    model : str
-        Its name: "window-limited", "finite transfer" (needs `transfer_s`), ...
-    transfer_s : float, optional
-        Duration of each test.
+    The interval says how much the parameter may differ in other regions if the model holds. "finite transfer" needs
+    `transfer_s`, the duration of each test.
 
     Raises ParameterError: an unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
     """

@@ -71,15 +71,11 @@ RANDOM = 1.3098
 
 def mathis_bps(loss, rtt_ms, constant=PERIODIC):
     """
-    Throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
+    Compute the throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
 
-    The law ignores timeouts and the receiver's window: it is too high beyond a loss of about 2 %, and wherever a
-    window or the link is the limit. It holds for senders that halve their window. It does not hold for CUBIC beyond its
-    Reno-friendly region, nor for BBR, which tolerates loss up to about 2 % (version 1: some 15 %).
-
-    loss: Probability that a packet is lost, strictly the rate of loss events (several losses in one window count once).
-    rtt_ms: float or array
-    constant: `PERIODIC` or `RANDOM`.
+    The law ignores timeouts and the receiver's window: it is too high beyond a loss of about 2 %. It holds for senders
+    that halve their window, not for CUBIC beyond its Reno-friendly region, nor for BBR. `loss` is the rate of loss
+    events (several losses in one window count once), `constant` is `PERIODIC` or `RANDOM`.
 
     >>> round(float(mathis_bps(1e-4, 100)) / 1e6, 2)
     14.19
@@ -95,17 +91,11 @@ TINY_LOSS = 1e-12  # Minimum loss in the formula: below it, 1 / p leaves no digi
 
 def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
     """
-    Send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
+    Compute the send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
 
     A loss stops the window's growth by three duplicate acknowledgements or, more often for small windows, by a timeout,
-    which backs off to at most 64 times its length. The window stays below the receiver's. The window grows by one
-    segment per round trip (b = 1), as Linux counts acknowledged bytes. Several losses of one round count as one, so
-    `loss` is a rate of loss events. As for `mathis_bps`, the sender must behave like Reno.
-
-    loss: Between 0 and 1; without loss only the window limits.
-    rtt_ms, window_bytes: `window_bytes` is the receiver's; infinite for none.
-
-    Without loss, the window per round trip; with little loss, nearly the square-root law; with much, far below it:
+    which backs off to at most 64 times its length. The window stays below the receiver's, and grows by one segment per
+    round trip (b = 1), as Linux counts acknowledged bytes. `loss` is a rate of loss events.
 
     >>> float(pftk_bps(0, 80, window_bytes=65_536).round())
     6553600.0
@@ -163,15 +153,10 @@ CONVEX = (SCALE * (3 + DECREASE) / (4 * (1 - DECREASE))) ** 0.25
 
 def cubic_bps(loss, rtt_ms):
     """
-    Throughput of loss-limited CUBIC, in bit/s: the average window of RFC 9438 (section 5.1) per round trip.
+    Compute the throughput of loss-limited CUBIC, in bit/s: the average window of RFC 9438 (section 5.1) per round trip.
 
-    At short round-trip times or much loss CUBIC keeps Reno's window, sqrt(3/2) / sqrt(p); elsewhere its window is
-    1.054 (RTT / p) ^ (3/4), RTT in seconds. The larger of the two averages is slightly less than the average of the
-    larger window, near where they meet. The formula ignores timeouts and the receiver's window.
-
-    loss, rtt_ms: float or array
-
-    Windows at an RTT of 0.1 s, as in the tables of RFC 9438:
+    At short round-trip times or much loss CUBIC keeps Reno's window, sqrt(3/2) / sqrt(p); elsewhere its window is 1.054
+    (RTT / p) ^ (3/4), RTT in seconds. The formula ignores timeouts and the receiver's window. As in the RFC's tables:
 
     >>> [round(float(cubic_bps(p, 100)) * 0.1 / (8 * 1448)) for p in (1e-4, 1e-5)]
     [187, 1054]

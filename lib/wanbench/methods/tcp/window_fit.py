@@ -138,17 +138,10 @@ def fit_window(
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
-    The RTT of a pair is the median of both directions, its throughput their geometric mean. On the log scale, the
-    interval of W comes from the jackknife over regions, less the jackknife over pairs for the scatter that belongs to
-    single pairs; variance components give its degrees of freedom. C and the knee depend on few pairs and change
-    abruptly with a single region, so their intervals are percentiles of a bootstrap over regions, open at an end if
-    resamples had no such limit. `coverage` says how often the interval of W covers in simulated surveys.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `rtt_ms` and `throughput_bps`. An RTT without load excludes the queue that the transfer
-        itself causes, which makes W too small.
+    The interval of log W comes from the jackknife over regions, less the one over pairs for the scatter that belongs to
+    single pairs; variance components give its degrees of freedom. C and the knee change abruptly with a single region,
+    so their intervals are percentiles of a bootstrap over regions, open at an end if resamples had no such limit. An
+    RTT without load excludes the queue that the transfer itself causes, which makes W too small.
 
     Raises ParameterError: with fewer than 3 regions or 3 pairs that have both values.
     """

@@ -123,13 +123,6 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     """
     Predict from `pairs` the RTT of every pair that only `others` has, between regions that `pairs` has.
 
-    Parameters
-    ----------
-    pairs, others : DataFrame
-        Tables `pairs`: of the survey that predicts, and of the survey that checks.
-    level : float
-        Level of the prediction intervals.
-
     Raises ParameterError: there is no such pair.
     """
     predictor = fit_predictor(pairs, level=level)

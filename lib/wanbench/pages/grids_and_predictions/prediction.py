@@ -136,8 +136,7 @@ class Predictor:
         """
         Predict one pair. A measured pair is predicted as if measured again: to leave it out, use `what_if`.
 
-        from_region, to_region: Regions of the pairs, or of the catalogue.
-        distance_km: Replaces the distance from the pairs or the catalogue; needed for a region without coordinates.
+        `distance_km` replaces the distance from the pairs or the catalogue; a region without coordinates needs it.
         """
         ends = (from_region, to_region)
         if from_region == to_region:
@@ -232,16 +231,9 @@ class Predictor:
 
 def what_if(pairs: pd.DataFrame, from_region: str, to_region: str) -> Prediction:
     """
-    Predict RTT and throughput of a pair that was not measured, with prediction intervals.
+    Predict RTT and throughput of a pair of regions that was not measured, with prediction intervals.
 
     If it was measured, its own rows (both directions) are left out, and reported with the prediction.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, measured or imported.
-    from_region, to_region : str
-        Regions of the pairs or of the catalogue.
     """
     pairs = _checked(pairs)
     ends = (from_region, to_region)

@@ -137,14 +137,8 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
     """
     Leave out regions and pairs, predict them as `what_if` would, and compare with the measured values.
 
-    Each prediction and its interval use only the other pairs. Only the choice between window model and distance for
-    throughput is made once, on all pairs. The RTT of a pair is the median of both directions; the throughput of each
-    direction is compared with the one range of the pair.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the groups in which pairs and regions are left out.
+    Each prediction and its interval use only the other pairs; only the choice between window model and distance is made
+    once, on all pairs. The throughput of each direction is compared with the one range of the pair.
     """
     level = check_level(level)
     check_number("seed", seed, 0, whole=True)
@@ -266,10 +260,7 @@ def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes
 
 def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float, int]:
     """
-    A share of successes, its 95 % interval by region, and the number of regions.
-
-    hits, tries: Per unordered pair.
-    ends: The two regions of each pair.
+    Compute a share of successes over unordered pairs, its 95 % interval by region, and the number of regions.
 
     At 0 and 1 the jackknife has no width: the interval is then that of Clopper and Pearson with the regions as n.
     """

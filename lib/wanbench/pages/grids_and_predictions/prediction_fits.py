@@ -2,11 +2,9 @@
 The fits of RTT and throughput behind predictions, and conformal intervals from their errors on left-out pairs.
 
 Each left-out value gives a score: its distance from the prediction made without it, in units of a scale that may grow
-with x, with separate scales for positive and negative deviations. The interval for a new value spans the predictions of
-all these fits, each moved by its score (jackknife+: Barber, Candès, Ramdas & Tibshirani 2021). Values left out together
-(those of a region) are one unit and share one weight; one more unit, that of the new value, lies at infinity ("pooling"
-in Dunn, Wasserman & Ramdas 2023). A coverage of at least 1 - 2 alpha, in practice about 1 - alpha, requires
-exchangeable values; leaving out whole regions restores that for regions drawn from one population.
+with x. The interval for a new value spans the predictions of all these fits, each moved by its score (jackknife+:
+Barber, Candès, Ramdas & Tibshirani 2021). Values left out together (those of a region) are one unit and share one
+weight; one more unit, that of the new value, lies at infinity (Dunn, Wasserman & Ramdas 2023).
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """
 Predict a pair, measured or not, from a robust line plus a shrunken effect of each region.
 
-y = fixed part + u[first] + u[second] + error. The effects u are random, so they are shrunk towards 0, more for regions
-with fewer pairs (best linear unbiased prediction, Henderson 1975). The ratio of the two variances, by restricted
-maximum likelihood (Patterson & Thompson 1971), determines how much. Huber's weights limit the influence of outlying
-pairs. For given weights and ratio the fit is a ridge regression, so the fits without a pair, a region or two regions
-are exact and need no iteration.
+y = fixed part + u[first] + u[second] + error. The random effects u are shrunk towards 0 (Henderson 1975); the ratio of
+the two variances, by restricted maximum likelihood (Patterson & Thompson 1971), determines how much. For given weights
+and ratio the fit is a ridge regression, so the fits without a pair, a region or two regions are exact.
 """
 
 from __future__ import annotations

@@ -57,24 +57,11 @@ def throughput_across_clouds(
     nearest: NearestRegion,
 ) -> Audit:
     """
-    Every claim of source 002 that its published rows can test.
+    Test every claim of source 002 that its published rows can test.
 
-    Parameters
-    ----------
-    tests : DataFrame
-        As `ingest.per_test` gives them: one row per test.
-    charts, inflation, models, nearest
-        Results for the survey's pairs.
-    latency_r, throughput_r : Correlations
-        Correlations over the selections of rows, the plain one first and the catalogue's coordinates second.
-    latency, throughput : MatchedCities
-        Both columns over the cities with both clouds.
-    clouds : CloudComparison
-        Comparison of throughput, for the direction across the clouds.
-    repeats : tuple of Repeats
-        Repeats of RTT and of throughput.
-    scatters : mapping of Scatter
-        By chart, and of all pairs ("all").
+    `tests` has one row per test (`ingest.per_test`); the first two selections of `latency_r` and `throughput_r` are all
+    rows with the survey's and with the catalogue's coordinates; `repeats` are those of RTT and of throughput;
+    `scatters` are by chart, and of all pairs ("all"). All others are results for the survey's pairs.
     """
     audit = read_claims("002-throughput-across-clouds")
     _facts(audit, tests)

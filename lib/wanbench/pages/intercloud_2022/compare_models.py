@@ -193,17 +193,12 @@ class ModelComparison(Result):
     """
     The models' scores on left-out regions.
 
-    scores: One row per model, the best first: model, formula, fitted (its parameters), n_parameters, error_factor (the
-        exponential of the mean absolute log error on left-out regions: 1.5 means 50 % more or a third less) with low
-        and high, median_factor, in_sample_factor, worse_by (its error over that of the best, a factor) with worse_low
-        and worse_high, verdict ("best", "not told apart from the best", "worse"), same_curve_as.
-    pairs: Per unordered pair (or ordered: see `compare_models`): region_a, region_b, cloud_pair, distance_km, rtt_ms,
-        throughput_bps, and per model "<model>: ratio", measured over predicted by the fits that left out either of its
-        regions.
+    scores: One row per model, the best first. `error_factor` is the exponential of the mean absolute log error on left-
+        out regions (1.5 means 50 % more or a third less), `worse_by` its error over that of the best, `verdict` "best",
+        "not told apart from the best" or "worse".
+    pairs: Per pair also "<model>: ratio", measured over predicted by the fits that left out either of its regions.
     unexplained: The pairs that no model explains (`RULE`), with `closest_ratio`, the ratio nearest to 1 that any model
         but the constant reaches.
-    left_out: Rows not in use, with their reason.
-    notes: Cautions: rows and models left out, groups fitted separately.
     """
 
     TITLE = "Models of throughput"
@@ -375,24 +370,13 @@ def compare_models(
     """
     Fit the models of throughput and score them by predictions of left-out regions.
 
-    Each region is left out in turn: a model fitted to the other pairs predicts those of that region. So each pair is
-    predicted twice; its error is the mean of both absolute log errors. Two models are compared by the differences of
-    their errors per pair, with an interval by region. At the 95 % level one in twenty equally good models is called
-    worse by chance.
+    A model fitted without a region predicts the pairs of that region. So each pair is predicted twice; its error is the
+    mean of both absolute log errors. Two models are compared by the differences of their errors per pair, with an
+    interval by region. At the 95 % level one in twenty equally good models is called worse by chance. The finite
+    transfer needs `transfer_s`; `ordered` takes the two directions of a pair as two rows rather than their geometric
+    mean, and `by_receiver` then fits every model separately per receiving cloud, on which the window depends.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `rtt_ms` and `throughput_bps`.
-    transfer_s : float, optional
-        Duration of each test, which the finite transfer needs.
-    ordered : bool
-        Take the two directions of a pair as two rows rather than their geometric mean.
-    by_receiver : bool
-        Fit every model separately per receiving cloud, on which the window depends; with `ordered` only.
-
-    Raises ParameterError: with fewer than 5 regions, or if a group has too few pairs for three parameters when one
-        region is left out.
+    Raises ParameterError: with fewer than 5 regions, or if a group has too few pairs when one region is left out.
     """
     models = throughput_models(transfer_s)
     sample = pairs_with_both(pairs, ordered=ordered)

@@ -84,15 +84,8 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     """
     Compare pairs between two clouds with pairs within them, over the same pairs of cities.
 
-    A city is one region of each cloud at most 50 km apart, matched nearest first, each region once. A pair of
-    cities counts if all four of its pairs have a value: within each cloud, and across in both directions.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`; the distance of two matched regions is that of their pair.
-    column : str
-        "rtt_ms", or "throughput_bps", which is compared as a ratio.
+    A city is one region of each cloud at most 50 km apart, matched nearest first, each region once. A pair of cities
+    counts if all four of its pairs have a value. "throughput_bps" is compared as a ratio.
 
     Raises ParameterError: no pair of cities has all four values.
     """

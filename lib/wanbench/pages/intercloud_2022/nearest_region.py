@@ -85,14 +85,10 @@ class NearestRegion(Result):
 
 def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0) -> NearestRegion:
     """
-    For each source region and each other cloud: throughput to that cloud's nearest region against throughput to its
-    best one.
+    Compare, for each source region and each other cloud, throughput to that cloud's nearest region with that to its
+    best.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `distance_km` and `throughput_bps`. Pairs without either, and sources with fewer than 3
-        targets in a cloud, are left out and counted.
+    Pairs without distance or throughput, and sources with fewer than 3 targets in a cloud, are left out and counted.
     """
     pairs = check_pairs(pairs, *COLUMNS)
     between = pairs[pairs.from_cloud != pairs.to_cloud]

@@ -22,12 +22,9 @@ GOLDEN = 0.6180339887498949  # Multiples of the golden ratio, modulo 1, spread e
 
 def quantile_lines(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: float) -> np.ndarray:
     """
-    Intercept and slope of the line under which a share `tau` of the weight lies: (weightings, 2).
+    Find the line under which a share `tau` of the weight lies: intercept and slope (weightings, 2).
 
-    x, y: array (points,)
-    weights: array (weightings, points); At least 0. A weighting whose points have fewer than two different x values
-        gives NaN.
-    tau: Between 0 and 1.
+    `weights` is (weightings, points). A weighting whose points have fewer than two different x values gives NaN.
     """
     x, y, weights = (np.asarray(part, dtype=float) for part in (x, y, weights))
     step = max(1, CHUNK_CELLS // len(x))

@@ -122,16 +122,10 @@ def unit_readings(
     values: pd.Series, senders: pd.Series, limits_bps: Mapping[str, float], factors: Mapping[str, float]
 ) -> UnitReadings:
     """
-    Read a column of rates in several units.
+    Read a column of rates, with the sending cloud of each row, in several units.
 
-    Parameters
-    ----------
-    values, senders : Series
-        The column, and the sending cloud of each row.
-    limits_bps : mapping of str to float
-        The maximum rate of each sender's instance, in bit/s.
-    factors : mapping of str to float
-        The factor from values to bit/s under each reading: {"bytes/s": 8, "bit/s": 1}.
+    `limits_bps` is the maximum rate of each sender's instance; `factors` maps each reading to the factor from values to
+    bit/s: {"bytes/s": 8, "bit/s": 1}.
     """
     used = pd.DataFrame({"value": values.astype("float64"), "sender": senders}).dropna()
     missing = sorted(set(used.sender) - set(limits_bps))
@@ -179,17 +173,10 @@ def row_selections(
     tests: pd.DataFrame, catalogue: pd.DataFrame, flagged: tuple[str, ...] = ()
 ) -> dict[str, pd.DataFrame]:
     """
-    Each selection with at least 100 rows: its rows, by its label.
+    Select rows of tests in several ways: each selection with at least 100 rows, by its label.
 
-    Parameters
-    ----------
-    tests : DataFrame
-        One row per test: run_id, from_region, to_region, rtt_ms, throughput_bps, distance_km (by the survey's own
-        coordinates), distance_catalogue_km (by the catalogue's).
-    catalogue : DataFrame
-        Table `regions`, for the continents.
-    flagged : tuple of str
-        Regions whose coordinates are flagged.
+    `tests` has distance_km by the survey's own coordinates, and distance_catalogue_km by those of `catalogue` (table
+    `regions`). `flagged` names the regions whose coordinates are flagged.
     """
     by_catalogue = tests.assign(distance_km=tests.distance_catalogue_km)
     is_flagged = tests.from_region.isin(flagged) | tests.to_region.isin(flagged)
@@ -321,17 +308,9 @@ class Correlations(Result):
 
 def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:
     """
-    Correlate RTT, or the logarithm of throughput, with distance over each selection of rows.
+    Correlate RTT, or the logarithm of throughput, with distance over each selection of rows, the plain one first.
 
-    Parameters
-    ----------
-    selections : mapping of str to DataFrame
-        By label ("within AWS"), the rows: one per test or per ordered pair, with `from_region`, `to_region`,
-        `distance_km` and the column. The first is the plain selection.
-    claimed : float
-        The published correlation; its number of digits decides which values round to it.
-    column : str
-        "rtt_ms" or "throughput_bps".
+    `claimed` is the published correlation; its number of digits decides which values round to it.
     """
     check_choice("column", column, QUANTITIES)
     half_step = 0.5 * 10.0 ** -len(repr(float(claimed)).partition(".")[2])

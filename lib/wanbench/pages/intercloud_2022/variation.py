@@ -53,15 +53,9 @@ class Repeats(Result):
 
 def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: int = 0) -> Repeats:
     """
-    Compare tests of the same ordered pair.
+    Compare tests of the same ordered pair. Rows where the column is missing or not positive are left out and counted.
 
-    Parameters
-    ----------
-    tests : DataFrame
-        One row per test: `from_region`, `to_region` and the column. Rows where it is missing or not positive are left
-        out and counted.
-
-    Raises ParameterError: A column is missing, or no ordered pair was tested twice.
+    Raises ParameterError: a column is missing, or no ordered pair was tested twice.
     """
     check_columns("tests", tests, [*ENDS, column])
     rows = tests[ENDS].assign(value=tests[column].astype("float64"))

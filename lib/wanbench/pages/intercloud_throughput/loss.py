@@ -1,12 +1,10 @@
 """
 Estimate a path's loss from the throughput of loss-limited TCP and the sender's congestion control.
 
-Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. The formulas of
-`mathis` and `cubic` assume evenly spaced losses; here each packet is lost independently, which leaves longer gaps and a
-larger average window. So the constants are those of Reno and CUBIC under independent losses (for Reno Ott, Kemperman &
-Mathis 1996; for CUBIC the fixed point of Linux's rules with fast convergence, computed the same way), and the round
-trip in which a sender recovers and does not grow is subtracted. The model holds for losses below about 3 %: beyond,
-timeouts dominate. Its error on real Linux senders was measured on an emulated link; see `MODEL_SD`.
+Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. Packets are lost
+independently here, so the constants are those of Reno (Ott, Kemperman & Mathis 1996) and CUBIC (the fixed point of
+Linux's rules with fast convergence) under independent losses, and the round trip in which a sender recovers and does
+not grow is subtracted. Beyond a loss of about 3 % timeouts dominate. `MODEL_SD` is the error on real Linux senders.
 """
 
 from __future__ import annotations
@@ -97,28 +95,17 @@ def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
 
 def estimate_loss(transfers: pd.DataFrame) -> Estimate:
     """
-    The loss of one direction of a path, from its TCP transfers.
+    Estimate the loss of one direction of a path, from its TCP transfers with one congestion control.
 
     Each transfer gives a loss. Their logarithms are averaged, weighted by the expected number of losses in each. The
     interval has two parts: chance in the number of losses (or the scatter of three or more transfers, if larger), and
-    the model's error, `MODEL_SD`. Retransmissions per segment are given as another interval: they need no model, but
-    include spurious ones, and only the sender knows them.
+    the model's error, `MODEL_SD`. On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms) it contained the loss
+    that was set for each of 68 connections. `mean_rtt_ms` must be the RTT under load, and the measured time begin after
+    some ten losses (iperf3 -O). Transfers that are not TCP, ended in an error or lack a value are left out and counted.
 
-    On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms, not the cells that `RECOVERY` was fitted
-    to), the estimate from several connections differed from the loss that was set by 7 % (root mean square) and by 16 %
-    at most, and the interval contained it in all cells and for each of the 68 connections alone.
-
-    Parameters
-    ----------
-    transfers : DataFrame
-        Rows of table `transfers` in one direction with one congestion control. `mean_rtt_ms` is the RTT under load.
-        Transfers that are not TCP, ended in an error or lack a value are left out and counted. The measured time should
-        begin after some ten losses (iperf3 -O): until then slow start's large window makes throughput too high.
-
-    Returns Estimate: A fraction. NaN for BBR, whose throughput does not follow from loss.
-
-    Raises ParameterError: if the rows are of several directions or congestion controls, if there is no model of the
-        congestion control, or if no row is left.
+    Returns Estimate: a fraction; NaN for BBR, whose throughput does not follow from loss.
+    Raises ParameterError: several directions or congestion controls, no model of the congestion control, or no row
+        left.
     """
     rows = _usable(transfers)
     names = sorted(rows.congestion_control.dropna().unique())

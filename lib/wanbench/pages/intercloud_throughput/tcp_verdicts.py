@@ -27,16 +27,12 @@ PAYLOAD_SHARE = 1448 / 1500  # Payload per byte that the link counts: TCP with t
 
 def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
     """
-    The settings of a run's links against the values that its throughput and RTTs imply.
+    Compare the settings of a run's links with the values that its throughput and RTTs imply.
 
     There are rows for the window (if all transfers requested the same buffer, iperf3 -w) and the capacity of
-    `fit_window`, for the rate of each link that limited a pair (more than its window did), and for the loss of each
-    lossy link. Pairs on lossy links are limited by loss, so they do not count for the first three.
-
-    run: Tables transfers and links, as `read_run` gives them. Transfers should be of one setting.
-    pairs: Table `pairs` of these transfers. RTTs measured without load make the window too small, because a transfer's
-        own queue adds to its RTT: for example by 6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10
-        Mbit/s.
+    `fit_window`, for the rate of each link that limited a pair, and for the loss of each lossy link. Pairs on lossy
+    links are limited by loss, so they do not count for the first three. RTTs measured without load make the window too
+    small: for example by 6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10 Mbit/s.
 
     Raises MissingDataError: if table `links` is empty: the hosts of the run have no emulated links.
     """
@@ -79,13 +75,10 @@ def _limits(transfers, links, pairs, run_id) -> list[Verdicts]:
 
 def loss(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    The loss estimated from TCP throughput (`estimate_loss`) against the loss set on the sending direction.
+    Compare the loss estimated from TCP throughput (`estimate_loss`) with the loss set on the sending direction.
 
-    Within the limit if the request lies inside the interval. There is a row per direction and congestion control; on a
-    link without loss something else limits the sender, and the verdict is "unknown".
-
-    transfers, links: Tables of these names. Reverse transfers count for the direction in which the data went, and are
-        unknown: their RTT under load is not known.
+    It is within the limit if the request lies inside the interval. There is a row per direction and congestion control;
+    on a link without loss something else limits the sender, and the verdict is "unknown", as for reverse transfers.
     """
     limit, rows = f"request inside the {percent(LEVEL)} interval", []
     for key, group in groups("transfers", by_sender(transfers[transfers.protocol == "TCP"])):
