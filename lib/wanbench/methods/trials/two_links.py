@@ -39,15 +39,14 @@ OTHER_VALUES = (
     "tx_packets_per_s",
     "mean_latency_ms",
 )
+# The column of `TrialRates.seconds` that each value is proportional to.
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
-"""The column of `TrialRates.seconds` that each value is proportional to."""
 DRIFT = (
     "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
     "freedom over pairs"
 )
 DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
-RESAMPLES = 1_000
-"""Resamples of the bootstrap of medians."""
+RESAMPLES = 1_000  # Resamples of the bootstrap of medians.
 FLAT_OUT = (
     "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
     "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
@@ -98,13 +97,11 @@ class TwoLinks(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio, the ratio without drift, the drift, and the ratios of other values."""
         known = (self.ratio, self.drift_free, self.drift, *self.other_values.values())
         return tuple(estimate for estimate in known if estimate is not None)
 
     @property
     def sentence(self) -> str:
-        """The ratio, as "times" and as "per cent more", so that they are not mistaken; then without drift."""
         drift_free = [self.drift_free.sentence] if self.drift_free is not None else []
         return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
 
@@ -127,7 +124,6 @@ class TwoLinks(Result):
         return WithinTrials(pd.DataFrame(rows))
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Left every trial, joined with its pair; right the ratio by each method."""
         a, b = map(theme.plain, self.names)
         titles = ["what each trial reached", f"{b} over {a}"]
         columns = {"column_widths": [0.6, 0.4], "horizontal_spacing": 0.2}
@@ -185,7 +181,6 @@ class WithinTrials(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """By what factor the scatter of each link's trials exceeds that of independent seconds."""
         rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
         if rows.empty:
             return "Too few trials or seconds to compare their scatter."
