@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from sasl_plain import SaslPlain
 
-from wanbench.errors import ParameterError
+from wanbench.errors import ClusterError, ParameterError
 from wanbench.measure.campaign import start
 from wanbench.measure.experiments import HostMetrics, KafkaLoad
-from wanbench.measure.kafka import Cluster, ClusterError
-from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.measure.kafka import Cluster
+from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.external import ExternalCluster
 from wanbench.measure.labs import LocalLab, matrix_links
 from wanbench.measure.plan import make_trials
@@ -108,7 +108,7 @@ class Eyes:
                 with contextlib.suppress(OSError):
                     arguments = Path("/proc", pid, "cmdline").read_bytes()
                     self.looked += (
-                        b"wanbench.measure.kafka.admin.program" in arguments or b"ProducerPerformance" in arguments
+                        b"wanbench.measure.kafka.programs.admin" in arguments or b"ProducerPerformance" in arguments
                     )
                     if is_marked(arguments):
                         self.found.add(arguments)

@@ -10,9 +10,8 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Producer
 from mock_kafka import HereHost
 
-from wanbench.measure.kafka.security.access import Access, ClientFiles
-from wanbench.measure.kafka.security.kinds import security
-from wanbench.measure.kafka.security.secret import Secret
+from wanbench.measure.kafka.access import Access, ClientFiles, Secret
+from wanbench.measure.kafka.security import security
 
 
 def test_plain_text_needs_nothing():

@@ -14,17 +14,18 @@ from cryptography.hazmat.primitives import serialization
 from sasl_plain import SaslPlain
 
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.security.access import Access, ClientFiles
-from wanbench.measure.kafka.security.credentials import authority, identity, servers
-from wanbench.measure.kafka.security.kinds import Tls, identity_pem, security
-from wanbench.measure.kafka.security.private_files import put_private
-from wanbench.measure.kafka.security.secret import (
+from wanbench.measure.kafka.access import (
+    Access,
+    ClientFiles,
     Secret,
     from_environment,
     names_secret,
+    put_private,
     refuse_secrets,
     without_secrets,
 )
+from wanbench.measure.kafka.external import servers
+from wanbench.measure.kafka.security import Tls, authority, identity, identity_pem, security
 from wanbench.measure.labs.base import Completed, Host
 
 WORD = 'correct "horse" \\ battery é'

@@ -38,16 +38,12 @@ from .checks import check_choice, check_fields, refusal
 from .formatting import number
 
 METHODS = ("cusum", "ewma")
-FEWEST = 20
-"""Windows of a baseline: fewer cannot tell autocorrelation from chance."""
-LONG_ENOUGH_S = 60.0
-"""A shorter baseline raised ten times the allowed false alarms in simulation."""
-MOST_PHI = 0.9
-"""A larger autocorrelation cannot be learned from a baseline of minutes."""
+FEWEST = 20  # windows of a baseline: fewer cannot tell autocorrelation from chance
+LONG_ENOUGH_S = 60.0  # a shorter baseline raised ten times the allowed false alarms in simulation
+MOST_PHI = 0.9  # a larger autocorrelation cannot be learned from a baseline of minutes
 SMALLEST_SPREAD = 0.02
 """Minimum spread of logarithms, 2 %: a quieter baseline would raise alarms for irrelevant changes."""
-STATES = 80
-"""States of the Markov chain: run lengths differ by some per cent from those with 400."""
+STATES = 80  # states of the Markov chain: run lengths differ by some per cent from those with 400
 MAD_TO_SPREAD = 1.4826
 SMALLEST_MS = 1e-3
 

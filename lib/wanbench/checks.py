@@ -12,8 +12,7 @@ from numbers import Integral, Real
 
 from .errors import ParameterError
 
-FEWEST_RESAMPLES = 40
-"""With fewer, the ends of a 95 % interval are the smallest and the largest resample."""
+FEWEST_RESAMPLES = 40  # with fewer, the ends of a 95 % interval are the smallest and the largest resample
 
 
 def check_number(

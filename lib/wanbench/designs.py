@@ -19,8 +19,7 @@ from .errors import ParameterError
 
 MAXIMUM_RUNS = 100_000
 """More runs than any campaign can measure; a design beyond it is a slip in `factors` or `replicates`."""
-RESERVED = ("order", "replicate", "block", "setting")
-"""Columns of the plans, so no factor may have these names."""
+RESERVED = ("order", "replicate", "block", "setting")  # columns of the plans, so no factor may have these names
 FILLINGS = ("latin hypercube", "sobol")
 
 

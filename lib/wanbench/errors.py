@@ -25,10 +25,8 @@ class RawDataError(WanbenchError, ValueError):
         What was expected; kept to its first `MAX_EXPECTED` characters.
     """
 
-    MAX_FOUND = 120
-    """A damaged file may be one long line."""
-    MAX_EXPECTED = 1000
-    """An expectation may list the columns of a table, and no more."""
+    MAX_FOUND = 120  # a damaged file may be one long line
+    MAX_EXPECTED = 1000  # an expectation may list the columns of a table, and no more
 
     def __init__(self, path, line_number, found, expected):
         self.path, self.line_number = str(path), line_number
@@ -64,6 +62,21 @@ class CommandError(LabError):
     """
 
     completed = None
+
+
+class ClusterError(LabError):
+    """
+    A Kafka cluster cannot be started, or failed to do what was requested.
+
+    `log` is the whole log of the broker concerned; empty where there is none.
+    """
+
+    def __init__(self, reason: str, log: bytes = b""):
+        super().__init__(reason)
+        self.log = log
+
+    def __reduce__(self):
+        return ClusterError, (str(self), self.log)
 
 
 class MissingDataError(WanbenchError, LookupError):

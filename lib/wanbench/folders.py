@@ -10,8 +10,7 @@ from .errors import WanbenchError
 DATA_VARIABLE = "WANBENCH_DATA"
 DOWNLOADS_VARIABLE = "WANBENCH_DOWNLOADS"
 KAFKA_VARIABLE = "WANBENCH_KAFKA"
-ROOT_MARK = "papermill-params"
-"""Only the root of a checkout has a folder of this name."""
+ROOT_MARK = "papermill-params"  # only the root of a checkout has a folder of this name
 
 
 def root(start: Path | str = ".") -> Path:

@@ -8,10 +8,8 @@ SCALES = {
     "bit/s": ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")),
     "bytes": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")),
     "fraction": ((0.01, "%"),),
-}
-"""Factor and name of the prefixed units, largest first; other units are written unchanged."""
-WIDE = 10.0
-"""Ratio of an interval's ends above which rounding to its half width would lose the lower end."""
+}  # factor and name of the prefixed units, largest first; other units are written unchanged
+WIDE = 10.0  # ratio of an interval's ends above which rounding to its half width would lose the lower end
 
 
 def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 LATE_SHARE = 0.01
 LATE_MS = 5.0
 LATE_PART = 0.05
-LATE_UNIT_MS = 0.1
-"""Unit of the programs' counts of lateness."""
+LATE_UNIT_MS = 0.1  # unit of the programs' counts of lateness
 SUSTAINED = 0.99
 """Minimum part of the rate at which acknowledgements keep up: at 0.99, an hour leaves a backlog of 36 s."""
 

@@ -8,8 +8,7 @@ import yaml
 
 from .errors import ParameterError
 
-MAX_CHARACTERS = 1 << 20
-"""Of a file: an inventory of a thousand hosts has about 200,000."""
+MAX_CHARACTERS = 1 << 20  # of a file: an inventory of a thousand hosts has about 200,000
 
 
 class _Loader(yaml.SafeLoader):

@@ -11,7 +11,7 @@ from wanbench.measure.experiments.base import Load
 from wanbench.measure.experiments.broker_acts import NO_DISK_RATE
 from wanbench.measure.experiments.kafka_faults import ON_BROKERS
 from wanbench.measure.experiments.kafka_trial import region_and_number
-from wanbench.measure.kafka.broker_size import sizes_by_broker
+from wanbench.measure.kafka.placement import sizes_by_broker
 from wanbench.measure.labs.base import Lab
 from wanbench.measure.plan import Plan
 

@@ -282,7 +282,7 @@ class ClusterView:
     Attributes
     ----------
     topics : list of dict
-        The topics in the form of `wanbench.measure.kafka.admin.queries.topics`, at `at_s` (Unix s; 0 before the first sample).
+        The topics in the form of `wanbench.measure.kafka.programs.admin.topics`, at `at_s` (Unix s; 0 before the first sample).
     lines : list of bytes
         All samples, compact: [at_s, took_s, node_id, brokers, state], where brokers and state (by topic the [leader,
         replicas in sync] of each partition) are null if unchanged; [at_s, took_s, kind, message] of a failed sample.

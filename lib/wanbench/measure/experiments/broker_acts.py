@@ -13,8 +13,8 @@ from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.kafka import leadership
-from wanbench.measure.kafka.broker_size import BrokerSize, sizes_by_broker
 from wanbench.measure.kafka.cluster import Cluster
+from wanbench.measure.kafka.placement import BrokerSize, sizes_by_broker
 from wanbench.measure.kafka.programs import processor_share
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.programs.checked_record import HEAD
+from wanbench.measure.kafka.programs.clients import HEAD
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile, write_raw

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from wanbench.errors import CommandError, LabError
-from wanbench.measure.kafka.errors import ClusterError
+from wanbench.errors import ClusterError, CommandError, LabError
 from wanbench.measure.kafka.programs import count_batches as batch_counter
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.security.secret import names_secret
+from wanbench.measure.kafka.access import names_secret
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import put_whole
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, check_flag
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.programs.open_loop_record import HEAD, n_records
+from wanbench.measure.kafka.programs.clients import HEAD, n_records
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, check_name, refusal
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.kafka.broker_size import BrokerSize, checked_sizes
-from wanbench.measure.kafka.security.kinds import KINDS
+from wanbench.measure.kafka.placement import BrokerSize, checked_sizes
+from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings

@@ -19,8 +19,8 @@ from typing import ClassVar
 from wanbench.checks import check_choice, check_fields, check_flag, refusal
 from wanbench.errors import WanbenchError
 from wanbench.measure.kafka import Broker
-from wanbench.measure.kafka.programs import processor_samples, processor_use, scrape
-from wanbench.measure.kafka.remote_broker import RemoteBrokerHost
+from wanbench.measure.kafka.external import RemoteBrokerHost
+from wanbench.measure.kafka.programs import processor_use, scrape
 from wanbench.measure.labs.base import Host, Process
 from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
@@ -196,7 +196,7 @@ class BrokerMetrics(Sampling):
 @dataclass(frozen=True)
 class BrokerProcessors(Sampling):
     """
-    CPU time of each broker process, and time throttled by its quota, by `wanbench.measure.kafka.programs.processor_samples`.
+    CPU time of each broker process, and time throttled by its quota, by `wanbench.measure.kafka.programs.processor_use`.
 
     Limits of the provider, such as burst credits, are invisible from inside; steal time is in `HostMetrics`.
 
@@ -229,7 +229,7 @@ class BrokerProcessors(Sampling):
                 "interval_s": self.interval_s,
                 "about": {"node_id": broker.node_id, "host": broker.host.name},
             }
-            program = program_command(broker.host, Path(processor_samples.__file__))
+            program = program_command(broker.host, Path(processor_use.__file__))
             started[broker.node_id] = process = broker.host.start([*program, json.dumps(settings)])
             ending.callback(process.stop)
         for process in started.values():

@@ -11,27 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from wanbench.checks import check_choice, check_number
-from wanbench.errors import CommandError
+from wanbench.errors import ClusterError, CommandError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile
 
-from .admin.ask import AnswerError
-from .base import BaseCluster
-from .effective_settings import effective_settings, unknown
-from .errors import ClusterError
+from .access import ClientFiles, without_secrets
+from .base import AnswerError, BaseCluster
 from .java_commands import PROFILES, Jars, checked_flags, checked_heap
-from .node import Node
-from .node_logs import keep
+from .node import Node, keep
 from .placement import METRICS_PORT, Broker, place_nodes
-from .security.access import ClientFiles
-from .security.kinds import Security
-from .security.kinds import security as chosen_security
-from .security.secret import without_secrets
-from .settings import checked_settings, defaults, node_settings
+from .security import Security
+from .security import security as chosen_security
+from .settings import checked_settings, defaults, effective_settings, node_settings, unknown
 
-_PATIENCE_S = 10.0
-"""Waiting is reported on stderr at this interval."""
+_PATIENCE_S = 10.0  # waiting is reported on stderr at this interval
 
 
 class Cluster(BaseCluster):

@@ -10,9 +10,9 @@ from wanbench.measure.labs.base import Lab
 from wanbench.runs import RawFile
 
 from .cluster import Cluster
-from .external_clusters import external_clusters
+from .external import external_clusters
 from .java_commands import Jars
-from .security.kinds import Security
+from .security import Security
 
 
 class KafkaLab(Lab):

@@ -1,4 +1,4 @@
-"""Settings of a node, as in its server.properties."""
+"""Settings of a node: those in its server.properties, and the effective ones that it logs."""
 
 from __future__ import annotations
 
@@ -132,3 +132,30 @@ def _escaped(value):
     codes = [units[at] << 8 | units[at + 1] for at in range(0, len(units), 2)]
     escaped = "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
+
+
+_BLOCK = "KafkaConfig values:"
+_LINE = re.compile(r"\t([A-Za-z0-9._-]+) = ?(.*)")
+_OPEN = ("listener.name.", "rsm.config.", "rlmm.config.")  # prefixes of settings that brokers accept but do not log
+
+
+def effective_settings(log: bytes) -> dict[str, str]:
+    r"""
+    The settings that a broker last logged; Kafka hides passwords there.
+
+    >>> effective_settings(b"INFO KafkaConfig values: \n\tbroker.rack = eu\n\tlog.dir = /x\nINFO next")
+    {'broker.rack': 'eu', 'log.dir': '/x'}
+    """
+    text = log.decode("utf-8", "replace")
+    settings = {}
+    for line in text[text.rfind(_BLOCK) :].splitlines()[1:] if _BLOCK in text else ():
+        setting = _LINE.fullmatch(line)
+        if setting is None:
+            break
+        settings[setting[1]] = setting[2]
+    return settings
+
+
+def unknown(wanted, effective) -> list[str]:
+    """Settings that a broker does not know and has ignored."""
+    return sorted(name for name in wanted if name not in effective and not name.startswith(_OPEN))

@@ -19,11 +19,9 @@ __all__ = ["MIN_QUEUE_BYTES", "MIN_QUEUE_MS", "LinkSettings", "gateway_queue_in_
 PATH_INFLATION = 1.5
 """How many times longer an emulated path is than the geodesic by default: near the median of measured paths."""
 
-JITTER_CORRELATION_S = 0.05
-"""Default correlation time of the delay: a few round trips of a short path."""
+JITTER_CORRELATION_S = 0.05  # default correlation time of the delay: a few round trips of a short path
 
-MIN_QUEUE_BYTES = 65_536
-"""The smallest queue chosen when none is asked for: what one host sends in one burst (64 KiB)."""
+MIN_QUEUE_BYTES = 65_536  # the smallest queue chosen when none is asked for: what one host sends in one burst (64 KiB)
 
 MIN_QUEUE_MS = 20
 """

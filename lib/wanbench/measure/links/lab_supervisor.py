@@ -37,8 +37,7 @@ FOLDERS, _UNLOCKED = "wanbench-local-", "wanbench-new-"
 
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
-_GROUP_S = 2.0
-"""Timeout for killed processes to leave their control group."""
+_GROUP_S = 2.0  # timeout for killed processes to leave their control group
 
 
 class Supervisor:

@@ -15,10 +15,8 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
-from .bottleneck import Bottleneck
-from .link import COUNTED, UNITS, Link
+from .link import COUNTED, OFFLOAD_BYTES, UNITS, Bottleneck, Link
 from .namespaces import DEVICE, device_counts, open_device
-from .segments import OFFLOAD_BYTES
 
 _READ_BYTES = OFFLOAD_BYTES + 65_535
 _READS_PER_TURN = 8

@@ -21,8 +21,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
 PAUSE_S = 0.1
-ATTEMPT_MS = 20_000
-"""Timeout of a request to brokers that may just have started."""
+ATTEMPT_MS = 20_000  # timeout of a request to brokers that may just have started
 REPLICAS = 3
 EAGER = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200, "retry_backoff_ms": 50}
 """

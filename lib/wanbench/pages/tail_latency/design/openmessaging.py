@@ -16,9 +16,8 @@ from typing import ClassVar
 from wanbench.checks import check_fields, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments.base import ExperimentError, cluster_of, keep, last_line
+from wanbench.measure.kafka.access import names_secret, put_private
 from wanbench.measure.kafka.java_commands import checked_heap
-from wanbench.measure.kafka.security.private_files import put_private
-from wanbench.measure.kafka.security.secret import names_secret
 from wanbench.measure.labs.base import Completed, Host, Process
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc

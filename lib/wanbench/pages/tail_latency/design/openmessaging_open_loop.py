@@ -9,7 +9,7 @@ from typing import NamedTuple
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments.kafka_open_loop import KafkaOpenLoop
-from wanbench.measure.kafka.security.secret import names_secret
+from wanbench.measure.kafka.access import names_secret
 
 from .java_properties import properties_text
 

@@ -1,23 +1,80 @@
 """
-Encryption of our own cluster: none, TLS, or mutual TLS.
+Encryption of clusters: TLS or mutual TLS of our own, and keys and certificates of users from files.
 
-A certificate authority in memory issues keys and certificates. Those of a host are written into its scratch folder, as
-PEM of mode 0600.
+A certificate authority in memory issues the keys and certificates of our own cluster. Those of a host are written into
+its scratch folder, as PEM of mode 0600.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 
 import trustme
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from wanbench.checks import refusal
+from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 
-from .access import Access
-from .credentials import pkcs8
-from .private_files import put_private
+from .access import Access, Secret, put_private
+
+
+def authority(path: str | Path) -> bytes:
+    """Trusted certificates, from a PEM file of this machine."""
+    content = _read("authority_file", path)
+    _certificates("authority_file", path, content)
+    return content
+
+
+def identity(certificate_file: str | Path, key_file: str | Path, password: Secret | None = None) -> bytes:
+    """
+    An unencrypted private key (PKCS #8, as Java requires), and its certificates, from PEM files of this machine.
+
+    Raises
+    ------
+    ParameterError
+        If a file cannot be read or holds something else, the password is wrong or missing, or the two do not belong
+        together.
+    """
+    chain = _certificates("certificate_file", certificate_file, _read("certificate_file", certificate_file))
+    content = _read("key_file", key_file)
+    try:
+        passphrase = None if password is None else password.reveal().encode()
+        key = serialization.load_pem_private_key(content, passphrase)
+    except (ValueError, TypeError, UnicodeError):
+        raise ParameterError(
+            f"key_file {key_file} holds no private key in PEM that "
+            + ("needs no password" if password is None else f"{password} opens")
+            + "."
+        ) from None
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    if key.public_key().public_bytes(*form) != chain[0].public_key().public_bytes(*form):
+        raise ParameterError(f"key_file {key_file} does not belong to the first certificate of {certificate_file}.")
+    return pkcs8(key) + b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain)
+
+
+def pkcs8(key) -> bytes:
+    """An unencrypted private key in PEM, as PKCS #8, which Java requires."""
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(*form, serialization.NoEncryption())
+
+
+def _read(parameter, path):
+    try:
+        return Path(path).read_bytes()
+    except (OSError, TypeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise ParameterError(f"{parameter} cannot be read: {reason}.") from None
+
+
+def _certificates(parameter, path, content):
+    try:
+        return x509.load_pem_x509_certificates(content)
+    except ValueError:
+        raise ParameterError(f"{parameter} {path} holds no certificates in PEM.") from None
+
 
 KINDS = ("plain", "tls", "mtls")
 LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")

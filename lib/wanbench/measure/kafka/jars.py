@@ -1,6 +1,6 @@
 """
-Make the class archive that speeds up node starts: `python -m wanbench.measure.kafka.class_archive`, called by
-scripts/kafka-jars.sh.
+Kafka's jars: pin another version of Kafka, `python -m wanbench.measure.kafka.jars <version>`, and make the class archive
+that speeds up node starts, `python -m wanbench.measure.kafka.jars archive` (called by scripts/kafka-jars.sh).
 
 Java (17 and newer) dumps the classes that a broker on the loopback interface has loaded, ready to map into memory
 (AppCDS). The broker reaches its controller by TLS and its client in plain text, so that the classes of both are there.
@@ -11,29 +11,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from wanbench.errors import ClusterError
+from wanbench.files import replace_file
 from wanbench.folders import kafka_jars
+from wanbench.runs.raw import sha256
 
-from .available import unavailable
-from .errors import ClusterError
-from .java_commands import ARCHIVE, PROFILES, java_command, package_file
-from .last_message import last_message
-from .security.kinds import Tls
+from .java_commands import ARCHIVE, PROFILES, java_command, package_file, unavailable
+from .node import last_message
+from .security import Tls
 from .settings import defaults, properties
 
 _ADDRESS = "127.0.0.1"
-_PATIENCE_S = 120.0
-"""Timeout of each step; a broker starts in a few seconds."""
+_PATIENCE_S = 120.0  # timeout of each step; a broker starts in a few seconds
 
 
-def make(jars: Path) -> Path:
+def make_archive(jars: Path) -> Path:
     """
     Make the archive next to the folder of jars; ClusterError, with the broker's last message, if it cannot be made.
     """
@@ -129,17 +131,55 @@ def _free_ports(count):
     return ports
 
 
-def main() -> int:
-    """Make the archive; returns 1, with the reason on stderr, if that fails."""
+def set_version(version: str, folder: Path, fetch: Callable[[Path, Path], None] | None = None) -> int:
+    """
+    Pin another version of Kafka: write it into pom.xml of a folder, and into jars.sha256 what Maven fetches for it.
+
+    `fetch` takes the new pom.xml and the folder to fill; by default it calls Maven. Returns the number of jars.
+    ClusterError if the version is none, or is not there; both files then stay as they are.
+    """
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)+([-.][A-Za-z0-9]+)*", version):
+        raise ClusterError(f"{version!r} is no version of Kafka; write it like 4.3.1.")
+    old = (folder / "pom.xml").read_text()
+    new = re.sub(r"(<kafka\.version>).*?(</)", rf"\g<1>{version}\g<2>", old)
+    with tempfile.TemporaryDirectory(prefix="wanbench-") as name:
+        pom, fetched = Path(name, "pom.xml"), Path(name, "jars")
+        pom.write_text(new)
+        fetched.mkdir()
+        (fetch or _fetch)(pom, fetched)
+        jars = sorted(fetched.glob("*.jar"))
+        if fetched / f"kafka_2.13-{version}.jar" not in jars:
+            raise ClusterError(f"Maven did not fetch Kafka {version}; nothing was changed.")
+        sums = "".join(f"{sha256(jar)}  {jar.name}\n" for jar in jars)
+    replace_file(folder / "pom.xml", new.encode())
+    replace_file(folder / "jars.sha256", sums.encode())
+    return len(jars)
+
+
+def _fetch(pom, folder):
+    command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies"]
+    command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ClusterError(f"Maven could not fetch Kafka: {' '.join(done.stdout.split()[-60:])}")
+
+
+def main(argument: str = "archive") -> int:
+    """Pin a version of Kafka, or make the archive; returns 1, with the reason on stderr, if that fails."""
+    failed = "" if argument != "archive" else "No archive of classes was made, so Kafka starts less quickly: "
     try:
-        if reason := unavailable():
+        if argument != "archive":
+            n = set_version(argument, package_file("pom.xml").parent)
+            print(f"Kafka {argument} is pinned, with {n} jars; `make setup` installs them.")
+        elif reason := unavailable():
             raise ClusterError(reason)
-        make(kafka_jars())
+        else:
+            make_archive(kafka_jars())
     except (ClusterError, OSError, subprocess.TimeoutExpired) as error:
-        print(f"No archive of classes was made, so Kafka starts less quickly: {error}", file=sys.stderr)
+        print(f"{failed}{error}", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))
