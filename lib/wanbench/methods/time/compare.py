@@ -34,7 +34,7 @@ METHODS = {
     "series": "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White 2004; "
     "Davison & Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values",
     "runs": "t on run means, with the run as the unit (Welch 1947)",
-    "blocks": "paired: t on the differences between the arms within each block",
+    "blocks": "paired: t on the differences between the arms within each {unit}",
 }
 PLAIN = "plain stationary bootstrap, percentiles"
 ASSUMPTIONS = {
@@ -42,8 +42,8 @@ ASSUMPTIONS = {
     "Differences from run to run are not in the interval",
     "runs": "The runs of an arm are independent of each other and of the other arm's, and show every kind of run: a "
     "bad one that comes once in ten times is missing from six runs in half of all cases",
-    "blocks": "Differences between blocks act on both arms alike; the blocks are independent of each other, and show "
-    "every kind of block: a bad one that comes once in ten times is missing from six blocks in half of all cases",
+    "blocks": "Differences between {unit}s act on both arms alike; the {unit}s are independent of each other, and show "
+    "every kind of {unit}: a bad one that comes once in ten times is missing from six {unit}s in half of all cases",
 }
 
 
@@ -203,23 +203,23 @@ def compare_arms(
     )  # fmt: skip
     by_kind = {"blocks": _by_block, "runs": _by_run, "series": _by_series}[kind]
     n, basis, (low, high, error), plain, notes = by_kind(both, level, resamples, np.random.default_rng(seed))
-    ratio = b.mean / a.mean
+    value_of_ratio = _exp(log(b.mean / a.mean))
     ratio = Estimate(
         quantity=f"ratio of means, {value}",
         claim=f"The mean {value} of {b.name} is {{}} that of {a.name}",
-        estimate=_exp(log(ratio)),
+        estimate=value_of_ratio,
         low=_exp(low),
         high=_exp(high),
         unit="times",
         n=n,
         basis=basis,
-        method=METHODS[kind],
-        assumption=ASSUMPTIONS[kind],
+        method=METHODS[kind].format(unit="block"),
+        assumption=ASSUMPTIONS[kind].format(unit="block"),
         level=level,
         naive=Interval(NAIVE, *map(_exp, welch(a.values, b.values, level)[:2])),
-        others=(Interval(PLAIN, *map(_exp, plain)),) if plain else (),
+        others=(Interval(PLAIN, *map(_exp, plain)),) if plain is not None else (),
         warnings=(*_row_cautions(left_out, rows, time, arm, run), *cautions, *notes),
-        standard_error=error * ratio,  # that of the logarithm times the ratio (delta method)
+        standard_error=error * value_of_ratio,  # that of the logarithm times the ratio (delta method)
         ends=partial(_ends_at, again),
     )
     return Comparison(ratio, a, b, value, unit, kind, left_out)

@@ -25,7 +25,7 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult
 from wanbench.methods.result.means import ratio_estimate
-from wanbench.methods.time.compare import Comparison, compare_arms
+from wanbench.methods.time.compare import ASSUMPTIONS, METHODS, Comparison, compare_arms
 from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points, reasons
 from wanbench.methods.trials.steadiness import steadiness
 
@@ -232,7 +232,7 @@ def compare_links(
     pairs = _values_of_pairs(partners, trials, value)
     by_trial = _by_trial(trials, rates, value, names, level, seed, resamples)
     paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
-    ratio = _cautioned((paired or by_trial).means, _notes(trials, pairs, rates, value))
+    ratio = _cautioned((paired or by_trial).ratio, _notes(trials, pairs, rates, value))
     drift_free, drift = _drift(pairs, value, names, level)
     others = {}
     for name in other_values:
@@ -243,7 +243,7 @@ def compare_links(
             if len(own) > 1:
                 comparison = _paired(own, name, names, level, seed, comparison, FEWEST_RESAMPLES)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
-            others[name] = _cautioned(comparison.means, (FLAT_OUT,) if flat_out else ())
+            others[name] = _cautioned(comparison.ratio, (FLAT_OUT,) if flat_out else ())
     columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
     seconds = _seconds(trials, rates, value)
     seconds = seconds[[name for name in columns if name in seconds]]
@@ -349,9 +349,18 @@ def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison
         rows, label, arm="link", arms=names, run="trial", time="second", unit=unit,
         level=level, seed=seed, resamples=resamples,
     )  # fmt: skip
-    naive = replace(result.means.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
-    basis = result.means.basis.replace(" run", " trial")
-    return replace(result, means=replace(result.means, claim=_over(label, names), naive=naive, basis=basis))
+    ratio = result.ratio
+    sizes = trials.link.value_counts()
+    runs = result.unit_of_replication == "runs"
+    return replace(
+        result,
+        ratio=replace(
+            ratio,
+            claim=_over(label, names),
+            naive=replace(ratio.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS),
+            basis=f"{count(int(sizes[names[0]]), 'trial')} against {sizes[names[1]]}" if runs else ratio.basis,
+        ),
+    )
 
 
 def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
@@ -361,26 +370,23 @@ def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -
         pd.concat(sides), label, arm="link", arms=names, block="pair", unit=unit,
         level=level, seed=seed, resamples=resamples,
     )  # fmt: skip
-    ratio, unpaired = result.means, by_trial.means
-    means = replace(
-        ratio,
-        naive=replace(ratio.naive, method=OF_TRIALS),
-        claim=_over(label, names),
-        basis=_in_pairs(ratio.basis),
-        method=_in_pairs(ratio.method),
-        assumption=_in_pairs(ratio.assumption),
-        warnings=tuple(warning for warning in ratio.warnings if "medians" not in warning),
-        others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
+    ratio, unpaired = result.ratio, by_trial.ratio
+    return replace(
+        result,
+        ratio=replace(
+            ratio,
+            naive=replace(ratio.naive, method=OF_TRIALS),
+            claim=_over(label, names),
+            basis=f"{count(ratio.n, 'pair')} of trials",
+            method=METHODS["blocks"].format(unit="pair"),
+            assumption=ASSUMPTIONS["blocks"].format(unit="pair"),
+            others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
+        ),
     )
-    return replace(result, means=means)
 
 
 def _over(label: str, names) -> str:
     return f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
-
-
-def _in_pairs(text: str) -> str:
-    return text.replace("block", "pair").replace("with both arms", "of trials")
 
 
 def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
@@ -428,7 +434,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
 
 def _methods(result: TwoLinks) -> list[tuple]:
     """Method, ratio and interval of each."""
-    single = result.by_trial.means
+    single = result.by_trial.ratio
     named = {
         "in pairs": result.ratio if result.paired is not None else None,
         "without drift": result.drift_free,
