@@ -14,6 +14,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
+from wanbench.measure.plan.trials import shuffled
 
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"
@@ -42,35 +43,25 @@ def one_at_a_time(
 ) -> list[Trial]:
     """
     The baseline, and for each factor each of its levels, all else equal.
-
-    A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
+     A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
     restarts between such groups. The order of groups is random for every two blocks and reversed in the second: a
     steady drift then affects all groups equally, and no restart falls between the blocks. The first block begins with
     the cluster's own settings, if used.
 
     Parameters
     ----------
-    baseline : KafkaTrial
     factors : mapping of sequences
         Levels by factor: see `at_level`. "acks, min.insync.replicas" varies several together; each of its levels is a
         list with a value for each. The baseline's own level is left out.
-    replicates : int
     links : mapping of (from, to) to LinkSettings, optional
         The links of the lab; `buffers` needs them.
     others : mapping of str to KafkaTrial, optional
         Further settings by name, which differ from the baseline in several factors.
-    seed : int
-        Seed of the order.
 
     Returns
     -------
     list of Trial
         In the order to measure; `setting` is "baseline", "<factor> <level>" or a name of `others`.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown factor, or an impossible level.
 
     Examples
     --------
@@ -93,10 +84,10 @@ def one_at_a_time(
     groups: list[list[str]] = []
     trials = []
     for block in range(1, replicates + 1):
-        groups = groups[::-1] if block % 2 == 0 else _shuffled(_groups(settings), rng)
+        groups = groups[::-1] if block % 2 == 0 else shuffled(_groups(settings), rng)
         if block == 1:
             groups = sorted(groups, key=lambda group: settings[group[0]].set_up_s(None) > 0)
-        names = [name for group in groups for name in _shuffled(group, rng)]
+        names = [name for group in groups for name in shuffled(group, rng)]
         trials += [Trial(name, (settings[name],), block) for name in names]
     return trials
 
@@ -195,10 +186,6 @@ def _groups(settings):
     return list(groups.values())
 
 
-def _shuffled(items, rng):
-    return [items[at] for at in rng.permutation(len(items))]
-
-
 def _name(factor, level):
     names = [name.strip() for name in factor.split(",")]
     levels = level if len(names) > 1 else [level]
@@ -225,17 +212,9 @@ def together(
 ) -> list[Trial]:
     """
     The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
-
-    They belong to no block, as they share no setting with one-factor trials.
-
-    Parameters
-    ----------
-    factors : mapping
-        A `Range` or a sequence of choices by factor: see `at_level`.
-    runs : int
-        Number of trials, in addition to those at the centre of all ranges; 0: no trials at all.
-    links : mapping of (from, to) to LinkSettings, optional
-        The links of the lab; `buffers` needs them.
+     They belong to no block, as they share no setting with one-factor trials. `factors` has a `Range` or a sequence of
+    choices by factor (see `at_level`); `runs` is the number of trials in addition to those at the centre of all ranges,
+    0 for none.
 
     Examples
     --------
