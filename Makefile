@@ -17,9 +17,11 @@ help: ## list the targets
 
 .PHONY: setup
 setup: ## install what is missing: system programs, .venv from requirements.txt, Kafka by Maven
-	@scripts/system-packages.sh
+	@scripts/system-packages.sh $(PURPOSE)
 	@scripts/python-environment.sh
 	@scripts/kafka-jars.sh
+
+test quick fuzz: PURPOSE := tests
 
 .PHONY: report
 report: setup ## measure on this machine (a few minutes), analyse, and publish site/index.html
@@ -64,6 +66,10 @@ format: setup ## mend what the check can find: format, sort imports, strip noteb
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format .
 	@$(NOTEBOOKS) -exec $(STRIP) {} +
+
+.PHONY: size
+size: setup ## count the library's lines of code and docstrings, and its files, by room
+	@$(BIN)/python scripts/size.py
 
 .PHONY: bench
 bench: setup ## run all benchmarks (some take half an hour)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "lib" / "tests"))
 from mock_kafka import PARTITIONS, HereHost, MockCluster
 
 from wanbench.measure.experiments import ExperimentError, KafkaOpenLoop
-from wanbench.pages.tail_latency.open_loop import of_open_loop
+from wanbench.pages.tail_latency.latencies import of_open_loop
 from wanbench.read.ingest import kafka_open_loop
 
 RATES = (2_000.0, 5_000.0, 10_000.0, 20_000.0, 40_000.0)

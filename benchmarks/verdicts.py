@@ -29,8 +29,8 @@ from wanbench.measure.labs import matrix_links
 from wanbench.measure.plan import make_trials
 from wanbench.pages import tail_latency
 from wanbench.pages.tail_latency import design
-from wanbench.pages.tail_latency.repeated import TailTrials
-from wanbench.pages.tail_latency.system_verdicts import verdict
+from wanbench.pages.tail_latency.trials import TailTrials
+from wanbench.pages.tail_latency.verdicts import verdict
 from wanbench.read import ingest
 
 ZONES = ["aws:eu-central-2a", "aws:eu-central-2b", "aws:eu-central-2c"]
@@ -51,7 +51,7 @@ def main() -> int:
     if reason := unavailable():
         print(reason, file=sys.stderr)
         return 1
-    systems = design.systems(SYSTEMS)
+    systems = design.read_systems(SYSTEMS)
     load = KafkaOpenLoop(
         RATE_RECORDS_PER_S, record_bytes=2048, partitions=3, groups=1, linger_ms=10.0,
         duration_s=4.0, warmup_s=1.0, drain_s=1.0,

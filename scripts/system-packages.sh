@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Install the system programs that are missing where that needs no question (Debian or Ubuntu, as root or with sudo).
-# Elsewhere say exactly what is missing and how to get it. What is needed stands in lib/wanbench/programs.csv.
+# Elsewhere say exactly what is missing and how to get it. What is needed stands in lib/wanbench/programs.csv; with the
+# argument `tests` also what only tests need.
 #
 # Ends with 0 even if programs are missing, as the committed samples can be replayed without any of them; ends with 1
 # only if there is no Python for the environment.
@@ -9,6 +10,7 @@ cd "$(dirname "$0")/.."
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 purposes=(measuring "hosts by SSH" Kafka "static figures")
+[ "${1-}" = tests ] && purposes+=("tests of hosts by SSH")
 
 minimum_java=17 # of Kafka's brokers, as in lib/wanbench/measure/kafka/available.py
 
@@ -90,7 +92,8 @@ switch_off() { # package that was installed just now
     sysstat) what="the system-wide sampling" units=(sysstat-collect.timer sysstat-summary.timer sysstat.service) ;;
     *) what="the server" units=(ssh.socket ssh.service) ;;
     esac
-    as_root systemctl disable --now "${units[@]}" </dev/null >&2 &&
+    # In a container there may be a systemctl, but nothing that it could switch off.
+    as_root systemctl disable --now "${units[@]}" </dev/null >/dev/null 2>&1 &&
         echo "Switched off $what of $1, which was installed just now: ${units[*]}" >&2
 }
 
@@ -127,7 +130,8 @@ for purpose in "${purposes[@]}"; do
         done
         case "$purpose" in
         measuring) echo "Without these nothing can be measured here; the committed samples are replayed instead." ;;
-        *SSH) echo "Without these no hosts can be reached by SSH, or the tests of that are skipped." ;;
+        tests*) echo "Without it the tests of hosts by SSH are skipped." ;;
+        *SSH) echo "Without it no hosts can be reached by SSH." ;;
         Kafka) echo "Without these experiments with Kafka cannot run here." ;;
         *) echo "Without it pages have interactive figures only, and the browser tests are skipped." ;;
         esac

@@ -8,7 +8,7 @@ import pandas as pd
 from wanbench import regions as catalogue_of_regions
 from wanbench import tables as declared
 from wanbench.checks import check_choice
-from wanbench.read.plausibility.positions import EARTH_RADIUS_KM, destination, great_circle_km
+from wanbench.read.plausibility.places import EARTH_RADIUS_KM, destination, great_circle_km
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 MIN_REGIONS = 8

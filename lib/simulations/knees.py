@@ -11,9 +11,9 @@ from math import exp
 import numpy as np
 import pandas as pd
 
-from wanbench.pages.tail_latency.knee_rate import knee_of, kneedle
+from wanbench.pages.tail_latency.best_rates import best_rate_of, searched_rate
+from wanbench.pages.tail_latency.knees import knee_of, kneedle
 from wanbench.pages.tail_latency.step_curves import RATE, StepCurve, ends, student
-from wanbench.pages.tail_latency.tails_best_rates import best_rate_of, searched_rate
 
 from .simulation import MAIN, Outcome
 

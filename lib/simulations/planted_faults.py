@@ -10,7 +10,7 @@ import pandas as pd
 
 from wanbench import tables as declared
 from wanbench.checks import check_choice
-from wanbench.read.plausibility.positions import great_circle_km
+from wanbench.read.plausibility.places import great_circle_km
 
 from . import clean_tables
 

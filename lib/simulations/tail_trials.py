@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.pages.tail_latency.repeated import merged
+from wanbench.pages.tail_latency.trials import merged
 
 from .latency_trials import trial_tail, truth
 from .simulation import MAIN, Outcome

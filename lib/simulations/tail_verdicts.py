@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wanbench.pages.tail_latency.repeated import TailTrials
-from wanbench.pages.tail_latency.system_verdicts import verdict
+from wanbench.pages.tail_latency.trials import TailTrials
+from wanbench.pages.tail_latency.verdicts import verdict
 
 from .latency_trials import trial_tail
 from .simulation import MAIN, Outcome

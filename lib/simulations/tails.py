@@ -8,7 +8,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.pages.tail_latency import latencies as tails
+from wanbench.pages import tail_latency as tails
 
 from .simulation import MAIN, Outcome
 

@@ -162,7 +162,7 @@ def shared_lab(shared_cluster):
 @pytest.fixture
 def short_logs_are_recognised(monkeypatch):
     """The fast path of ping's reader is taken from the first line on, so that short logs test it."""
-    monkeypatch.setattr("wanbench.read.ingest.ping.plain_lines.MIN_LINES", 1)
+    monkeypatch.setattr("wanbench.read.ingest.ping.scan.MIN_LINES", 1)
 
 
 GROUPS = {

@@ -12,9 +12,8 @@ from unittest.mock import patch
 import nbformat
 
 from wanbench.findings import Finding
-from wanbench.publish.report import Job, publish
-from wanbench.publish.site import Site
-from wanbench.runs.origin import origin
+from wanbench.publish.site import Job, Site, publish
+from wanbench.runs import origin
 
 PARAMETERS = """\
 n_points = 12  # points on the line
@@ -119,7 +118,7 @@ def make_checkout(folder, notebooks):
     return folder
 
 
-ONE_SIZE = patch("wanbench.publish.figure_files.SIZES_PX", ((800, 450),))
+ONE_SIZE = patch("wanbench.publish.figures.SIZES_PX", ((800, 450),))
 """Each figure is drawn in the size that pages show; `test_publish.py` draws one in every size."""
 built_from = {}
 

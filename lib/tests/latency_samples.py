@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 from scipy.signal import lfilter
 
-from wanbench.read.ingest.kafka_open_loop.histograms import encoded_counts
+from wanbench.read.ingest.kafka_open_loop import encoded_counts
 
 
 def encoded(values_us):

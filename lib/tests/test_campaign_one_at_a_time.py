@@ -11,7 +11,7 @@ from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.labs import matrix_links
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import make_trials
-from wanbench.pages.geo_kafka.design.one_at_a_time import at_level, bandwidth_delay_bytes, one_at_a_time
+from wanbench.pages.geo_kafka.design import at_level, bandwidth_delay_bytes, one_at_a_time
 
 LINKS = matrix_links({("a", "b"): 70, ("a", "c"): 40, ("b", "c"): 40}, rate_bps=1e8)
 BASELINE = KafkaTrial(

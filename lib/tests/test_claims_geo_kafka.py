@@ -1,14 +1,14 @@
 """Source 001: each claim against its own numbers, and against made measurements whose verdict is known."""
 
 import pytest
-from tried_claims import (
+from tested_claims import (
     CANNOT,
     NOT,
     OWN,
     UNKNOWN,
-    UNTRIED,
+    UNTESTED,
     WITHIN,
-    check_all_tried,
+    check_all_tested,
     check_shown,
     corrected,
     estimate,
@@ -20,19 +20,19 @@ from wanbench.pages import geo_kafka
 from wanbench.pages.geo_kafka.claims import SHOWN, own_numbers, source_deployment
 
 
-def tried(**measured):
+def audited(**measured):
     return geo_kafka.claims.geo_kafka(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():
-    check_all_tried(tried(), 86)
+    check_all_tested(audited(), 86)
 
 
 @pytest.mark.parametrize(
     "claim, verdict, text",
     [
         ("message-rate", NOT, "81 MB/s, 17.9 times less: what one of the 18 producers sends (80.6 MB/s)"),
-        ("message-size", UNTRIED, "would make 17.9 KB a message"),
+        ("message-size", UNTESTED, "would make 17.9 KB a message"),
         ("n-producers", OWN, "over the size and the claimed messages per second"),
         ("throughput", WITHIN, "taken as the total they make 0.0810 GB/s"),
         ("consumer-rate", OWN, "the total over the consumers"),
@@ -48,8 +48,8 @@ def test_every_claim_is_tried_or_says_why_not():
         ("per-hour", UNKNOWN, "at 2.67 it is 143 USD/h"),
         ("slower", UNKNOWN, "only while consumers catch up"),
         ("per-region", OWN, ""),
-        ("min-in-sync", UNTRIED, "setting"),
-        ("submariner", UNTRIED, "setting"),
+        ("min-in-sync", UNTESTED, "setting"),
+        ("submariner", UNTESTED, "setting"),
         ("none-fails", CANNOT, "time-out of two minutes"),
         ("per-message", NOT, "(3.77e-07 USD)"),
         ("per-message", NOT, "cost 3.3e-08 USD; only messages of 17.9 KB"),
@@ -64,19 +64,19 @@ def test_every_claim_is_tried_or_says_why_not():
         ("rearranged", UNKNOWN, "6 consumers remain, with 12 partitions each"),
         ("linger", UNKNOWN, "117 ms"),
         ("tuning", CANNOT, "where it started"),
-        ("taxing", UNTRIED, "no figures"),
+        ("taxing", UNTESTED, "no figures"),
         ("double-encryption", CANNOT, "Submariner"),
         ("n-zookeepers", CANNOT, "KRaft"),
         ("reproducible", CANNOT, "OpenShift"),
     ],
 )
 def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
-    row = tried().loc[claim]
+    row = audited().loc[claim]
     assert row.own == verdict and text in row.working
 
 
 def test_the_numbers_recomputed():
-    found = tried().recomputed
+    found = audited().recomputed
     expected = {
         "message-rate": 1.45e6, "n-producers": 17.901, "throughput": 1.458, "consumer-total": 1.944, "buffers": 245,
         "instances": 3.496248, "disks": 0.3, "fixed": 3.796248,
@@ -111,7 +111,7 @@ def test_the_numbers_recomputed():
     ],
 )
 def test_a_corrected_digit_corrects_the_verdict(values, claim, verdict):
-    assert tried().own[claim] != verdict
+    assert audited().own[claim] != verdict
     assert corrected(ledger.read_claims("001-geo-kafka"), own_numbers, values).own[claim] == verdict
 
 
@@ -128,18 +128,18 @@ def test_a_corrected_digit_corrects_the_verdict(values, claim, verdict):
 )
 def test_a_rerun_gives_its_own_verdict(given, claim, by_value):
     for numbers, verdict in by_value.items():
-        rows = tried(**{given: estimate(*numbers)})
+        rows = audited(**{given: estimate(*numbers)})
         assert rows.rerun[claim] == verdict and "Re-run:" in rows.working[claim], numbers
-        assert rows.own[claim] == tried().own[claim]
+        assert rows.own[claim] == audited().own[claim]
 
 
 def test_what_is_not_comparable_is_shown_without_a_verdict():
-    check_shown(tried, SHOWN)
+    check_shown(audited, SHOWN)
 
 
 def test_what_the_rerun_costs_is_no_verdict_on_the_sources_prices():
     audit = ledger.read_claims("001-geo-kafka")
     cost = cluster_cost(source_deployment(audit, messages_per_s=1000))
-    rows, alone = tried(cost=cost), tried()
+    rows, alone = audited(cost=cost), audited()
     assert (rows[["own", "rerun"]] == alone[["own", "rerun"]]).all().all()
     assert cost.sentence in rows.working["per-hour"] and cost.sentence in rows.working["per-message"]

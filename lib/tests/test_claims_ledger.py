@@ -11,7 +11,7 @@ def estimate(value, low, high):
     return Estimate("r", "r is {}", value, low, high, "", 10, 5, "method", "assumption")
 
 
-HEAD = "claim,section,says,value,unit,source,page,tried_by,why\n"
+HEAD = "claim,section,says,value,unit,source,page,tested_by,why\n"
 REST = "the article,03-a,own numbers,\n"
 
 
@@ -45,7 +45,7 @@ def test_whole_numbers_and_sentences_are_tried_too(audit):
     audit.compare("n", 2070)
     audit.judge("words", False, "because of <this>")
     table = audit.table().set_index("claim")
-    assert table.own.to_dict() == {"r": "not tried", "n": "reproduced", "words": "not reproduced"}
+    assert table.own.to_dict() == {"r": "not tested", "n": "reproduced", "words": "not reproduced"}
     assert str(audit) == "3 claims of this source; by its own numbers: 1 reproduced, 1 not reproduced."
     assert "&lt;this&gt;" in audit._repr_html_()
     assert audit.finding("claims-of-it").n == 2
@@ -110,9 +110,9 @@ def test_claims_start_with_what_the_file_says_of_them(tmp_path):
     (tmp_path / "source.csv").write_text(HEAD + rows)
     audit = ledger.read_claims("source", tmp_path)
     found = audit.table().set_index("claim")
-    assert found.own.to_dict() == {"r": "not tried", "n": "cannot be tried here", "s": "not tried"}
+    assert found.own.to_dict() == {"r": "not tested", "n": "cannot be tested here", "s": "not tested"}
     assert found.working[["n", "s"]].tolist() == ["needs a cloud", "A setting, not a measurement."]
-    assert str(audit) == "3 claims of this source; 1 of them is a setting; 1 cannot be tried here."
+    assert str(audit) == "3 claims of this source; 1 of them is a setting; 1 cannot be tested here."
     assert audit.estimates[0].n == 0
     part = audit.on_page("09-b")
     assert list(part.claims) == list(part.rows) == ["n", "s"]
@@ -133,4 +133,4 @@ def test_claims_start_with_what_the_file_says_of_them(tmp_path):
 def test_every_claim_names_its_page_and_how_it_is_tried(source):
     claims = ledger.read_claims(source).claims.values()
     assert len(claims) >= 16 and all(claim.page and claim.says for claim in claims)
-    assert all(claim.why for claim in claims if claim.tried_by == "not here")
+    assert all(claim.why for claim in claims if claim.tested_by == "not here")

@@ -1,19 +1,19 @@
 """Source 004: each claim against its own numbers, and against made measurements whose verdict is known."""
 
 import pytest
-from tried_claims import CANNOT, NOT, OWN, UNKNOWN, UNTRIED, WITHIN, check_all_tried, check_shown, corrected
+from tested_claims import CANNOT, NOT, OWN, UNKNOWN, UNTESTED, WITHIN, check_all_tested, check_shown, corrected
 
 from wanbench.methods.claims import ledger
 from wanbench.pages import price_performance
 from wanbench.pages.price_performance.claims import SHOWN, SOURCE, messages_per_s, own_numbers
 
 
-def tried(**measured):
+def audited(**measured):
     return price_performance.claims.price_performance(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():
-    check_all_tried(tried(), 120)
+    check_all_tested(audited(), 120)
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ def test_every_claim_is_tried_or_says_why_not():
         ("m5-billion", UNKNOWN, "0.979 million messages/s, 489 MB/s, for each of the 3 brokers"),
         ("same-partitions", UNKNOWN, "666.7 each"),
         ("same-partitions", UNKNOWN, "2.48 copies at most"),
-        ("retention", UNTRIED, "0.499 GB at most"),
+        ("retention", UNTESTED, "0.499 GB at most"),
         ("throttleable", CANNOT, "25 minutes"),
         ("burst", CANNOT, "over an hour"),
-        ("architectures", UNTRIED, "what the source lists"),
-        ("metrics", UNTRIED, "what the source lists"),
+        ("architectures", UNTESTED, "what the source lists"),
+        ("metrics", UNTESTED, "what the source lists"),
         ("two-types", UNKNOWN, "all Intel and AMD types crashed"),
         ("similar-ebs", NOT, "1.40 times"),
         ("more-produced", NOT, "0.91 times"),
@@ -51,12 +51,12 @@ def test_every_claim_is_tried_or_says_why_not():
     ],
 )
 def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
-    row = tried().loc[claim]
+    row = audited().loc[claim]
     assert row.own == verdict and text in row.working
 
 
 def test_the_numbers_recomputed():
-    found = tried().recomputed
+    found = audited().recomputed
     expected = {
         "m6a-less": 10.0, "m5a-less": 10.41667, "m6g-less": 19.79167, "m7g-less": 15.0, "m7g-network-bytes": 1875.0,
         "m5-more": 21.1111, "m6i-more": 6.8889, "m6a-more": 14.4444, "m5a-more": 41.1111, "m6g-more": 13.3333,
@@ -93,9 +93,9 @@ def test_where_both_cost_the_same():
     ],
 )
 def test_a_corrected_digit_corrects_the_verdict(values, claim, verdict):
-    assert tried().own[claim] != verdict
+    assert audited().own[claim] != verdict
     assert corrected(ledger.read_claims(SOURCE), own_numbers, values).own[claim] == verdict
 
 
 def test_other_broker_sizes_are_shown_without_a_verdict():
-    check_shown(tried, SHOWN)
+    check_shown(audited, SHOWN)

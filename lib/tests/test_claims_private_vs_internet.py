@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from tried_claims import NOT, OWN, UNKNOWN, UNTRIED, check_all_tried
-from tried_claims import estimate as contrast
+from tested_claims import NOT, OWN, UNKNOWN, UNTESTED, check_all_tested
+from tested_claims import estimate as contrast
 
 from wanbench.designs import factorial as design
 from wanbench.errors import ParameterError
@@ -16,7 +16,7 @@ from wanbench.pages import private_vs_internet
 from wanbench.pages.private_vs_internet.fit import fit_factorial
 
 
-def tried(**measured):
+def audited(**measured):
     return private_vs_internet.claims.private_vs_internet(**measured).table().set_index("claim")
 
 
@@ -47,7 +47,7 @@ def experiment(delay, rate, *, jitter=-0.2, crossed=0.0):
 
 
 def test_every_claim_is_tried_or_says_why_not():
-    check_all_tried(tried(), 27)
+    check_all_tested(audited(), 27)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("below-rate", OWN, "867 Mbit/s"),
         ("kafka-traffic", UNKNOWN, "1.17 MB in flight over the private link; as much in flight over the VPN is 73 "),
         ("never-full", UNKNOWN, "95.0 % of the rate"),
-        ("n-producers", UNTRIED, "setting"),
+        ("n-producers", UNTESTED, "setting"),
         ("background-below", OWN, "800 Mbit/s is below both rates"),
         ("circuit-below", OWN, "984 Mbit/s"),
         ("no-queue", NOT, "9.02 others waiting on average"),
@@ -77,19 +77,19 @@ def test_every_claim_is_tried_or_says_why_not():
     ],
 )
 def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
-    row = tried().loc[claim]
+    row = audited().loc[claim]
     assert row.own == verdict and text in row.working
 
 
 def test_the_ratio_as_it_comes_out_again():
-    rows = tried(batches=contrast(2.2, 2.05, 2.4), packets=contrast(2.6, 2.55, 2.7))
+    rows = audited(batches=contrast(2.2, 2.05, 2.4), packets=contrast(2.6, 2.55, 2.7))
     assert rows.rerun[["more", "times", "packets"]].tolist() == [NOT, OWN, NOT]
     assert rows.own[["more", "times", "packets"]].tolist() == [NOT, OWN, OWN]
     assert rows.recomputed["more"] == pytest.approx(120) and rows.low["more"] == pytest.approx(105)
-    rows = tried(batches=contrast(3.25, 3.1, 3.4), packets=contrast(2.1, 1.4, 2.8))
+    rows = audited(batches=contrast(3.25, 3.1, 3.4), packets=contrast(2.1, 1.4, 2.8))
     assert rows.rerun[["more", "times", "packets"]].tolist() == [OWN, NOT, UNKNOWN]
-    assert tried(batches=contrast(1.88, 1.63, 2.16)).rerun["times"] == UNKNOWN
-    assert tried(batches=contrast(2.2, np.nan, np.nan)).rerun["times"] == UNKNOWN
+    assert audited(batches=contrast(1.88, 1.63, 2.16)).rerun["times"] == UNKNOWN
+    assert audited(batches=contrast(2.2, np.nan, np.nan)).rerun["times"] == UNKNOWN
 
 
 @pytest.mark.parametrize("busy, verdict", [(95.0, UNKNOWN), (60.0, NOT)])
@@ -99,16 +99,16 @@ def test_a_ratio_measured_on_a_full_machine_decides_nothing(claim, busy, verdict
         {"setting": ["internet", "private"], "busy_percent": [86.0, busy], "reached": [0.92, 0.82], "rate_bps": 1e9}
     )
     machine = ProcessorEffect(contrast(0.9, 0.8, 1.0), trials)
-    row = tried(batches=contrast(1.87, 1.75, 2.0), machine=machine).loc[claim]
+    row = audited(batches=contrast(1.87, 1.75, 2.0), machine=machine).loc[claim]
     assert row.rerun == verdict
     assert ("processors were full with private" in row.working) == (busy > 90)
 
 
 def test_what_the_lab_was_set_to_is_no_verdict_on_the_source():
     set_here = {"background": contrast(799.8, 799, 801, "Mbit/s"), "kafka-traffic": 63.0, "total": 887.0}
-    rows, alone = tried(traffic=set_here), tried()
+    rows, alone = audited(traffic=set_here), audited()
     assert (rows[["own", "rerun"]] == alone[["own", "rerun"]]).all().all() and rows.own["total"] == OWN
-    assert rows.own[["background", "kafka-traffic"]].tolist() == [UNTRIED, UNKNOWN]
+    assert rows.own[["background", "kafka-traffic"]].tolist() == [UNTESTED, UNKNOWN]
     assert "batches that were set: it is 799.8 Mbit/s" in rows.working["background"]
     table_1 = [f"{path}-{what}" for path in ("vpn", "private") for what in ("min-rtt", "mean-rtt", "max-rtt")]
     assert (rows.own[table_1] == UNKNOWN).all() and rows.recomputed[table_1].isna().all()
@@ -120,14 +120,14 @@ def links(n, **about):
 
 
 def test_capacity():
-    calm = tried(capacity=capacity(links(40)))
-    assert calm.rerun[["never-full", "no-queue"]].tolist() == [UNTRIED, OWN]
+    calm = audited(capacity=capacity(links(40)))
+    assert calm.rerun[["never-full", "no-queue"]].tolist() == [UNTESTED, OWN]
     assert "90.0 %" in calm.working["never-full"]
-    assert tried(capacity=capacity(links(2))).rerun["no-queue"] == UNKNOWN
-    waiting = tried(capacity=capacity(links(2, backlog=9_000)))
+    assert audited(capacity=capacity(links(2))).rerun["no-queue"] == UNKNOWN
+    waiting = audited(capacity=capacity(links(2, backlog=9_000)))
     assert waiting.rerun["no-queue"] == NOT and "2 of 2 links" in waiting.working["no-queue"]
-    full = tried(capacity=capacity(samples([6e8, 9.9e8, 9e8], backlog=9_000)))
-    assert full.rerun[["never-full", "no-queue"]].tolist() == [UNTRIED, UNKNOWN]
+    full = audited(capacity=capacity(samples([6e8, 9.9e8, 9e8], backlog=9_000)))
+    assert full.rerun[["never-full", "no-queue"]].tolist() == [UNTESTED, UNKNOWN]
 
 
 @pytest.mark.parametrize(
@@ -136,24 +136,24 @@ def test_capacity():
 )
 def test_the_thesis_is_a_statement_on_all_places(delay, rate, crossed, verdict):
     fitted = experiment(delay, rate, crossed=crossed)
-    row = tried(factorial=fitted).loc["thesis"]
+    row = audited(factorial=fitted).loc["thesis"]
     assert row.rerun == verdict and fitted.verdict() in row.working and str(fitted.thesis) in row.working
     assert "cannot tell latency from bandwidth" in row.working
 
 
 @pytest.mark.parametrize("jitter, verdict", [(-0.3, OWN), (0.3, NOT), (0.0, UNKNOWN)])
 def test_variations_of_latency(jitter, verdict):
-    assert tried(factorial=experiment(-0.8, 0.2, jitter=jitter)).rerun["variations"] == verdict
+    assert audited(factorial=experiment(-0.8, 0.2, jitter=jitter)).rerun["variations"] == verdict
 
 
 def test_factors_that_were_not_varied():
     fitted = experiment(-0.8, 0.2)
-    rows = tried(factorial=replace(fitted, thesis=None, doublings={}, effects={}))
-    assert rows.rerun[["thesis", "variations"]].tolist() == [UNTRIED, UNTRIED]
+    rows = audited(factorial=replace(fitted, thesis=None, doublings={}, effects={}))
+    assert rows.rerun[["thesis", "variations"]].tolist() == [UNTESTED, UNTESTED]
 
 
 def test_a_claim_that_is_not_there_is_refused():
     with pytest.raises(
         ParameterError, match="claim of traffic is 'all'; allowed: 'background', 'kafka-traffic', 'total'"
     ):
-        tried(traffic={"all": 1.0})
+        audited(traffic={"all": 1.0})

@@ -1,19 +1,19 @@
 """Source 003, second half: rolls and degraded brokers, on its own numbers and on made measurements."""
 
 import pytest
-from tried_claims import CANNOT, NOT, OWN, UNKNOWN, UNTRIED, check_all_tried, check_shown, estimate
+from tested_claims import CANNOT, NOT, OWN, UNKNOWN, UNTESTED, check_all_tested, check_shown, estimate
 
 from wanbench.methods.claims import ledger
 from wanbench.pages import rolling_and_degraded, tail_latency
 from wanbench.pages.rolling_and_degraded.claims import SHOWN, SOURCE
 
 
-def tried(**measured):
+def audited(**measured):
     return rolling_and_degraded.claims.rolling_and_degraded(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():
-    check_all_tried(tried(), 50)
+    check_all_tested(audited(), 50)
 
 
 def test_both_pages_try_every_claim_of_the_source_once():
@@ -31,9 +31,9 @@ def test_both_pages_try_every_claim_of_the_source_once():
         ("neighbours", CANNOT, "a broker shares some with all others"),
         ("tenant", CANNOT, "A trial here has one load"),
         ("twice", CANNOT, "rolls here end before that"),
-        ("roll-clients", UNTRIED, "needs two rolls that differ in their clients alone"),
+        ("roll-clients", UNTESTED, "needs two rolls that differ in their clients alone"),
         ("within-minutes", OWN, "about 4 minutes"),
-        ("restored", UNTRIED, "15 minutes after"),
+        ("restored", UNTESTED, "15 minutes after"),
         ("roll-same", UNKNOWN, "900 partitions per topic, against 200 in 45 topics"),
         ("roll-version", OWN, ""),
         ("roll-partitions", OWN, ""),
@@ -45,7 +45,7 @@ def test_both_pages_try_every_claim_of_the_source_once():
     ],
 )
 def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
-    row = tried().loc[claim]
+    row = audited().loc[claim]
     assert row.own == verdict and text in row.working
 
 
@@ -59,9 +59,9 @@ def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
 )
 def test_a_rerun_gives_its_own_verdict(given, claim, by_value):
     for numbers, verdict in by_value.items():
-        row = tried(**{given: estimate(*numbers)}).loc[claim]
+        row = audited(**{given: estimate(*numbers)}).loc[claim]
         assert row.rerun == verdict and "Re-run:" in row.working, numbers
 
 
 def test_what_is_not_comparable_is_shown_without_a_verdict():
-    check_shown(tried, SHOWN)
+    check_shown(audited, SHOWN)

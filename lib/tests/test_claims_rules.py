@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement
 from math import inf, nan
 
 import pytest
-from tried_claims import NOT, OWN, UNKNOWN, estimate
+from tested_claims import NOT, OWN, UNKNOWN, estimate
 
 from wanbench.errors import ParameterError
 from wanbench.methods.claims import ledger, rules
@@ -24,7 +24,7 @@ def each_rule(test):
 
 def verdict(source, rule, low, high, **about):
     audit = ledger.Audit(source, CLAIMS[source])
-    rules.try_rules(audit, (rule,), {}, {rule.measured: estimate((low + high) / 2, low, high, **about)})
+    rules.apply_rules(audit, (rule,), {}, {rule.measured: estimate((low + high) / 2, low, high, **about)})
     return audit.rows[rule.claim]["rerun"]
 
 
@@ -54,9 +54,9 @@ def test_wide_open_and_missing_intervals_never_reproduce(source, rule):
 
 
 @each_rule
-def test_a_rule_is_about_a_claim_that_a_re_run_can_try(source, rule):
+def test_a_rule_is_about_a_claim_that_a_re_run_can_test(source, rule):
     claim = CLAIMS[source][rule.claim]
-    assert claim.tried_by in ("re-run", "both") and bool(rule.bound) | bool(claim.value)
+    assert claim.tested_by in ("re-run", "both") and bool(rule.bound) | bool(claim.value)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -78,7 +78,7 @@ def test_a_claim_with_two_quantities_needs_both():
         ((0, 0.05), (0.2, 0.9), NOT),
     ):
         audit = ledger.Audit("001-geo-kafka", CLAIMS["001-geo-kafka"])
-        rules.try_rules(audit, both, {}, {"a": estimate(0, *lost), "b": estimate(1, *served)})
+        rules.apply_rules(audit, both, {}, {"a": estimate(0, *lost), "b": estimate(1, *served)})
         assert audit.rows["survives"]["rerun"] == expected, (lost, served)
 
 
@@ -86,7 +86,7 @@ def test_the_working_says_what_a_verdict_lacks():
     for about, text in (({"n": 1}, "two trials or episodes"), ({"level": 0.75}, "an interval at 95 %")):
         audit = ledger.Audit("001-geo-kafka", CLAIMS["001-geo-kafka"])
         rule = rules.Rule("rpo", "rpo", rules.NEVER)
-        rules.try_rules(audit, (rule,), {}, {"rpo": estimate(0, 0, 0.01, **about)})
+        rules.apply_rules(audit, (rule,), {}, {"rpo": estimate(0, 0, 0.01, **about)})
         assert audit.rows["rpo"]["rerun"] == UNKNOWN and text in audit.rows["rpo"]["working"]
 
 

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 import pytest
-from tried_claims import (
+from tested_claims import (
     CANNOT,
     NOT,
     OWN,
     UNKNOWN,
-    UNTRIED,
+    UNTESTED,
     WITHIN,
-    check_all_tried,
+    check_all_tested,
     check_shown,
     corrected,
     estimate,
@@ -28,12 +28,12 @@ class Measured(Result):
     ratio: Estimate
 
 
-def tried(**measured):
+def audited(**measured):
     return tail_latency.claims.tail_latency(**measured).table().set_index("claim")
 
 
 def test_every_claim_is_tried_or_says_why_not():
-    check_all_tried(tried(), 132)
+    check_all_tested(audited(), 132)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("cku2-partitions", OWN, "45 topics of 200. That is 4,500 per CKU"),
         ("cku28-partitions", OWN, "500 topics of 200. That is 3,571 per CKU"),
         ("cku28-ingress", OWN, "as much per CKU as with 2"),
-        ("f7-2-load", UNTRIED, "175 per topic, 87.5 %"),
+        ("f7-2-load", UNTESTED, "175 per topic, 87.5 %"),
         ("f6-1-gain", OWN, "(69 - 42) / 42"),
         ("f6-7-gain", WITHIN, "9.83"),
         ("more-stable", OWN, "8.7 times at 2 CKU and 23.0 times at 28 CKU"),
@@ -63,21 +63,21 @@ def test_every_claim_is_tried_or_says_why_not():
         ("t2-consistent", NOT, "1.41, 3.04, 2.47 at 2 CKU"),
         ("tiering", UNKNOWN, "244 ms with 6,750, 168 ms with 7,875, 242 ms with 9,000"),
         ("not-alike", UNKNOWN, "all 12 rows, of which 2 are marked"),
-        ("linger", UNTRIED, "1.1 messages at the lowest throughput and 14.0"),
+        ("linger", UNTESTED, "1.1 messages at the lowest throughput and 14.0"),
         ("batch", OWN, "16,384 bytes"),
-        ("duration", UNTRIED, "2.52 billion messages"),
+        ("duration", UNTESTED, "2.52 billion messages"),
         ("f6-3-kora", CANNOT, "Kora"),
-        ("scales", UNTRIED, "what the source lists"),
-        ("defaults-worse", UNTRIED, "no figures"),
+        ("scales", UNTESTED, "what the source lists"),
+        ("defaults-worse", UNTESTED, "no figures"),
     ],
 )
 def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
-    row = tried().loc[claim]
+    row = audited().loc[claim]
     assert row.own == verdict and text in row.working
 
 
 def test_the_column_of_improvements_recomputed():
-    rows = tried()
+    rows = audited()
     expected = {
         "f6-1": (64.286, OWN), "f6-2": (83.333, OWN), "f6-3": (147.107, OWN), "f6-4": (64.0, OWN),
         "f6-5": (73.077, OWN), "f6-6": (104.762, WITHIN), "f6-7": (883.019, WITHIN), "f6-8": (1191.781, OWN),
@@ -110,7 +110,7 @@ def test_the_column_of_improvements_recomputed():
     ],
 )
 def test_a_corrected_digit_corrects_the_verdict(values, claim, verdict):
-    assert tried().own[claim] != verdict
+    assert audited().own[claim] != verdict
     assert corrected(ledger.read_claims(SOURCE).on_page(PAGE), own_numbers, values).own[claim] == verdict
 
 
@@ -123,12 +123,12 @@ def test_a_rerun_of_apache_kafka_gives_its_own_verdict(given):
         ((2, 1.5, 3), 3, UNKNOWN),
         ((22, float("nan"), float("nan")), 1, UNKNOWN),
     ):
-        rows = tried(**{given: Measured(estimate(*numbers, n=n))})
+        rows = audited(**{given: Measured(estimate(*numbers, n=n))})
         assert rows.rerun[claim] == verdict and rows.own[claim] == OWN, numbers
 
 
 def test_two_other_systems_are_shown_without_a_verdict():
-    check_shown(tried, SHOWN)
+    check_shown(audited, SHOWN)
 
 
 def test_the_caveats_of_the_authors_can_be_shown_alone():

@@ -1,6 +1,7 @@
 """The command line: what each command asks for, what it says, and how it ends."""
 
 import os
+import sys
 
 import nbformat
 import pytest
@@ -9,7 +10,7 @@ from example_site import CELLS, make_checkout
 from wanbench import cli, doctor
 from wanbench.measure import kafka
 from wanbench.measure.labs.local import LocalLab
-from wanbench.publish import tags
+from wanbench.publish import notebooks
 from wanbench.publish.site import Record
 
 
@@ -44,7 +45,7 @@ def asked(monkeypatch):
             for job in wanted
         ]
 
-    monkeypatch.setattr("wanbench.publish.report.publish", publish)
+    monkeypatch.setattr("wanbench.publish.site.publish", publish)
     return jobs
 
 
@@ -123,7 +124,7 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
     top = make_checkout(tmp_path / "top", {"01-a": CELLS, "02-b": CELLS})
     path = top / "notebooks/02-b.ipynb"
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells[0].metadata["tags"] = [tags.RECORDED]
+    notebook.cells[0].metadata["tags"] = [notebooks.RECORDED]
     nbformat.write(notebook, path)
     monkeypatch.chdir(top)
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: None))
@@ -189,13 +190,15 @@ def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wanbench.publish.report.publish", interrupted)
+    monkeypatch.setattr("wanbench.publish.site.publish", interrupted)
     assert cli.main(["report"]) == 130
     assert "what was measured is kept" in capsys.readouterr().err
 
 
-def test_without_a_command_the_help_is_shown(capsys):
+def test_without_a_command_the_help_is_shown(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "rfc3987_syntax", raising=False)
     assert cli.main([]) == 2
+    assert sys.modules["rfc3987_syntax"] is None, "jsonschema would build its unused grammar for seconds"
     assert "report" in capsys.readouterr().out
 
 
@@ -246,7 +249,7 @@ def test_doctor_finds_programs_outside_the_path(tmp_path, monkeypatch):
 
 def test_a_notebook_with_brokers_is_replayed_where_kafka_cannot_run(tmp_path, monkeypatch):
     from wanbench.measure import kafka
-    from wanbench.publish.report import Job
+    from wanbench.publish.site import Job
 
     cells = [("parameters", 'lab = "local"  # where\nbrokers = 3  # of a cluster')]
     monkeypatch.setattr(kafka, "unavailable", lambda: "no Java.")

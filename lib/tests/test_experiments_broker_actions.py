@@ -11,8 +11,8 @@ from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.experiments.base import ConcurrentExperiment
-from wanbench.measure.experiments.cluster_view import ClusterView
-from wanbench.pages.rolling_and_degraded.design.detection import Detection
+from wanbench.measure.experiments.broker_actions_session import ClusterView
+from wanbench.pages.rolling_and_degraded.design import Detection
 from wanbench.read.ingest import broker_actions, detection
 
 DEMOTE = BrokerAction("demote", 1)

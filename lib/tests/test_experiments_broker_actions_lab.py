@@ -7,7 +7,7 @@ import pytest
 from wanbench.change_detection import DetectorSettings
 from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.kafka.leadership import leaders, partitions, under_replicated
-from wanbench.pages.rolling_and_degraded.design.detection import Detection
+from wanbench.pages.rolling_and_degraded.design import Detection
 from wanbench.read.ingest import broker_actions, detection
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]

@@ -21,9 +21,9 @@ from scripted_lab import Reply, ScriptedLab
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError
-from wanbench.measure.experiments.broker_metrics import BrokerMetrics
+from wanbench.measure.experiments.sampling import BrokerMetrics
 from wanbench.measure.kafka.programs import scrape
-from wanbench.pages.price_performance import rates
+from wanbench.pages.price_performance.trials import counter_rates
 from wanbench.read.ingest import broker_metrics
 
 SAMPLE = Path(__file__).parent / "samples/broker_metrics/kafka-4.3.1_killed-and-restarted.prom.txt"
@@ -155,7 +155,7 @@ def test_a_recording_over_a_restart():
     assert frame[frame.metric == "kafka_records_in_total"].cumulative.all()
     assert not frame[frame.metric == "kafka_under_replicated_partitions"].cumulative.any()
     assert set(frame[frame.metric == "kafka_bytes_in_total"].unit) == {"bytes"}
-    found = rates.rates(frame)
+    found = counter_rates(frame)
     records = found[found.metric == "kafka_records_in_total"]
     assert records.restarted.tolist() == [False, True, False]
     topic = found[(found.metric == "kafka_topic_records_in_total") & (found.subject == "topic=bench")].iloc[-1]
@@ -283,7 +283,7 @@ def test_an_answer_of_cloudwatch_fits_the_same_table():
     frame = tables.from_rows("metrics", rows)
     per_s = frame.value / frame.interval_s
     assert per_s.tolist() == [1e4, 9e3, 1e4, 9e3] and frame.node_id.tolist() == [1, 1, 2, 2]
-    assert rates.rates(frame).empty, "sums of a minute are no counters"
+    assert counter_rates(frame).empty, "sums of a minute are no counters"
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from patience import comes_about
 
 from wanbench.errors import LabError
 from wanbench.measure.experiments import BrokerProcessors
-from wanbench.measure.experiments.broker_sizes import sized
+from wanbench.measure.experiments.broker_acts import sized
 from wanbench.measure.kafka import BrokerSize
-from wanbench.read.ingest import broker_processors
+from wanbench.read.ingest import processors
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
@@ -40,7 +40,7 @@ def test_a_size_holds_and_goes(lab, own_cluster, tmp_path):
         assert lab.gateways["us"] == 2e7 and lab.links["eu", "us"].rate_bps == 2e7
         BrokerProcessors(interval_s=0.2, duration_s=2).run(host, lab.host("us"), tmp_path, "t")
     has_no_limits(lab, before)
-    rows = broker_processors.read(tmp_path / "broker_processors/t.1.processors.jsonl")["metrics"]
+    rows = processors.read_brokers(tmp_path / "broker_processors/t.1.processors.jsonl")["metrics"]
     if groups() or Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists():
         assert rows[rows.metric == "quota_periods"].value.max() > 0
     assert rows[rows.metric == "user_s"].value.iloc[-1] > 0

@@ -11,12 +11,10 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError
 from wanbench.measure.links import LinkSettings
 from wanbench.methods.lab import link_verdicts
-from wanbench.pages.lab_calibration.design.calibrate import calibrate, plan_for_links, separate_pairs
-from wanbench.pages.lab_calibration.design.cut import Cut
-from wanbench.pages.lab_calibration.design.shorten import Shorten
+from wanbench.pages.lab_calibration.design import Cut, Shorten, calibrate, plan_for_links, separate_pairs
 from wanbench.pages.lab_calibration.drops import device_drops, lateness, link_drops
-from wanbench.read.ingest import cut
-from wanbench.read.plausibility.observations import round_trips
+from wanbench.read.ingest import lab
+from wanbench.read.plausibility.rule import round_trips
 
 TIMES = {"cut_at_s": 10.0, "cut_answered_at_s": 10.01, "healed_at_s": 11.0, "healed_answered_at_s": 11.01}
 
@@ -28,7 +26,7 @@ def written(tmp_path, content):
 
 
 def test_times_are_read(tmp_path):
-    assert cut.read(written(tmp_path, TIMES))["cuts"].to_dict("records") == [TIMES]
+    assert lab.read_cut(written(tmp_path, TIMES))["cuts"].to_dict("records") == [TIMES]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +46,7 @@ def test_times_are_read(tmp_path):
 )
 def test_anything_else_is_refused(tmp_path, content):
     with pytest.raises(RawDataError, match="expected"):
-        cut.read(written(tmp_path, content))
+        lab.read_cut(written(tmp_path, content))
 
 
 def test_settings_are_checked():

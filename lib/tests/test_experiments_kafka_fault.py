@@ -12,9 +12,8 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaFault
 from wanbench.measure.experiments import kafka_fault_session as session
-from wanbench.measure.experiments.kafka_fault_faults import Fault
-from wanbench.measure.experiments.kafka_fault_planted import KINDS, damaged
-from wanbench.measure.kafka.programs import fault_consumer, fault_producer
+from wanbench.measure.experiments.kafka_faults import KINDS, Fault, damaged
+from wanbench.measure.kafka.programs import clients, fault_consumer, fault_producer
 from wanbench.read.ingest import kafka_fault
 
 REGIONS = ["eu", "us", "asia"]
@@ -141,7 +140,7 @@ def test_a_warm_up_whose_deliveries_fail_is_not_done(monkeypatch):
     producer = Answering()
     assert fault_producer.Schedule(producer, None, arguments).warm_up() == 0
     assert producer.sent == [0, 1, 0, 1]
-    monkeypatch.setattr(fault_producer, "WARM_UP_S", 0.01)
+    monkeypatch.setattr(clients, "WARM_UP_S", 0.01)
     assert fault_producer.Schedule(Answering(), None, arguments).warm_up() == 2
 
 

@@ -6,7 +6,7 @@ import pytest
 from made_up_tools import COUNTED
 
 from wanbench.measure.experiments.kafka_load import KafkaLoad
-from wanbench.measure.experiments.kafka_load_counts import times_that_count
+from wanbench.measure.experiments.kafka_load_session import times_that_count
 
 
 @pytest.mark.parametrize("stopped, until_s", [([], 12.0), ([1], 12.0), ([0], 16.0), ([0, 1], 20.0)])

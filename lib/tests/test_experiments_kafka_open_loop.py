@@ -11,10 +11,11 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping, clock
+from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping
+from wanbench.measure.experiments import kafka_open_loop_session as session
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.kafka.programs import open_loop_consumer, open_loop_producer
-from wanbench.measure.kafka.programs.open_loop_record import HEAD, NS, RECORD, bucket, elapsed_ns
+from wanbench.measure.kafka.programs.clients import HEAD, NS, RECORD, WARM_UP, bucket, elapsed_ns
 from wanbench.read.ingest import kafka_open_loop
 
 # Settings
@@ -24,7 +25,7 @@ from wanbench.read.ingest import kafka_open_loop
     ("wrong", "reason"),
     [
         ({"rate_records_per_s": 0}, "rate_records_per_s is 0"),
-        ({"record_bytes": 21}, "record_bytes is 21"),
+        ({"record_bytes": 25}, "record_bytes is 25"),
         ({"acks": 2}, "acks is '2'"),
         ({"acks": 1, "idempotence": True}, "idempotence is True with acks '1'"),
         ({"consumers": 4}, "consumers is 4; allowed: at most 3"),
@@ -96,8 +97,8 @@ def test_no_record_is_skipped_and_each_keeps_its_time():
     made = process(400.0, 0.5, clients, in_all=4)
     [second], ended = run(made)
     for number, client in clients.items():
-        assert [sequence for _, _, sequence, _, _ in client.sent] == list(range(number, 200, 4))
-        assert all(due == made.start_ns + elapsed_ns(n, 400.0) for _, _, n, due, _ in client.sent)
+        assert [sequence for _, _, sequence, *_ in client.sent] == list(range(number, 200, 4))
+        assert all(due == made.start_ns + elapsed_ns(n, 400.0) for _, _, n, due, *_ in client.sent)
         assert {kind for kind, *_ in client.sent} == {RECORD}
         assert max(Counter(partition for *_, partition in client.sent).values()) == 17, "in turn"
     assert ended["n_due"] == ended["n_handed"] == second["n_due"] == second["n_answered"] == 100
@@ -180,13 +181,13 @@ def test_what_fails_is_counted():
 
 def test_only_first_receipts_count():
     def message(sequence, intended_ns, process=0, kind=RECORD):
-        value = HEAD.pack(kind, process, sequence, intended_ns) + b"x"
+        value = HEAD.pack(kind, process, sequence, intended_ns, 0) + b"x"
         return SimpleNamespace(error=lambda: None, value=lambda: value, topic=lambda: "t", partition=lambda: 1)
 
     receipts = open_loop_consumer.Receipts(10.0, 20, [0, 5_000_000])
     receipts.take([message(3, 0), message(12, 0, process=1)], 10_000_000)
     receipts.take([message(3, 0), message(4, 10 * NS)], NS)
-    receipts.take([message(0, 0, kind=b"wbV1"), SimpleNamespace(error=lambda: None, value=lambda: b"?")], NS)
+    receipts.take([message(0, 0, kind=WARM_UP), SimpleNamespace(error=lambda: None, value=lambda: b"?")], NS)
     first, second, *_, ended = receipts.report()
     assert first["latency"] == [0, 1, 10_000 - 10_000 % 8, 1] and first["n_negative"] == 1
     assert (first["n_duplicates"], second["latency"], ended["n_received"]) == (1, [bucket(5_000), 1], 3)
@@ -223,7 +224,7 @@ def test_a_load_over_several_hosts_leaves_its_tables(hosts, tmp_path):
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
     assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] == 150
-    assert row["clock_method"] == clock.ONE_CLOCK and row["n_failed"] == row["n_duplicates"] == 0
+    assert row["clock_method"] == session.ONE_CLOCK and row["n_failed"] == row["n_duplicates"] == 0
     assert len(began) == 2 and began[0] < row["start_s"] < time.time()
     assert found["open_loop_seconds"].warm_up.tolist() == [True, False, False]
     histograms = found["open_loop_histograms"]
@@ -262,9 +263,9 @@ def test_an_interrupt_stops_every_program_and_keeps_what_there_is(hosts, tmp_pat
 
 def test_a_clock_that_is_ahead_is_taken_off(hosts, tmp_path, monkeypatch):
     """The target's clock seems 10 minutes ahead; before it was read 1 ms less: that is the uncertainty."""
-    readings = iter([clock.Offset(600_000.0, 0.1, "read"), clock.Offset(600_001.0, 0.1, "read")])
-    monkeypatch.setattr(clock, "one_clock", lambda *_: False)
-    monkeypatch.setattr(clock, "exchange", lambda *_, **__: (next(readings), []))
+    readings = iter([session.Offset(600_000.0, 0.1, "read"), session.Offset(600_001.0, 0.1, "read")])
+    monkeypatch.setattr(session, "one_clock", lambda *_: False)
+    monkeypatch.setattr(session, "exchange", lambda *_, **__: (next(readings), []))
     KafkaOpenLoop(50, **SMALL | {"groups": 1}).run(*hosts, tmp_path, "s")
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")
     [row] = found["open_loop_loads"].to_dict("records")

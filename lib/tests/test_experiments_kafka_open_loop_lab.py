@@ -9,8 +9,8 @@ from wanbench.measure.kafka import Cluster
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
-from wanbench.pages.tail_latency.open_loop import of_open_loop
-from wanbench.read.ingest import kafka_open_loop, kafka_rate_search
+from wanbench.pages.tail_latency.latencies import of_open_loop
+from wanbench.read.ingest import kafka_open_loop
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
@@ -96,7 +96,7 @@ def test_a_search_finds_what_a_link_carries(narrow_lab, tmp_path):
     for attempt in range(2):
         folder = tmp_path / f"{attempt}"
         search.run(narrow_lab.host("us"), narrow_lab.host("eu"), folder, "0001.1")
-        steps = kafka_rate_search.read(folder / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
+        steps = kafka_open_loop.read_search(folder / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
         assert not steps[steps.rate_records_per_s > 50].met.fillna(False).any()
         for row in steps.to_dict("records"):
             found = kafka_open_loop.read(folder / f"kafka_open_loop/0001.1.step-{row['step']}.load.json")

@@ -8,10 +8,8 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster
 from wanbench.errors import CommandError, ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaOpenLoop, KafkaTrial
 from wanbench.pages.tail_latency.design import kafka_rate_search
-from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
-from wanbench.pages.tail_latency.design.kafka_rate_search_step import judged
+from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch, judged
 from wanbench.read.ingest import kafka_open_loop
-from wanbench.read.ingest import kafka_rate_search as reader
 
 LOAD = KafkaOpenLoop(1, groups=2, duration_s=3, warmup_s=1)
 
@@ -100,7 +98,7 @@ class MadeUp:
 
     limit, behind, fails, late = 1_000.0, float("inf"), float("inf"), ()
 
-    def __init__(self, load, cluster, producers, consumers, folder, stem, when_sending, step):
+    def __init__(self, load, cluster, producers, consumers, folder, stem, when_sending, *, step):
         self.load, self.when_sending, self.files = load, when_sending or (lambda: None), [f"{stem} {step}"]
         self.step = step
 
@@ -133,7 +131,7 @@ def searched(tmp_path, low, high, **settings):
     try:
         files = search.run(host, host, tmp_path, "s", when_sending=lambda: began.append(1))
     finally:
-        steps = reader.read(tmp_path / "kafka_rate_search/s.search.json")["rate_search_steps"]
+        steps = kafka_open_loop.read_search(tmp_path / "kafka_rate_search/s.search.json")["rate_search_steps"]
         assert began == [1] and (not files or len(files) == len(steps) + 1)
     return search, steps
 
@@ -182,7 +180,7 @@ def test_a_step_that_fails_ends_the_search_and_the_others_are_kept(system, tmp_p
     with pytest.raises(ExperimentError, match="no broker") as error:
         searched(tmp_path, 100, 6_400)
     assert len(error.value.files) == 3
-    steps = reader.read(tmp_path / "kafka_rate_search/s.search.json")["rate_search_steps"]
+    steps = kafka_open_loop.read_search(tmp_path / "kafka_rate_search/s.search.json")["rate_search_steps"]
     assert steps.met.tolist() == [True] and set(steps.ended) == {"no broker"}
 
 
@@ -194,7 +192,7 @@ def test_a_search_over_mock_brokers_keeps_every_step_and_agrees_with_the_reader(
         1, partitions=PARTITIONS, replication=1, groups=1, record_bytes=100, duration_s=3, warmup_s=1, drain_s=60
     )
     KafkaRateSearch(load, 3e6, 20, 80, steps=2).run(*hosts, tmp_path, "s")
-    steps = reader.read(tmp_path / "kafka_rate_search/s.search.json")["rate_search_steps"]
+    steps = kafka_open_loop.read_search(tmp_path / "kafka_rate_search/s.search.json")["rate_search_steps"]
     assert steps.rate_records_per_s[0] == 40 and not steps.n_lost.any()
     for row in steps.to_dict("records"):
         found = kafka_open_loop.read(tmp_path / f"kafka_open_loop/s.step-{row['step']}.load.json")

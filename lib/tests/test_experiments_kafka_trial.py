@@ -108,7 +108,7 @@ def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp
 
 
 def test_what_cannot_run_beside_a_load_is_refused_before_it_is_tried():
-    with pytest.raises(ParameterError, match=r"beside has ping: 2 echoes .*; allowed: experiments"):
+    with pytest.raises(ParameterError, match=r"alongside has ping: 2 echoes .*; allowed: experiments"):
         KafkaTrial(LOAD, alongside=(Ping(count=2),))
 
 

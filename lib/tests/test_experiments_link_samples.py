@@ -17,21 +17,21 @@ from scripted_lab import ScriptedLab
 from wanbench import tables
 from wanbench.errors import LabError, ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError, Iperf3
-from wanbench.measure.experiments.link_samples import LinkSamples
+from wanbench.measure.experiments.sampling import LinkSamples
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.links.control import Server
 from wanbench.measure.links.link import Link
 from wanbench.measure.links.relay import Relay
 from wanbench.methods.lab import utilisation
-from wanbench.read.ingest import link_samples
+from wanbench.read.ingest import lab
 
 SAMPLE = Path(__file__).parent / "samples" / "links" / "relay_iperf3-50-mbit.samples.jsonl"
 PAIRS = [("a", "b"), ("b", "a"), ("a", "c")]
 
 
 def read(path):
-    frame = link_samples.read(path)["link_samples"]
+    frame = lab.read_samples(path)["link_samples"]
     context = {column.name: None for column in tables.CONTEXT} | {"source_file": path.name, "test_id": "t"}
     return tables.validate("link_samples", frame.assign(**context))
 
@@ -76,7 +76,7 @@ def test_the_pair_is_sampled_at_once_on_time_and_at_the_end(tmp_path):
 
 
 def test_all_links_can_be_sampled_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.measure.experiments.link_samples._AT_ONCE", 2)
+    monkeypatch.setattr("wanbench.measure.experiments.sampling._AT_ONCE", 2)
     (file,) = sampled(tmp_path, links := Links(), which="all")
     assert links.asked[:2] == [PAIRS[:2], PAIRS[2:]] and len(read(tmp_path / file.path)) == 6
 
@@ -163,7 +163,7 @@ def test_a_damaged_line_is_named(tmp_path, old, new, line_number, message):
     path = tmp_path / "x.samples.jsonl"
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(RawDataError, match=message) as error:
-        link_samples.read(path)
+        lab.read_samples(path)
     assert error.value.line_number == line_number
 
 
@@ -171,7 +171,7 @@ def test_a_last_line_without_an_end_is_refused(tmp_path):
     path = tmp_path / "x.samples.jsonl"
     path.write_bytes(SAMPLE.read_bytes()[:-20])
     with pytest.raises(RawDataError, match="without an end"):
-        link_samples.read(path)
+        lab.read_samples(path)
 
 
 @pytest.mark.fuzz

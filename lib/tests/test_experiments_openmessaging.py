@@ -9,12 +9,16 @@ import pytest
 from mock_kafka import HereHost
 from patience import comes_about
 
-from wanbench.errors import ParameterError
+from wanbench.errors import ClusterError, ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaTrial
-from wanbench.measure.kafka import ClusterError
-from wanbench.pages.tail_latency.design.flat_yaml import read_flat
 from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
-from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload, read_driver, read_workload
+from wanbench.pages.tail_latency.design.openmessaging_files import (
+    Driver,
+    Workload,
+    read_driver,
+    read_flat,
+    read_workload,
+)
 from wanbench.pages.tail_latency.latencies import of_benchmark
 from wanbench.read.ingest import openmessaging as reader
 from wanbench.read.ingest.readers import reader_in_run

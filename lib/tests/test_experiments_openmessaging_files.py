@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from openmessaging_examples import DRIVER, TEXT, WORKLOAD, file
 
 from wanbench.errors import ParameterError
-from wanbench.pages.tail_latency.design.flat_yaml import read_flat
-from wanbench.pages.tail_latency.design.java_properties import read_properties
-from wanbench.pages.tail_latency.design.openmessaging_fields import LARGEST_INT, LARGEST_LONG
 from wanbench.pages.tail_latency.design.openmessaging_files import (
     KAFKA_DRIVER,
     KEY_DISTRIBUTORS,
+    LARGEST_INT,
+    LARGEST_LONG,
     Driver,
     Workload,
     read_driver,
+    read_flat,
+    read_properties,
     read_workload,
 )
 

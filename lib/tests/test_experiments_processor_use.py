@@ -16,7 +16,7 @@ from wanbench.errors import RawDataError
 from wanbench.measure.experiments import KafkaOpenLoop, ProcessorUse
 from wanbench.measure.experiments.kafka_open_loop_session import OpenLoopSession
 from wanbench.measure.kafka.programs import processor_use as program
-from wanbench.read.ingest import processor_use as reader
+from wanbench.read.ingest import processors as reader
 
 BUSY = "import sys, time\nwhile time.process_time() < float(sys.argv[1]): pass\nprint(1, flush=True)\ntime.sleep(60)"
 
@@ -33,12 +33,12 @@ def test_programs_count_from_the_first_sample_and_keep_what_ended_used():
     old = busy(0.3)
     try:
         programs = program.Programs()
-        assert "open_loop_producer" not in programs.sample(), "what it used before does not count"
+        assert "open_loop_producer" not in programs.sample()["programs"], "what it used before does not count"
         new = busy(0.5)
-        first = programs.sample()["open_loop_producer"]
+        first = programs.sample()["programs"]["open_loop_producer"]
         new.kill()
         new.wait()
-        assert programs.sample()["open_loop_producer"] >= first >= 0.4 * os.sysconf("SC_CLK_TCK")
+        assert programs.sample()["programs"]["open_loop_producer"] >= first >= 0.4 * os.sysconf("SC_CLK_TCK")
     finally:
         old.kill()
         old.wait()
@@ -49,17 +49,16 @@ def test_a_foreign_program_has_no_name_outside_a_lab():
     programs.sample()
     process = busy(0.3, "somebody.elses.program")
     try:
-        assert not any("somebody" in name or "elses" in name for name in programs.sample())
+        assert not any("somebody" in name or "elses" in name for name in programs.sample()["programs"])
     finally:
         process.kill()
         process.wait()
 
 
-@pytest.mark.parametrize("name", ["processor_use", "processor_samples"])
-def test_it_ends_on_sigterm_after_one_more_sample(name):
-    path = program.__file__.replace("processor_use", name)
-    settings = {"interval_s": 600, "about": {}, "pid_file": "no/such/file"}
-    process = subprocess.Popen([sys.executable, path, json.dumps(settings)], stdout=subprocess.PIPE)
+@pytest.mark.parametrize("settings", [{}, {"pid_file": "pid"}])
+def test_it_ends_on_sigterm_after_one_more_sample(settings):
+    settings = {"interval_s": 600, "about": {}, **settings}
+    process = subprocess.Popen([sys.executable, program.__file__, json.dumps(settings)], stdout=subprocess.PIPE)
     for _ in range(2):
         process.stdout.readline()
     process.terminate()
@@ -78,10 +77,10 @@ def test_samples_of_this_machine_become_rows(tmp_path):
     assert sorted(file.path for file in files) == [
         "processor_use/s.eu-0.driver.json", "processor_use/s.eu-0.processors.jsonl.gz",
     ]  # fmt: skip
-    rows = reader.read(tmp_path / "processor_use/s.eu-0.processors.jsonl.gz")["metrics"]
+    rows = reader.read_machines(tmp_path / "processor_use/s.eu-0.processors.jsonl.gz")["metrics"]
     last = rows.groupby("subject").value.max()
     assert set(rows.source) == {"processors"} and set(rows.host) == {"eu/0"} and rows.cumulative.all()
-    assert last["open_loop_producer"] > 0.1 and last[reader.DRIVING] >= 0
+    assert last["open_loop_producer"] > 0.1 and last[reader.DRIVER] >= 0
     assert last[reader.ALL] >= last[reader.BUSY] >= last["open_loop_producer"] - 0.1
     assert not any(process.is_running() for process in host.started)
 
@@ -100,7 +99,7 @@ def test_a_damaged_line_is_named(tmp_path, line):
     path = tmp_path / "s.h.processors.jsonl"
     path.write_text('{"host": "h", "ticks_per_s": 100}\n' + line + "\n")
     with pytest.raises(RawDataError, match=":2"):
-        reader.read(path)
+        reader.read_machines(path)
 
 
 def test_the_time_of_the_driver_is_read_from_its_own_file(tmp_path):
@@ -114,14 +113,14 @@ def test_the_time_of_the_driver_is_read_from_its_own_file(tmp_path):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     beside = tmp_path / "s.h.driver.json"
     beside.write_text('{"at_s_and_used_s": [[9, 1.5], [12, 1.75]]}')
-    rows = reader.read(path)["metrics"]
+    rows = reader.read_machines(path)["metrics"]
     value = rows.set_index(["subject", "at_utc"]).value
     at = pd.Timestamp(11, unit="s", tz="UTC")
     assert (value[reader.ALL, at], value[reader.BUSY, at], value[reader.INTERRUPTS, at]) == (0.8, 0.6, 0.2)
-    assert value["lab_supervisor", at] == 0.07 and rows.value[rows.subject == reader.DRIVING].tolist() == [0, 0.25]
+    assert value["lab_supervisor", at] == 0.07 and rows.value[rows.subject == reader.DRIVER].tolist() == [0, 0.25]
     beside.write_text('{"at_s_and_used_s": [[9, 1.5]]}')
     with pytest.raises(RawDataError, match=r"driver\.json"):
-        reader.read(path)
+        reader.read_machines(path)
 
 
 def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path):
@@ -136,7 +135,7 @@ def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path)
     session.made = [{"name": "t", "partitions": [{"partition": n, "leader": 1 + n % 2} for n in range(3)]}]
     settings = session._producer_settings()
     assert settings["max.in.flight.requests.per.connection"] == 10, "five batches for each partition of a broker"
-    session.load = KafkaOpenLoop(100, idempotence=True)
+    session.settings = KafkaOpenLoop(100, idempotence=True)
     Producer(session._producer_settings() | {"bootstrap.servers": "none"})  # librdkafka refuses more than five
     client = Producer(settings | {"bootstrap.servers": f"{broker.host}:{broker.port}"})
     answered = Counter()

@@ -13,7 +13,8 @@ import pytest
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.figures import coastline, theme
+from wanbench.figures import theme
+from wanbench.figures.primitives import coastline
 from wanbench.methods.distance import inflation, straight_lines
 from wanbench.methods.lab import Verdicts, link_verdicts
 from wanbench.methods.tcp import window_fit
@@ -272,7 +273,7 @@ def test_the_coastline_is_small_and_says_where_it_is_from():
     content = json.loads(raw)
     assert len(raw) < 80_000
     assert "Natural Earth" in content["source"] and "public domain" in content["licence"]
-    longitude, latitude = coastline.load()
+    longitude, latitude = coastline()
     known = [value for value in longitude if value is not None]
     assert min(known) >= -180 and max(known) <= 180
     assert all((a is None) == (b is None) for a, b in zip(longitude, latitude, strict=True))

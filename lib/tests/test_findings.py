@@ -132,7 +132,7 @@ def test_html_is_escaped_and_links_only_to_pages(tmp_path):
 
 def test_a_caution_is_shown_once_per_subject(tmp_path):
     page = Page("p", tmp_path)
-    few = [finding(name=name, sentence="It grows. Caution: few regions.") for name in "abc"]
+    few = [finding(name=name, sentence="It grows.", cautions=("few regions",)) for name in "abc"]
     page.add(*few[:2], about="RTT")
     page.add(few[2], about="Loss")
     assert page._repr_html_().count("few regions") == 2 and str(page).count("few regions") == 3

@@ -9,7 +9,7 @@ from wanbench.designs import Range
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.pages.geo_kafka import curves, together
-from wanbench.pages.geo_kafka.design.together import together as planned
+from wanbench.pages.geo_kafka.design import together as planned
 
 SPACE = {
     "batch_bytes": Range(16_384, 262_144, log=True, whole=True),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wanbench.read.importers.corner import is_transposed
+from wanbench.read.importers.grid import is_transposed
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def skyplane(path):
 
 
 def mapped(path):
-    with patch("wanbench.read.importers.mapped_table.finished", without_flags):
+    with patch("wanbench.read.importers.mapping.finished", without_flags):
         return importers.read_table(path, MAPPING)
 
 

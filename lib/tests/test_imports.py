@@ -15,8 +15,8 @@ PACKAGE = Path(wanbench.__file__).parent
 MEASURING = {"measure", "pages.*.design"}
 ANALYSING = {"findings", "figures", "methods", "pages", "publish", "read"}
 SHARED = {
-    "", "change_detection", "checks", "designs", "errors", "files", "folders", "formatting", "open_loop", "plain_yaml",
-    "regions", "runs", "tables",
+    "", "change_detection", "checks", "designs", "errors", "extensions", "files", "folders", "formatting", "open_loop",
+    "plain_yaml", "regions", "runs", "tables",
 }  # fmt: skip
 ENTRANCES = {"cli", "doctor"}
 

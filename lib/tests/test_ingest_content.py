@@ -14,7 +14,7 @@ import pytest
 
 from wanbench.errors import RawDataError
 from wanbench.read import importers
-from wanbench.read.ingest import cloudwatch, content, formats, host_metrics, kafka_load
+from wanbench.read.ingest import cloudwatch, content, host_metrics, kafka_load
 
 TEXT = "PING ::1(::1) 56 data bytes\n" + "64 bytes from ::1: icmp_seq=1 ttl=64 time=0.02 ms – ok\n" * 50
 BYTES = TEXT.encode()
@@ -126,7 +126,7 @@ def test_what_is_no_text_is_named_by_its_first_bytes(given, name):
 @pytest.mark.parametrize("text", [b"", b"PK", b"MZ said", b"BZh", b"BZh91 is a name", b"\0", b"{}", b"P\0", b"\x1f"])
 def test_short_and_odd_texts_are_not_taken_for_a_format(text):
     assert content.read_text(text, most_bytes=99)[1] == text.decode()
-    assert formats.binary_format(text) is None
+    assert content.binary_format(text) is None
 
 
 def test_text_in_another_encoding_is_refused_with_its_line_unless_another_is_allowed():

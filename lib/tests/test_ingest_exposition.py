@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from wanbench.errors import RawDataError
-from wanbench.read.ingest import broker_metrics, exposition, read_files
+from wanbench.read.ingest import broker_metrics, read_files
 
 SAMPLE = Path(__file__).parent / "samples/broker_metrics/kafka-4.3.1_killed-and-restarted.prom.txt"
 SCRAPES = "".join(
@@ -150,7 +150,7 @@ def test_a_recording_is_read_as_prometheus_client_reads_it(tmp_path):
 
 @pytest.mark.parametrize("n", [3, 250])
 def test_many_series_are_read_in_chunks(tmp_path, monkeypatch, n):
-    monkeypatch.setattr(exposition, "CHUNK", 7)
+    monkeypatch.setattr(broker_metrics, "CHUNK", 7)
     found = read(tmp_path, "# TYPE a counter\n" + "".join(f'a{{k="{k}"}} {k} 5\nb 1 {k}\n' for k in range(n)))
     a = found[found.metric == "a"]
     assert a.subject.tolist() == [f"k={k}" for k in range(n)] and a.value.tolist() == list(range(n))
@@ -158,7 +158,7 @@ def test_many_series_are_read_in_chunks(tmp_path, monkeypatch, n):
 
 
 def test_more_samples_than_a_table_can_hold_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(exposition, "FREE_SAMPLES", 10)
+    monkeypatch.setattr(broker_metrics, "FREE_SAMPLES", 10)
     with pytest.raises(RawDataError, match=r"at most 10 samples") as error:
         read(tmp_path, "".join(f"a 1 {k}\n" for k in range(40)))
     assert error.value.line_number == 11

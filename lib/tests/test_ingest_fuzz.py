@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wanbench import tables
 from wanbench.errors import RawDataError
 from wanbench.read.ingest import globalping, iperf3, mtr, ping, ripe_atlas
-from wanbench.read.ingest.ping import plain_lines
+from wanbench.read.ingest.ping import scan
 from wanbench.read.ingest.rows import joined
 
 FOLDER = Path(__file__).parent / "samples"
@@ -114,7 +114,7 @@ def test_ping(data):
     outcomes = []
     for fast in (False, True):
         try:
-            with patch.object(plain_lines, "MIN_LINES", 1):
+            with patch.object(scan, "MIN_LINES", 1):
                 outcomes.append(ping.read(data, fast=fast)["echoes"])
         except RawDataError as error:
             assert error.expected and (error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1)

@@ -11,16 +11,15 @@ from reading import read_echoes, read_iperf3
 from wanbench.errors import RawDataError
 from wanbench.read.ingest import (
     broker_metrics,
-    exposition,
     host_metrics,
     iperf3,
-    iperf3_documents,
+    iperf3_output,
     json_values,
     kafka_load,
     openmessaging,
     ping,
 )
-from wanbench.read.ingest.kafka_load import consumer, lines, log, outputs, round_trip
+from wanbench.read.ingest.kafka_load import consumer, lines, producer
 from wanbench.read.ingest.ping.echoes import Echoes
 from wanbench.read.ingest.ping.lines import LineReader
 
@@ -47,7 +46,7 @@ def test_json_of_more_values_than_its_size_allows_is_refused(values):
 
 
 def test_json_of_many_documents_is_refused_at_the_first_that_is_none_of_iperf3():
-    read = iperf3_documents.documents("a", '{"a": "0123456789"}\n' * 10 + '{"b": ')
+    read = iperf3_output.json_documents("a", '{"a": "0123456789"}\n' * 10 + '{"b": ')
     assert next(read) == (1, {"a": "0123456789"})
     with pytest.raises(RawDataError) as error:
         read_iperf3(b'{"a": "0123456789"}\n' * 10 + b'{"b": ')
@@ -57,9 +56,9 @@ def test_json_of_many_documents_is_refused_at_the_first_that_is_none_of_iperf3()
 @pytest.mark.parametrize("text", ['{"start": "' + "x" * 1000, '{"start": "' + '\\"' * 1000, '{"a": "nan'])
 def test_a_string_without_its_end_is_passed_once(text, monkeypatch):
     passes = []
-    decode = iperf3_documents._decode
-    monkeypatch.setattr(iperf3_documents, "_decode", lambda *given: passes.append(0) or decode(*given))
-    monkeypatch.setattr(iperf3_documents, "_UP_TO_NOT_A_NUMBER", None)
+    decode = iperf3_output._decode
+    monkeypatch.setattr(iperf3_output, "_decode", lambda *given: passes.append(0) or decode(*given))
+    monkeypatch.setattr(iperf3_output, "_UP_TO_NOT_A_NUMBER", None)
     with pytest.raises(RawDataError, match="a whole JSON document"):
         read_iperf3(text.encode())
     assert len(passes) == 1
@@ -67,7 +66,7 @@ def test_a_string_without_its_end_is_passed_once(text, monkeypatch):
 
 @pytest.mark.parametrize("text", ["x" * 50, '\\"' * 50, "-nan, " * 50, '", nan, "' * 20, '"' + '\\"' * 50])
 def test_what_is_no_number_is_sought_in_one_pass(text):
-    pattern = iperf3_documents._UP_TO_NOT_A_NUMBER
+    pattern = iperf3_output._UP_TO_NOT_A_NUMBER
     ends = [match.end() for match in pattern.finditer(text)]
     starts = [match.start() for match in pattern.finditer(text)]
     assert starts == [0, *ends[:-1]] and ends[-1] == len(text), "no place is looked at twice"
@@ -81,7 +80,7 @@ def counted(monkeypatch, module, name):
 
 
 def test_figures_that_run_together_are_searched_once_a_line(monkeypatch):
-    of_round_trips = counted(monkeypatch, round_trip, "find")
+    of_round_trips = counted(monkeypatch, producer, "find_round_trip")
     of_consumers = counted(monkeypatch, consumer, "find")
     assert len(kafka_load.read((WINDOW * 90).encode())["producer_windows"]) == 90
     assert len(of_round_trips) <= 1 and len(of_consumers) <= 1
@@ -104,12 +103,14 @@ def test_more_short_lines_than_a_file_can_have_are_refused(line, monkeypatch):
     "text", ["Avg latency: 1.5 ms " * 100, "producer-metrics:a-avg:{} : 1\n" * 100], ids=["outputs", "metrics"]
 )
 def test_more_figures_than_a_file_can_have_are_refused(text, monkeypatch):
-    monkeypatch.setattr(outputs, "FREE_ROWS", 20)
+    monkeypatch.setattr(kafka_load, "FREE_ROWS", 20)
     with pytest.raises(RawDataError, match=r"at most one row of figures in 80 characters"):
         kafka_load.read(text.encode())
 
 
-@pytest.mark.parametrize("module", [iperf3, log, broker_metrics, openmessaging, host_metrics], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module", [iperf3, kafka_load, broker_metrics, openmessaging, host_metrics], ids=lambda m: m.__name__
+)
 def test_a_file_that_is_too_large_is_refused_by_its_size(module, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "LARGEST_BYTES", 100)
     path = tmp_path / "large.txt"
@@ -131,7 +132,7 @@ def test_each_line_of_an_exporter_is_matched_once(monkeypatch, tmp_path):
             return self.pattern.match(text, at)
 
     for name in ("_SAMPLE", "_OTHER"):
-        monkeypatch.setattr(exposition, name, Counting(getattr(exposition, name)))
+        monkeypatch.setattr(broker_metrics, name, Counting(getattr(broker_metrics, name)))
     path = tmp_path / "a.txt"
     path.write_text(text)
     broker_metrics.read(path)

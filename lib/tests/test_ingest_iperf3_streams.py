@@ -8,7 +8,7 @@ from iperf3_recorded import FOLDER, RECORDED, changed
 from reading import read_iperf3
 
 from wanbench.errors import RawDataError
-from wanbench.read.ingest import iperf3_documents
+from wanbench.read.ingest import iperf3_output
 
 STREAM = (FOLDER / "handmade-stream.json").read_bytes()
 N_STREAMS = 3
@@ -133,7 +133,7 @@ def test_files_that_a_redirect_recoded(name, encoding):
 
 def test_bare_nan_in_texts_is_left_alone():
     data = (FOLDER / "handmade-not-a-number.json").read_bytes()
-    [(line_number, document)] = iperf3_documents.documents("a", data.decode())
+    [(line_number, document)] = iperf3_output.json_documents("a", data.decode())
     assert line_number == 1 and document["title"] == 'a nan, an "inf" and -nan, in words'
     assert document["end"]["sum"]["jitter_ms"] != document["end"]["sum"]["jitter_ms"]
 

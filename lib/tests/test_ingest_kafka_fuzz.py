@@ -9,8 +9,7 @@ from test_ingest_fuzz import FREE, damaged
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.read.ingest.kafka_load import log
-from wanbench.read.ingest.kafka_load.outputs import OutputReader
+from wanbench.read.ingest import kafka_load
 
 SAMPLES = [
     path.read_bytes()[:3000] for path in sorted((Path(__file__).parent / "samples" / "kafka_perf").glob("*.txt"))
@@ -40,12 +39,12 @@ def odd(draw):
 
 def rows_of(data):
     """The rows of a file, as dictionaries."""
-    path, text = log._text(data)
-    reader = OutputReader(path, len(text))
-    for line in log.lines(path, text):
+    path, text = kafka_load._text(data)
+    reader = kafka_load.OutputReader(path, len(text))
+    for line in kafka_load.lines_of(path, text):
         reader.feed(line)
     reader.end()
-    return log._rows(reader, 0)
+    return kafka_load._rows(reader, 0)
 
 
 @pytest.mark.fuzz
@@ -69,6 +68,6 @@ def test_kafka_load():
     read()
     for whole in SAMPLES:
         read.hypothesis.inner_test(whole)
-    assert set(found) == {name for names in log.TABLES.values() for name in names}
+    assert set(found) == {name for names in kafka_load.TABLES.values() for name in names}
     for name, rows in found.items():
         tables.from_rows(name, rows)

@@ -12,7 +12,7 @@ from wanbench import methods, tables
 from wanbench.errors import RawDataError
 from wanbench.measure.experiments import KafkaOpenLoop, KafkaTrial
 from wanbench.measure.plan import Trial, make_trials
-from wanbench.methods.tails.histograms import decoded
+from wanbench.methods.tails.distribution import decoded
 from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
 from wanbench.read.ingest import kafka_open_loop
 from wanbench.read.ingest.readers import reader_in_run
@@ -148,7 +148,7 @@ def test_lines_that_no_program_prints_are_refused(tmp_path, lines, reason):
 def test_files_that_do_not_belong_are_refused(tmp_path):
     path = write(tmp_path)
     (tmp_path / "s.producer-1.jsonl.gz").write_bytes(b"other")
-    with pytest.raises(RawDataError, match="as the load's own file says"):
+    with pytest.raises(RawDataError, match="as the file that names it says"):
         kafka_open_loop.read(path)
     (tmp_path / "s.producer-1.jsonl.gz").unlink()
     with pytest.raises(RawDataError, match=r"producer-1.*a file that can be read"):

@@ -351,10 +351,10 @@ def test_files_of_a_run_find_their_reader_by_name():
         reader = reader_in_run(experiment, name)
         return reader and (reader.read.__module__.removeprefix("wanbench.read.ingest."), reader.read.__name__)
 
-    assert read_by("cut", "0001.1.txt") == ("ping.log", "read") and read_by("cut", "0001.1.json") == ("cut", "read")
-    assert read_by("kafka_load", "s.producer-0.txt") == ("kafka_load.log", "read")
-    assert read_by("kafka_load", "s.times.json") == ("kafka_load.times", "read_times")
-    assert read_by("links", "s.samples.jsonl") == ("link_samples", "read")
-    assert read_by("links", "s.samples.jsonl.gz") == ("link_samples", "read")
+    assert read_by("cut", "0001.1.txt") == ("ping", "read") and read_by("cut", "0001.1.json") == ("lab", "read_cut")
+    assert read_by("kafka_load", "s.producer-0.txt") == ("kafka_load", "read")
+    assert read_by("kafka_load", "s.times.json") == ("kafka_load.files", "read_times")
+    assert read_by("links", "s.samples.jsonl") == ("lab", "read_samples")
+    assert read_by("links", "s.samples.jsonl.gz") == ("lab", "read_samples")
     assert read_by("kafka_load", "s.producer-0.stderr.txt") is None and read_by("iperf3", "1.server.txt") is None
     assert read_by("netperf", "1.txt") is None, "no experiment of a run leaves it"

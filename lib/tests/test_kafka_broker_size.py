@@ -12,14 +12,13 @@ import pytest
 from patience import PATIENCE_S
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.measure import campaign
-from wanbench.measure.campaign.check_trials import check_trials
+from wanbench.measure.campaign.start import check_trials
 from wanbench.measure.experiments import BrokerProcessors, KafkaLoad, KafkaTrial
 from wanbench.measure.kafka import BrokerSize
-from wanbench.measure.kafka.programs import processor_samples
+from wanbench.measure.kafka.programs import processor_use
 from wanbench.measure.labs.local import LocalLab
-from wanbench.measure.plan import make_trials
-from wanbench.read.ingest import broker_processors
+from wanbench.measure.plan import in_blocks, make_trials
+from wanbench.read.ingest import processors
 
 SMALL = BrokerSize("small", 0.3, 2e7, price_usd_per_hour=0.01)
 
@@ -48,16 +47,14 @@ def test_a_trial_takes_one_size_or_one_per_broker():
 def test_sizes_that_cannot_be_given_are_refused_before_anything_starts(sizes, told):
     lab = LocalLab(["a", "b"], {})
     plan = make_trials(
-        campaign.in_blocks({"x": KafkaTrial(KafkaLoad(), broker_sizes=sizes)}, replicates=1),
-        from_region="a",
-        to_region="b",
+        in_blocks({"x": KafkaTrial(KafkaLoad(), broker_sizes=sizes)}, replicates=1), from_region="a", to_region="b"
     )
     with pytest.raises(ParameterError, match=told):
         check_trials(plan, lab, ["b"] * 3, {})
 
 
 def test_every_block_has_every_setting():
-    trials = campaign.in_blocks({"a": 1, "b": 2, "c": 3}, replicates=4, seed=3)
+    trials = in_blocks({"a": 1, "b": 2, "c": 3}, replicates=4, seed=3)
     for block in range(1, 5):
         assert sorted(trial.setting for trial in trials if trial.block == block) == ["a", "b", "c"]
     assert len({tuple(t.setting for t in trials if t.block == block) for block in range(1, 5)}) > 1
@@ -68,9 +65,7 @@ def test_samples_of_a_process_are_read_as_counters(tmp_path):
     pid_file.write_text(f"{os.getpid()}\n")
     settings = {"pid_file": str(pid_file), "interval_s": 0.1, "about": {"node_id": 2, "host": "a/0"}}
     began_s = time.time()
-    program = subprocess.Popen(
-        [sys.executable, processor_samples.__file__, json.dumps(settings)], stdout=subprocess.PIPE
-    )
+    program = subprocess.Popen([sys.executable, processor_use.__file__, json.dumps(settings)], stdout=subprocess.PIPE)
     try:
         lines = [program.stdout.readline() for _ in range(3)]
     finally:
@@ -79,7 +74,7 @@ def test_samples_of_a_process_are_read_as_counters(tmp_path):
     assert program.returncode == 0
     raw = tmp_path / "x.2.processors.jsonl"
     raw.write_bytes(b"".join(lines) + rest)
-    rows = broker_processors.read(raw)["metrics"]
+    rows = processors.read_brokers(raw)["metrics"]
     used = rows[rows.metric == "user_s"]
     assert len(used) >= 2 and used.value.is_monotonic_increasing and used.value.iloc[0] > 0
     assert set(rows.node_id) == {2} and set(rows.source) == {"process"} and used.cumulative.all()
@@ -100,7 +95,7 @@ def test_damaged_samples_are_refused(tmp_path, text, line):
     path = Path(tmp_path, "x.processors.jsonl")
     path.write_text(text)
     with pytest.raises(RawDataError) as error:
-        broker_processors.read(path)
+        processors.read_brokers(path)
     assert error.value.line_number == line
 
 
@@ -116,7 +111,7 @@ def test_a_quota_that_made_a_broker_wait_is_read(tmp_path):
         "throttled_ns": 2e8,
     }
     path.write_text(f"{json.dumps(about)}\n{json.dumps(sample)}\n")
-    values = broker_processors.read(path)["metrics"].set_index("metric").value
+    values = processors.read_brokers(path)["metrics"].set_index("metric").value
     assert values.to_dict() == {
         "user_s": 0.3, "system_s": 0.1, "quota_periods": 9, "quota_waits": 4, "quota_waited_s": 0.2,
     }  # fmt: skip

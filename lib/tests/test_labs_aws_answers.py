@@ -29,7 +29,7 @@ from wanbench.measure.labs.aws.user_data import user_data
 from wanbench.measure.labs.rented.costs import Meter
 from wanbench.measure.plan import cost as costing
 from wanbench.measure.plan import make_plan
-from wanbench.publish.presets import read_parameters
+from wanbench.publish.parameters import read_parameters
 
 ASKED_BY_MSK = {
     "ec2:DescribeRouteTables", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints", "iam:CreateServiceLinkedRole",

@@ -9,7 +9,7 @@ from aws_stubs import Stubbed
 from botocore.stub import ANY
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.kafka.external_clusters import external_clusters
+from wanbench.measure.kafka.external import external_clusters
 from wanbench.measure.labs.aws import clients, msk, msk_resources, sweep
 from wanbench.measure.labs.aws.msk import MskCluster
 from wanbench.measure.labs.rented import leases

@@ -35,7 +35,7 @@ from wanbench.measure.labs.rented.sweep import sweep_clouds
 from wanbench.measure.labs.spending import BudgetError
 from wanbench.measure.links.launch import search_path
 from wanbench.measure.plan import make_plan
-from wanbench.publish.presets import read_parameters
+from wanbench.publish.parameters import read_parameters
 
 REGIONS = ["azure:westeurope", "azure:eastus"]
 OBJECT = "0b1ec700-0000-4000-8000-00000000beef"

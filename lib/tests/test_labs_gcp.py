@@ -37,7 +37,7 @@ from wanbench.measure.labs.rented import leases, tags
 from wanbench.measure.labs.spending import BudgetError
 from wanbench.measure.links.launch import search_path
 from wanbench.measure.plan import make_plan
-from wanbench.publish.presets import read_parameters
+from wanbench.publish.parameters import read_parameters
 
 REGIONS = ["gcp:europe-west1", "gcp:us-west1"]
 PING = Ping(count=2, interval_s=0.01)

@@ -26,7 +26,7 @@ from wanbench.measure.labs.rented import SeveralClouds, leases, on_one_cloud
 from wanbench.measure.labs.rented.tenancy import Tenancy
 from wanbench.measure.labs.spending import BudgetError, spent_before_usd
 from wanbench.measure.plan import make_plan
-from wanbench.read.ingest.lab_cost import lab_cost
+from wanbench.read.ingest.lab import lab_cost
 from wanbench.runs import find
 
 REGIONS = ["gcp:europe-west1", "azure:eastus"]

@@ -13,11 +13,9 @@ from example_site import CELLS, make_checkout, notebook
 
 from wanbench.errors import WanbenchError
 from wanbench.folders import ROOT_MARK
-from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
-from wanbench.publish.notebooks import notebook_paths, read_notebook
-from wanbench.publish.parameters import check_notebook, declared_parameters
-from wanbench.publish.presets import preset_paths, read_parameters
-from wanbench.publish.tags import optional_section
+from wanbench.publish.cells import FormulaError, TextRenderer, mathml
+from wanbench.publish.notebooks import notebook_paths, optional_section, read_notebook
+from wanbench.publish.parameters import check_notebook, declared_parameters, preset_paths, read_parameters
 
 ROOT = Path(__file__).parents[2]
 LONGEST_CELL = 15

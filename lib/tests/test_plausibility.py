@@ -9,7 +9,8 @@ import wanbench
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.read import plausibility
-from wanbench.read.plausibility import positions, rate_units, rules, tail_reach
+from wanbench.read.plausibility import places, rate_units, rules
+from wanbench.read.plausibility.rule import reach
 
 
 @pytest.mark.parametrize("fault", planted_faults.FAULTS)
@@ -30,7 +31,7 @@ def test_two_regions_whose_labels_are_exchanged_are_named(seed, n_regions):
     made = clean_tables.clean(seed, form="grid", n_regions=n_regions, invented=True)
     at = made["regions"].set_index("name")[["latitude_deg", "longitude_deg"]]
     first = at.index[seed]
-    away = positions.great_circle_km(*at.loc[first], at.latitude_deg, at.longitude_deg)
+    away = places.great_circle_km(*at.loc[first], at.latitude_deg, at.longitude_deg)
     second = away.sort_values().index[len(at) * 2 // 3]
     other = {first: second, second: first}
     frame = made["pings"].copy()
@@ -328,7 +329,7 @@ def test_precision_that_is_not_stated_is_the_catalogues():
             for name, precision in (("aws:eu-west-1", None), ("aws:new", None), ("aws:vague", 7000.0))
         ],
     )
-    known = positions.known_places(stated).precision_km
+    known = places.known_places(stated).precision_km
     own = wanbench.regions.region("aws:eu-west-1").precision_km
     assert list(known[["aws:eu-west-1", "aws:new", "aws:vague"]]) == [own, 50.0, 600.0]
 
@@ -343,15 +344,25 @@ def test_rounded_rates_are_no_blocks():
 
 def test_the_reach_of_a_tail_is_that_of_its_law():
     rng = np.random.default_rng(1)
-    beyond = [(values := 1 + rng.pareto(2.0, 2000)).max() > tail_reach.reach(values, expected=0.1) for _ in range(400)]
+    beyond = [(values := 1 + rng.pareto(2.0, 2000)).max() > reach(values, expected=0.1) for _ in range(400)]
     assert 0.03 < np.mean(beyond) < 0.2
-    assert tail_reach.reach(np.arange(5.0)) == np.inf
+    assert reach(np.arange(5.0)) == np.inf
 
 
 def test_every_rule_is_declared_once():
-    names = [rule.name for rule in rules.RULES]
-    assert len(set(names)) == len(names)
-    assert all(rule.meaning and rule.bound and rule.reference for rule in rules.RULES)
+    assert len(plausibility.RULES) == 18
+    for name, rule in plausibility.RULES.items():
+        assert rule.name == name and all(isinstance(text, str) for text in (rule.meaning, rule.bound, rule.reference))
+
+
+def test_a_rule_of_another_package_is_applied(monkeypatch):
+    def check(tables):
+        return [rule.flag("pings", "table", "suspect", "rows", "made up", value=len(tables["pings"]), bound=0)]
+
+    rule = plausibility.Rule("theirs", "Nothing is measured.", "no row", "made up", check)
+    monkeypatch.setattr(rules, "RULES", {**plausibility.RULES, "theirs": rule})
+    flags = plausibility.check(pings(ping("aws:eu-west-1", "aws:us-east-1", 80.0)))
+    assert flags[["rule", "found", "value"]].values.tolist() == [["theirs", "rows", 1.0]]
 
 
 def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_rules():

@@ -7,7 +7,7 @@ from simulations import clean_tables, planted_faults
 
 from wanbench import tables
 from wanbench.read import plausibility
-from wanbench.read.plausibility import mixed_rate_units, rate_plateau
+from wanbench.read.plausibility import rate_units, rates
 
 RTTS = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms", "sd_rtt_ms"]
 
@@ -67,10 +67,10 @@ def test_rates_of_a_window_over_near_and_far_pairs_are_in_one_unit():
     rng = np.random.default_rng(1)
     rtt = np.where(np.arange(64) % 4 == 0, rng.uniform(0.2, 0.3, 64), rng.uniform(180, 300, 64))
     rate = 8 * 65_536 / rtt * 1000 * rng.uniform(0.5, 1, 64)
-    assert np.diff(np.sort(np.log10(rate))).max() > mixed_rate_units.GAP
+    assert np.diff(np.sort(np.log10(rate))).max() > rate_units.GAP
     assert not rules(transfers_over(rtt, rate))
     two = transfers_over(rtt, np.where(np.arange(64) % 3 == 0, rate / 1000, rate))
-    assert rules(two) == {mixed_rate_units.RULE.name}
+    assert rules(two) == {rate_units.TWO_UNITS.name}
 
 
 def test_a_slow_region_is_no_other_unit():
@@ -85,7 +85,7 @@ def test_a_heap_is_a_limiter_at_round_numbers_alone(at, found):
     rng = np.random.default_rng(3)
     rtt = rng.uniform(20, 300, 64)
     rate = np.minimum(at * rng.uniform(0.1, 2, 64), at * rng.uniform(0.996, 1, 64)).round()
-    assert (rules(transfers_over(rtt, rate)) == {rate_plateau.RULE.name}) == found
+    assert (rules(transfers_over(rtt, rate)) == {rates.LIMITER.name}) == found
     assert not rules(transfers_over(np.full(64, 50.0), rate))
 
 

@@ -8,8 +8,7 @@ from simulations import clean_tables, planted_faults
 from wanbench.errors import ParameterError
 from wanbench.pages.intercloud_2022.geolocation import geolocation
 from wanbench.read import plausibility
-from wanbench.read.plausibility.geolocation import cap, locate, position
-from wanbench.read.plausibility.positions import EARTH_RADIUS_KM, great_circle_km
+from wanbench.read.plausibility.places import EARTH_RADIUS_KM, cap, great_circle_km, locate, position
 from wanbench.regions import LIGHT_RTT_MS_PER_KM, catalogue
 
 

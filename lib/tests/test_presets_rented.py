@@ -9,7 +9,7 @@ from wanbench.measure.labs import CLOUDS, aws
 from wanbench.measure.labs.rented import RentedLab
 from wanbench.measure.plan.cost import SET_UP_S
 from wanbench.publish.notebooks import read_notebook
-from wanbench.publish.presets import read_parameters
+from wanbench.publish.parameters import read_parameters
 
 ROOT = Path(__file__).parents[2]
 

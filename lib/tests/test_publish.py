@@ -12,11 +12,9 @@ from example_site import CELLS, FAILING, ONE_SIZE, PARAMETERS, built_from, built
 
 from wanbench.errors import RawDataError
 from wanbench.files import replace_file
-from wanbench.publish.figure_files import Renderer, StaticFilesError, browser
-from wanbench.publish.figures import read_figure
+from wanbench.publish.figures import Renderer, StaticFilesError, browser, read_figure
 from wanbench.publish.notebooks import read_notebook
-from wanbench.publish.report import Job, publish
-from wanbench.publish.site import Site
+from wanbench.publish.site import Job, Site, publish
 
 pytestmark = pytest.mark.browser
 
@@ -171,8 +169,8 @@ def test_a_page_is_made_again_only_when_what_it_is_made_from_has_changed(tmp_pat
     top = make_checkout(tmp_path / "top", {"00-example": [CELLS[0], measuring, *CELLS[2:]]})
     executed = shutil.copy(built_site() / "build/notebooks/00-example.ipynb", tmp_path / "executed.ipynb")
     runs = []
-    monkeypatch.setattr("wanbench.publish.report.browser", lambda: None)
-    monkeypatch.setattr("wanbench.publish.report.execute", lambda *_: runs.append(1) or stored(executed))
+    monkeypatch.setattr("wanbench.publish.site.browser", lambda: None)
+    monkeypatch.setattr("wanbench.publish.site.execute", lambda *_: runs.append(1) or stored(executed))
 
     def made(again=False, **given):
         before = len(runs)
@@ -257,9 +255,9 @@ def test_a_record_of_another_version_counts_as_no_page(tmp_path):
 
 def test_without_a_browser_the_page_says_so(tmp_path, monkeypatch):
     top = make_checkout(tmp_path / "top", {"00-example": CELLS})
-    monkeypatch.setattr("wanbench.publish.report.browser", lambda: None)
+    monkeypatch.setattr("wanbench.publish.site.browser", lambda: None)
     executed = shutil.copy(built_site() / "build/notebooks/00-example.ipynb", tmp_path / "executed.ipynb")
-    monkeypatch.setattr("wanbench.publish.report.execute", lambda *_: stored(executed))
+    monkeypatch.setattr("wanbench.publish.site.execute", lambda *_: stored(executed))
     (record,) = publish([jobs(top)[1]], Site.of(top), io.StringIO())
     html = (top / "site/00-example.html").read_text()
     assert record.outcome == "published" and record.thumbnail == ""
@@ -275,15 +273,15 @@ def stored(path):
 
 
 def test_a_browser_that_does_not_start_is_said_on_the_page(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.publish.figure_files.browser", lambda: "/bin/false")
-    monkeypatch.setattr("wanbench.publish.figure_files.START_S", 5)
+    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: "/bin/false")
+    monkeypatch.setattr("wanbench.publish.figures.START_S", 5)
     figure = read_figure({"data": [], "layout": {}}, 1, set())
     with Renderer() as renderer, pytest.raises(StaticFilesError, match="figure figure-1"):
         renderer.write(figure, tmp_path)
 
 
 def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.publish.figure_files.browser", lambda: sys.executable)
+    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: sys.executable)
     drawn = []
     monkeypatch.setattr(Renderer, "_draw", lambda _, figure, *size: drawn.append(figure.title) or b"drawing")
     kept, folder = tmp_path / "kept", tmp_path / "figures"
@@ -299,7 +297,7 @@ def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch)
     assert [write("one"), write("one"), write("two"), write("two")] == [4, 0, 4, 0]
     next(kept.glob("page/rtt/*.svg")).unlink()
     assert write("two") == 4
-    monkeypatch.setattr("wanbench.publish.figure_files.browser", lambda: str(tmp_path))
+    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: str(tmp_path))
     assert write("two") == 4
 
 

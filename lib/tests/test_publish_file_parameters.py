@@ -9,8 +9,8 @@ from example_site import make_checkout, notebook
 from wanbench import cli
 from wanbench.errors import ParameterError
 from wanbench.publish.execute import execute
-from wanbench.publish.file_parameters import contents, located
-from wanbench.publish.unchanged import made_from
+from wanbench.publish.parameters import contents, located
+from wanbench.publish.site import made_from
 
 PARAMETERS = "workload: str | None = None  # a workload file\ndriver = ''\nexternal: dict = {}\nn_points = 1"
 READS = [

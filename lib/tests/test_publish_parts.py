@@ -6,11 +6,8 @@ from example_site import notebook
 
 from wanbench.errors import RawDataError
 from wanbench.files import replaced_folder
-from wanbench.publish.cells import read_cells
-from wanbench.publish.cleaning import clean
-from wanbench.publish.figure_files import _drawing, browser, normalised_svg
-from wanbench.publish.figures import SHOWN_ROWS, read_figure
-from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
+from wanbench.publish.cells import FormulaError, TextRenderer, clean, mathml, read_cells
+from wanbench.publish.figures import SHOWN_ROWS, _drawing, browser, normalised_svg, read_figure
 
 with_browser = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 

@@ -6,7 +6,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from wanbench.publish.cells import read_cells
 from wanbench.publish.execute import NotebookError, execute
-from wanbench.publish.tags import kind, optional_section
+from wanbench.publish.notebooks import kind, optional_section
 
 ABSENT = "from wanbench.errors import MissingDataError\nraise MissingDataError('this lab has no links table')"
 

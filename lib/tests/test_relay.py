@@ -10,10 +10,8 @@ import pytest
 from scipy import stats
 
 from wanbench.measure.links import LinkSettings, queue_in_bytes
-from wanbench.measure.links.gate import Gate
-from wanbench.measure.links.link import Link
+from wanbench.measure.links.link import OFFLOAD_BYTES, Bottleneck, Link, piece, shape
 from wanbench.measure.links.relay import Relay
-from wanbench.measure.links.segments import OFFLOAD_BYTES, piece, shape
 
 MSS = 1448
 HEADER_BYTES = 52
@@ -151,11 +149,11 @@ def test_what_does_not_fit_into_the_queue_is_dropped_from_the_tail():
 
 
 def test_links_at_one_gate_share_its_rate_and_its_queue():
-    size, gate = MSS + HEADER_BYTES, Gate()
-    gate.set(1e6, 4 * size + 10, now=0.0)
+    size, bottleneck = MSS + HEADER_BYTES, Bottleneck()
+    bottleneck.set(1e6, 4 * size + 10, now=0.0)
     near, far, apart = link(10, rate_bps=1e9), link(30), link(10)
     for each in (near, far):
-        each.share(gate)
+        each.share(bottleneck)
     dues = [each.accept(packet(bytes(MSS)), now=0.0)[0][0] for each in (near, far, near, far)]
     left = np.array(dues) - [0.010, 0.030, 0.010, 0.030]
     assert left == pytest.approx(size * 8 / 1e6 * np.arange(1, 5)), "one after the other, and then each its own way"
@@ -185,10 +183,10 @@ def test_a_gateway_is_that_of_the_links_that_leave_its_region():
 
 
 def test_a_link_that_leaves_a_gate_has_its_own_rate_again():
-    size, gate = MSS + HEADER_BYTES, Gate()
-    gate.set(1e6, None, now=0.0)
+    size, bottleneck = MSS + HEADER_BYTES, Bottleneck()
+    bottleneck.set(1e6, None, now=0.0)
     one = link(10, rate_bps=1e7)
-    one.share(gate)
+    one.share(bottleneck)
     one.accept(packet(bytes(MSS)), now=0.0)
     one.share(None)
     assert one.accept(packet(bytes(MSS)), now=1.0)[0][0] == pytest.approx(1.010 + size * 8 / 1e7)

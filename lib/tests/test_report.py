@@ -12,11 +12,10 @@ from wanbench.methods import compare_links, fit_rtt, fit_window
 from wanbench.methods.trials.limits import limits
 from wanbench.methods.trials.rates import trial_rates
 from wanbench.pages.private_vs_internet import rtt_table
-from wanbench.publish.figure_files import browser
+from wanbench.publish.figures import browser
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import declared_parameters
-from wanbench.publish.report import Job, publish
-from wanbench.publish.site import Site
+from wanbench.publish.site import Job, Site, publish
 from wanbench.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -37,7 +36,7 @@ def site(tmp_path_factory):
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
     with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wanbench.publish.figure_files.ENDINGS", ("svg",))  # the form that pages show
+        patch.setattr("wanbench.publish.figures.ENDINGS", ("svg",))  # the form that pages show
         patch.setenv("WANBENCH_DATA", str(folder / "data"))
         made = Site(root(), folder / "site", folder / "build")
         records = publish(jobs, made)
@@ -45,7 +44,7 @@ def site(tmp_path_factory):
 
 
 def preset(name):
-    from wanbench.publish.presets import find_preset, read_parameters
+    from wanbench.publish.parameters import find_preset, read_parameters
 
     path = find_preset(name, "quick", root())
     return read_parameters(path) if path else {}

@@ -126,12 +126,10 @@ def test_parameters_are_json(tmp_path, value):
         claimed(tmp_path, parameters={"x": value})
 
 
-def test_find_and_tests_of(tmp_path):
+def test_find(tmp_path):
     measured(tmp_path)
     with claimed(tmp_path, campaign="c2") as writer:
         writer.start({"kind": "scripted"})
         writer.finish()
     assert [run.campaign for run in runs.find(tmp_path, "c1")] == ["c1"]
     assert len(runs.find(tmp_path)) == 2
-    assert runs.tests_of(runs.find(tmp_path))["outcome"].tolist() == ["done"]
-    assert len(runs.tests_of([])) == 0

@@ -37,9 +37,9 @@ def program(folder, name, text):
     path.chmod(0o755)
 
 
-def system_packages(folder):
+def system_packages(folder, *arguments):
     return subprocess.run(
-        [folder / "a clone/scripts/system-packages.sh"],
+        [folder / "a clone/scripts/system-packages.sh", *arguments],
         env={"PATH": str(folder / "bin"), "LOG": str(folder / "log")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -54,7 +54,7 @@ def python_stub(folder, version="3, 12, 1"):
 
 def test_names_each_missing_program_and_how_to_get_it(bare):
     python_stub(bare)
-    done = system_packages(bare)
+    done = system_packages(bare, "tests")
     assert done.returncode == 0
     for row in csv.DictReader(PROGRAMS.open()):
         assert f"  {row['program'].split()[0]}\n" in done.stderr
@@ -69,20 +69,22 @@ def test_says_nothing_when_nothing_is_missing(bare):
     for row in csv.DictReader(PROGRAMS.open()):
         program(bare, row["program"].split()[-1], "exit 0")
     program(bare, "java", JAVA.format("17.0.15"))
-    done = system_packages(bare)
+    done = system_packages(bare, "tests")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="installs as root; as another user it would need sudo")
-def test_installs_only_what_is_missing_and_asks_nothing(bare):
+@pytest.mark.parametrize("arguments", [(), ("tests",)], ids=["to measure", "to test"])
+def test_installs_only_what_is_missing_and_asks_nothing(bare, arguments):
     python_stub(bare)
     program(bare, "ping", "exit 0")
     program(bare, "apt-get", 'echo "$DEBIAN_FRONTEND $*" >>"$LOG"; read -r && echo "stdin was open" >>"$LOG"; exit 0')
-    system_packages(bare)
-    updated, measuring, ssh, kafka, figures = (bare / "log").read_text().splitlines()
+    system_packages(bare, *arguments)
+    updated, measuring, ssh, kafka, figures, *tests = (bare / "log").read_text().splitlines()
     assert updated.startswith("noninteractive") and updated.endswith("update")
     assert measuring.startswith("noninteractive") and measuring.endswith("install iperf3 iproute2 sysstat util-linux")
-    assert ssh.endswith("install openssh-client openssh-server")
+    assert ssh.endswith("install openssh-client")
+    assert [line.split(" install ")[1] for line in tests] == ["openssh-server"] * len(arguments)
     assert kafka.endswith("install maven openjdk-17-jre-headless")
     assert figures.endswith("install chromium fonts-dejavu-core libatomic1")
 
@@ -96,7 +98,7 @@ def test_services_are_switched_off_only_where_they_were_installed_now(bare, was_
     program(bare, "systemctl", 'echo "systemctl $*" >>"$LOG"')
     known = "true" if was_there else '[ -e "$LOG" ]'
     program(bare, "dpkg-query", f"{known} && echo 'install ok installed'")
-    done = system_packages(bare)
+    done = system_packages(bare, "tests")
     off = "systemctl disable --now sysstat-collect.timer sysstat-summary.timer sysstat.service"
     assert ((bare / "log").read_text().splitlines().count(off) == 1) is not was_there
     assert ((bare / "log").read_text().count("disable --now ssh.socket ssh.service") == 1) is not was_there
@@ -205,7 +207,13 @@ def test_scripts_parse_and_are_executable(path):
 def test_programs_table_is_complete():
     rows = list(csv.DictReader(PROGRAMS.open()))
     assert rows and all(all(row.values()) and None not in row for row in rows)
-    assert {row["needed_for"] for row in rows} == {"measuring", "hosts by SSH", "Kafka", "static figures"}
+    assert {row["needed_for"] for row in rows} == {
+        "measuring",
+        "hosts by SSH",
+        "tests of hosts by SSH",
+        "Kafka",
+        "static figures",
+    }
 
 
 def test_uv_can_be_cut_out_of_the_lock():

@@ -168,7 +168,7 @@ def test_an_estimate_shows_itself_and_becomes_a_finding():
     for part in ("Method", "Imbens", "Assumption", "Naive interval", "region bootstrap"):
         assert part in text
     finding = fit.slope.finding("rtt-slope", page="02-intercloud-throughput")
-    assert finding.sentence == str(fit.slope)
+    assert str(finding) == str(fit.slope) and finding.cautions == fit.slope.warnings
     assert finding.n == 66 and finding.n_regions == 12
     assert set(fit.table().quantity) >= {"RTT per distance", "Pearson r"}
     assert "RTT per distance" in fit._repr_html_()

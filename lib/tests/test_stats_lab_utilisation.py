@@ -12,7 +12,7 @@ from wanbench.figures import theme
 from wanbench.methods.lab import utilisation
 from wanbench.methods.trials import processors
 from wanbench.methods.trials.rates import trial_rates
-from wanbench.pages.price_performance import rates
+from wanbench.pages.price_performance.trials import STARTED, counter_rates
 from wanbench.pages.private_vs_internet import metrics_figure as figures
 
 RATE = 8e6
@@ -142,25 +142,25 @@ def metrics(values, metric="n_total", *, subject="", cumulative=True, node_id=1,
 
 
 def test_rates_span_missing_samples():
-    found = rates.rates(tables.from_rows("metrics", metrics([(0, 5), (5, 15), (20, 45)])))
+    found = counter_rates(tables.from_rows("metrics", metrics([(0, 5), (5, 15), (20, 45)])))
     assert found.rate.tolist() == [2.0, 2.0] and found.interval_s.tolist() == [5, 15]
 
 
 def test_a_counter_that_falls_has_begun_anew():
-    found = rates.rates(tables.from_rows("metrics", metrics([(0, 50), (5, 20), (10, 30)])))
+    found = counter_rates(tables.from_rows("metrics", metrics([(0, 50), (5, 20), (10, 30)])))
     assert found.increase.tolist() == [20, 10] and found.restarted.tolist() == [True, False]
 
 
 def test_a_restart_shows_even_where_the_counter_has_overtaken_itself():
-    rows = metrics([(0, 50), (5, 80)]) + metrics([(0, 900), (5, 1003)], rates.STARTED, cumulative=False)
-    found = rates.rates(tables.from_rows("metrics", rows))
+    rows = metrics([(0, 50), (5, 80)]) + metrics([(0, 900), (5, 1003)], STARTED, cumulative=False)
+    found = counter_rates(tables.from_rows("metrics", rows))
     assert found.increase.tolist() == [80] and found.restarted.tolist() == [True]
 
 
 def test_levels_and_other_brokers_have_no_part_in_a_rate():
     rows = metrics([(0, 1)], "level", cumulative=False) + metrics([(0, 5)]) + metrics([(5, 50)], node_id=2)
-    assert rates.rates(tables.from_rows("metrics", rows)).empty
-    assert rates.rates(tables.from_rows("metrics", [])).empty
+    assert counter_rates(tables.from_rows("metrics", rows)).empty
+    assert counter_rates(tables.from_rows("metrics", [])).empty
 
 
 def cpu(*rows, names=("usr", "sys"), host="a/0", test_id="t1"):

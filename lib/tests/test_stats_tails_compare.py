@@ -8,8 +8,8 @@ import pytest
 
 from wanbench import folders
 from wanbench.methods.tails import quantile_intervals
-from wanbench.pages.tail_latency import latencies as tails
-from wanbench.pages.tail_latency.compare import compare_tails, difference
+from wanbench.pages import tail_latency as tails
+from wanbench.pages.tail_latency.quantiles import compare_tails, difference
 from wanbench.read.ingest import openmessaging
 
 SHARED = folders.shared_folder() / "omb"

@@ -7,7 +7,7 @@ import pytest
 from latency_samples import with_bursts
 from simulations.tails import latencies
 
-from wanbench.pages.tail_latency import latencies as tails
+from wanbench.pages import tail_latency as tails
 
 
 @pytest.mark.parametrize("q", [0.99, 0.999])

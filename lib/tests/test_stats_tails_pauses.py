@@ -7,8 +7,8 @@ from hdrh.histogram import HdrHistogram
 
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.pages import tail_latency
-from wanbench.pages.tail_latency.over_time_figure import over_time
-from wanbench.pages.tail_latency.shifted_pauses import with_pause
+from wanbench.pages.tail_latency.pauses import with_pause
+from wanbench.pages.tail_latency.seconds import over_time
 
 START_S = 1_795_378_700.25
 

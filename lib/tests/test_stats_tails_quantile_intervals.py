@@ -8,8 +8,8 @@ from scipy.stats import norm
 
 from wanbench.errors import ParameterError
 from wanbench.methods.tails import quantile_intervals
-from wanbench.pages.tail_latency import latencies as tails
-from wanbench.pages.tail_latency.compare import compare_tails
+from wanbench.pages import tail_latency as tails
+from wanbench.pages.tail_latency.quantiles import compare_tails
 
 
 @pytest.mark.parametrize("q", [0.5, 0.9, 0.99])

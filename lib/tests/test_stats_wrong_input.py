@@ -17,8 +17,8 @@ from wanbench import methods
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, WanbenchError
 from wanbench.methods import cost, lab, tails
-from wanbench.methods.outages.bounds import median_of, share_of
 from wanbench.methods.result import Result
+from wanbench.methods.result.means import median_of, share_of
 from wanbench.pages import (
     geo_kafka,
     grids_and_predictions,
@@ -30,8 +30,8 @@ from wanbench.pages import (
     rolling_and_degraded,
     tail_latency,
 )
-from wanbench.pages.tail_latency.percentiles_figure import percentiles
-from wanbench.read.plausibility.report import report
+from wanbench.pages.tail_latency.quantiles import percentile_plot
+from wanbench.read.plausibility.rules import report
 from wanbench.tables import from_rows
 
 WRONG = {"None": None, "an empty table": pd.DataFrame(), "text": "text", "NaN": float("nan"), "a number": 3}
@@ -59,10 +59,8 @@ OF_PAGES = {
     tail_latency: (
         "TailTrials",
         "best_rate",
-        "by_step",
         "causes",
         "compare_tails",
-        "knee",
         "of_benchmark",
         "of_open_loop",
         "of_values",
@@ -165,7 +163,7 @@ REFUSED = {
     "too few flags": (lambda: median_of([1, 2], [True], **ABOUT), "censored is .* each of 2 values"),
     "5 of 3": (lambda: share_of(5, 3, **ABOUT), "hits is 5; allowed: a whole number from 0 to 3"),
     "a series of text": (lambda: methods.compare_series(["a", "b"], [1, 2]), "a is .*; allowed: numbers"),
-    "a figure of a lost tail": (lambda: lost().figure(), "no distribution has a record that arrived"),
+    "a figure of a lost tail": (lambda: percentile_plot([lost()]), "no distribution has a record that arrived"),
     "no flags": (lambda: methods.with_and_without(methods.fit_rtt, PAIRS, None), "table flags is 'NoneType'"),
     "no analysis": (lambda: methods.with_and_without(None, PAIRS, from_rows("flags", [])), "analysis is 'NoneType'"),
     "a report of nothing": (lambda: report(None), "table flags is 'NoneType'"),
@@ -190,7 +188,7 @@ def test_flags_of_columns_without_a_name_are_kept():
 
 def test_a_lost_tail_leaves_the_figure_to_the_others():
     other = tail_latency.quantiles(tail_latency.of_values([np.arange(1.0, 99.0)], "other"), 0.5)
-    assert len(percentiles([lost(), other]).data) == len(percentiles([other]).data)
+    assert len(percentile_plot([lost(), other]).data) == len(percentile_plot([other]).data)
 
 
 def test_a_short_baseline_is_cautioned():

@@ -13,8 +13,7 @@ from wanbench.pages import price_performance
 from wanbench.pages import price_performance as study
 from wanbench.pages.price_performance.comparisons import compare_all
 from wanbench.pages.price_performance.over_time import PANELS, OverTime
-from wanbench.pages.price_performance.prices import usd_per_hour
-from wanbench.pages.price_performance.trials import SizeTrials
+from wanbench.pages.price_performance.trials import SizeTrials, usd_per_hour
 
 TRUE = {
     # messages per second, p99 in ms, USD per hour

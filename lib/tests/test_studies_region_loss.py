@@ -12,7 +12,7 @@ from fault_tables import REGIONS, campaign, episode, together
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.pages import region_loss
 from wanbench.pages.region_loss.records import faulty
-from wanbench.pages.region_loss.recovery_figure import SHOWN
+from wanbench.pages.region_loss.recovery import SHOWN
 from wanbench.pages.region_loss.timeouts import implied
 
 

@@ -8,13 +8,11 @@ import pytest
 from latency_samples import encoded
 
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.measure.campaign import in_blocks
 from wanbench.measure.experiments import KafkaOpenLoop, KafkaTrial
-from wanbench.measure.plan import Trial
+from wanbench.measure.plan import Trial, in_blocks
 from wanbench.pages import rolling_and_degraded
 from wanbench.pages import rolling_and_degraded as study
-from wanbench.pages.rolling_and_degraded.design.detection import Detection
-from wanbench.pages.rolling_and_degraded.design.disturbances import rolls, slowed, warmed_up
+from wanbench.pages.rolling_and_degraded.design import Detection, rolls, slowed, warmed_up
 
 START_S, WARM_UP, RATE = 1_800_000_000.0, 2, 100
 TOPIC = "open-loop-{}.1-abc-0"
@@ -225,7 +223,7 @@ def test_the_claims_get_what_was_measured(made, measured):
     rows = rolling_and_degraded.claims.rolling_and_degraded(**evidence).table().set_index("claim")
     assert evidence["roll_spikes"].estimate == 1
     for claim in ("roll-every", "roll-seconds", "rediscover", "no-leadership", "restores"):
-        assert rows.rerun[claim] == "not tried" and "Re-run, without a verdict:" in rows.working[claim]
+        assert rows.rerun[claim] == "not tested" and "Re-run, without a verdict:" in rows.working[claim]
     plain = study.restarts(measured)
     slower = plain.rows[plain.rows.setting == "restart"].assign(setting="new", p99_ms=lambda rows: 2 * rows.p99_ms)
     both = replace(plain, rows=pd.concat([plain.rows, slower], ignore_index=True))
@@ -265,7 +263,7 @@ def test_plans_say_what_is_wrong_with_a_disturbance():
     for wrong, why in (
         ({"share": 0.1}, "has no kind"),
         ({"kind": "kill", "node_id": 1}, "node_id; allowed"),
-        ({"kind": "kill", "load": {"rate": 1}}, "changes rate"),
+        ({"kind": "kill", "load": {"rate": 1}}, "the load of “x” has rate"),
     ):
         with pytest.raises(ParameterError, match=why):
             rolls(load, {"x": wrong}, calm_s=1)

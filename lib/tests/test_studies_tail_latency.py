@@ -16,7 +16,7 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.measure.experiments import KafkaOpenLoop
 from wanbench.methods import tails
 from wanbench.pages import tail_latency
-from wanbench.publish.tags import optional_section
+from wanbench.publish.notebooks import optional_section
 
 BEHIND = {"fell_behind": True, "late_p99_ms": 300.0}
 
@@ -154,7 +154,8 @@ def test_partitions_are_compared_at_one_rate(trials):
 def test_percentiles_say_how_many_records_each_needs(trials):
     pair = [trials.at(name, rate_records_per_s=1500.0, partitions=6) for name in NAMES]
     found = tail_latency.percentiles(*pair)
-    assert found.rows.needed.tolist()[:6] == [6, 36, 72, 368, 3688, 36887]
+    needed = found.formatted_table()["records needed"].tolist()
+    assert needed == ["6", "36", "72", "368", "3,688", "36,887"]
     assert "plain: 18,000 records are worth" in found.formatted_table()
     assert "p99.9 of plain has no upper limit" in found.sentence
 

@@ -9,7 +9,7 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.tables import dictionary
+from wanbench.tables import __main__ as dictionary
 
 ROOT = Path(__file__).resolve().parents[2]
 ECHO = {"source_file": "ping/a.txt", "sequence": 1, "lost": False, "duplicate": False, "rtt_ms": 1.5}

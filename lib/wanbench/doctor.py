@@ -104,7 +104,7 @@ def _program(row: dict[str, str]) -> Check:
 
 
 def _browser() -> str | None:
-    from .publish.figure_files import browser
+    from .publish.figures import browser
 
     return browser()
 

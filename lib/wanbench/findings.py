@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection
+from dataclasses import MISSING, dataclass, fields, replace
 from html import escape
 from math import isfinite, nan
 from pathlib import Path
@@ -53,6 +54,8 @@ class Finding:
         Whether it answers the question of its page: the front page shows it.
     place : int
         Its place among the findings of its page, from 1, in the order in which the page states them; 0 on no page.
+    cautions : tuple of str
+        What a reader must know before quoting it, without a full stop.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Finding:
     page: str = ""
     answer: bool = False
     place: int = 0
+    cautions: tuple[str, ...] = ()
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
@@ -76,6 +80,9 @@ class Finding:
             text = getattr(self, field)
             if not isinstance(text, str) or (field == "sentence" and not text.strip()):
                 raise refusal(f"finding {self.name}: {field}", text, "text, and for the sentence not empty")
+        if not isinstance(self.cautions, list | tuple) or not all(isinstance(text, str) for text in self.cautions):
+            raise refusal(f"finding {self.name}: cautions", self.cautions, "a list of texts")
+        object.__setattr__(self, "cautions", tuple(self.cautions))
         check_flag(f"finding {self.name}: answer", self.answer)
         check_number(f"finding {self.name}: place", self.place, 0, whole=True)
         for field in (*NUMBERS, *COUNTS):
@@ -83,21 +90,20 @@ class Finding:
             object.__setattr__(self, field, check(f"finding {self.name}: {field}", getattr(self, field)))
 
     def __str__(self) -> str:
-        return self.sentence
+        return " ".join([self.sentence, *(f"Caution: {caution}." for caution in self.cautions)])
 
-    def _repr_html_(self, seen: frozenset[str] = frozenset()) -> str:
-        """The finding as HTML, without cautions that were seen before."""
+    def _repr_html_(self, seen: Collection[str] = ()) -> str:
+        """HTML of the finding, without the cautions in `seen`."""
         details = "".join(
             f"<dt>{label}</dt><dd>{escape(text)}</dd>"
             for label, text in (("Method", self.method), ("Assumption", self.assumption))
             if text
         )
         more = f"<details><summary>How this was computed</summary><dl>{details}</dl></details>" if details else ""
-        statement, cautions = split_cautions(self.sentence)
         notes = "".join(
-            f'<p class="caution">Caution: {escape(caution)}</p>' for caution in cautions if caution not in seen
+            f'<p class="caution">Caution: {escape(caution)}.</p>' for caution in self.cautions if caution not in seen
         )
-        return f'<div class="finding"><p>{escape(statement)}</p>{notes}{more}</div>'
+        return f'<div class="finding"><p>{escape(self.sentence)}</p>{notes}{more}</div>'
 
     def save(self, folder, page: str | None = None) -> Finding:
         """Write `<folder>/<name>.json` in one step, with `page` if given; returns the finding as written."""
@@ -106,17 +112,6 @@ class Finding:
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         replace_file(Path(folder) / f"{finding.name}.json", text.encode())
         return finding
-
-
-def split_cautions(sentence: str) -> tuple[str, list[str]]:
-    """
-    A finding's statement, and its cautions.
-
-    >>> split_cautions("RTT grows. Caution: few regions. Caution: few pairs.")
-    ('RTT grows.', ['few regions.', 'few pairs.'])
-    """
-    statement, *cautions = sentence.split(" Caution: ")
-    return statement, cautions
 
 
 def _number(name: str, value) -> float | None:
@@ -149,7 +144,7 @@ def read(path) -> Finding:
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
         if isinstance(content, dict):
-            content = {"answer": False, "place": 0} | content  # earlier versions wrote neither
+            content = {field.name: field.default for field in fields(Finding) if field.default is not MISSING} | content
         if not isinstance(content, dict) or set(content) != set(names):
             keys = ", ".join(map(str, content)) if isinstance(content, dict) else content
             raise RawDataError(path, None, keys, f"a finding with the keys {', '.join(names)}")
@@ -173,8 +168,9 @@ def load(folder) -> pd.DataFrame:
     dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64") | {"answer": "bool", "place": "int64"}
     columns = {}
     for name in (field.name for field in fields(Finding)):
-        values = pd.Series([getattr(finding, name) for finding in findings], dtype=object)
-        columns[name] = values.astype(dtypes.get(name, "str"))
+        values = [getattr(finding, name) for finding in findings]
+        values = ["\n".join(cautions) for cautions in values] if name == "cautions" else values
+        columns[name] = pd.Series(values, dtype=object).astype(dtypes.get(name, "str"))
     frame = pd.DataFrame(columns)
     return frame.sort_values(["page", "place", "name"], ignore_index=True)
 
@@ -204,9 +200,9 @@ def _html_row(row) -> str:
     if NAME.fullmatch(row.page):
         page = f'<a href="{page}.html">{page}</a>'
     counts = ["" if pd.isna(n) else number(n) for n in (row.n, row.n_regions)]
-    statement, cautions = split_cautions(row.sentence)
+    cautions = row.cautions.splitlines()
     notes = f"<br><small>{count(len(cautions), 'caution')} on the page</small>" if cautions else ""
-    cells = [escape(statement) + notes, escape(value if isfinite(estimate) else ""), escape(ends), *counts, page]
+    cells = [escape(row.sentence) + notes, escape(value if isfinite(estimate) else ""), escape(ends), *counts, page]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -231,12 +227,15 @@ class Page:
         self.name = name
         self.folder = Path(folder) if folder is not None else data_folder() / "findings" / name
         self.findings: list[Finding] = []
+        self._html: list[str] = []
+        self._cautions: dict[str, set[str]] = {}
 
     def add(self, *findings: Finding | None, about: str = "") -> None:
         """
         Save findings; the first replaces all findings of an earlier run of the page.
 
-        `about` is the subject that precedes each sentence, where a page has several subjects. Ignores None, the result
+        `about` is the subject that precedes each sentence, where a page has several subjects; a caution is shown once
+        per subject. Ignores None, the result
         of a section without data. ParameterError if the page has a finding of that name already.
         """
         findings = [finding for finding in findings if finding is not None]
@@ -250,6 +249,9 @@ class Page:
                 raise refusal("name of a finding", finding.name, f"a name not yet on page {self.name}")
             placed = replace(finding, place=len(self.findings) + 1)
             self.findings.append(placed.save(self.folder, page=self.name))
+            stated = self._cautions.setdefault(about, set()) if about else set()
+            self._html.append(placed._repr_html_(stated))
+            stated |= set(placed.cautions)
 
     def answer(self, finding: Finding, about: str = "") -> None:
         """Add the finding that answers the page's question, as `add` does; the front page shows it."""
@@ -261,9 +263,4 @@ class Page:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        parts, seen = [], {}
-        for finding in self.findings:
-            about = finding.sentence.partition(": ")[0]  # findings on one subject share their cautions
-            parts.append(finding._repr_html_(frozenset(seen.get(about, ()))))
-            seen.setdefault(about, set()).update(split_cautions(finding.sentence)[1])
-        return "".join(parts) or "<p>No finding yet.</p>"
+        return "".join(self._html) or "<p>No finding yet.</p>"

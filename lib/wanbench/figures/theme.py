@@ -22,17 +22,18 @@ HEIGHT_PX = 520
 TEXT = "#1F2933"
 MUTED = "#5B6770"
 GRID = "#E3E7EB"
+# Reference lines, such as light in fibre.
 LIGHT = "#6B7280"
-"""Reference lines, such as light in fibre."""
+# Fitted lines and estimates.
 FIT = "#1F2933"
-"""Fitted lines and estimates."""
 LAND = "#9AA5B1"
 WITHIN = "#0072B2"
 OUTSIDE = "#C44E00"
+# The three verdicts of a check; blue and orange differ with any colour blindness.
 UNKNOWN = "#8A949E"
-"""The three verdicts of a check; blue and orange differ with any colour blindness."""
 
 CLOUD_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM Cloud"}
+# One colour per cloud and per pair of clouds, distinct with any common colour blindness (a test checks).
 COLOURS = {
     "aws": "#C44E00",
     "azure": "#0072B2",
@@ -46,7 +47,6 @@ COLOURS = {
     "aws-gcp": "#D9A300",
     "azure-gcp": "#62B9EA",
 }
-"""One colour per cloud and per pair of clouds, distinct with any common colour blindness (a test checks)."""
 SYMBOLS = {
     "aws-aws": "circle",
     "azure-azure": "square",
@@ -57,18 +57,15 @@ SYMBOLS = {
     "azure-gcp": "cross",
 }
 OTHER = "#6B7280"
+# Colours of arms, settings or distributions, in order of appearance.
 SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
-"""Colours of arms, settings or distributions, in order of appearance."""
+# Colour and symbol of arms that several figures of a page show, in whatever order.
 ARMS = {"internet": (OUTSIDE, "diamond"), "private": (WITHIN, "circle")}
-"""Colour and symbol of arms that several figures of a page show, in whatever order."""
 ARM_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
-SUBTITLE_CHARACTERS = 112
-"""Length of a line of the subtitle at which it fits the narrowest figure (`SIZES`)."""
-PANEL_TITLES_PX = 24
-"""`headroom_px` of a figure whose panels have titles."""
+SUBTITLE_CHARACTERS = 112  # Length of a line of the subtitle at which it fits the narrowest figure (`SIZES`).
+PANEL_TITLES_PX = 24  # `headroom_px` of a figure whose panels have titles.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
-MAX_POINTS = 2_000
-"""Points of a dense series that are drawn; more only make the page slower."""
+MAX_POINTS = 2_000  # Points of a dense series that are drawn; more only make the page slower.
 LEGEND_ON_TOP = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top"}
 
 

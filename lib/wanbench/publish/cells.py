@@ -1,27 +1,157 @@
-"""Split an executed notebook into the parts of a page: text, folded code, and output."""
+"""Split an executed notebook into the parts of a page: text with formulas as MathML, folded code, harmless output."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
 from dataclasses import dataclass, field
+from html import escape, unescape
 
+from latex2mathml.converter import convert
 from markupsafe import Markup
 from nbconvert.filters.ansi import ansi2html
 from nbconvert.filters.highlight import Highlight2HTML
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat import NotebookNode
 
 from wanbench.formatting import count
 
-from . import figures, provenance
-from .cleaning import clean
-from .figures import Figure
-from .formulas import Heading, TextRenderer
-from .tags import COVER, LEFT_OUT, tags
+from . import provenance
+from .figures import MIME, Figure, anchor_for, read_figure
+from .notebooks import COVER, LEFT_OUT, tags
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading of a page: level (1 to 6), text without markup, and anchor."""
+
+    level: int
+    text: str
+    anchor: str
+
+
+class FormulaError(ValueError):
+    """A formula cannot be shown; the message has its source."""
+
+
+def mathml(source: str, display: str = "inline") -> str:
+    """
+    LaTeX to MathML; FormulaError if it is not LaTeX or has an unknown command.
+
+    >>> mathml("x")
+    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
+    """
+    try:
+        shown = convert(source.strip(), display=display)
+    except Exception as error:  # latex2mathml raises many kinds, IndexError among them
+        raise FormulaError(f"{source.strip()!r} is not a formula: {type(error).__name__}.") from None
+    if unknown := re.search(r"\\[A-Za-z]+", shown):
+        raise FormulaError(f"{source.strip()!r} is not a formula: the command {unknown[0]} is not known.")
+    return shown
+
+
+class TextRenderer(IPythonRenderer):
+    """Renders the text cells of one page, and collects its headings."""
+
+    def __init__(self):
+        super().__init__(escape=False, exclude_anchor_links=True)
+        self.headings: list[Heading] = []
+        self._taken = {"content", "contents", "provenance"}
+
+    def heading(self, text, level, **attrs):
+        """A heading with an anchor."""
+        plain = unescape(re.sub(r"<[^>]+>", "", text))
+        anchor = anchor_for(plain, self._taken)
+        self.headings.append(Heading(level, plain, anchor))
+        return f'<h{level} id="{anchor}">{text}</h{level}>\n'
+
+    def table(self, text):
+        """A table that scrolls separately where the page is narrow."""
+        return f'<div class="wide"><table>{text}</table></div>\n'
+
+    def inline_math(self, body):
+        """A formula within a line."""
+        return _shown(body, "inline")
+
+    def block_math(self, body):
+        """A formula on separate lines."""
+        return _shown(body, "block")
+
+    def latex_environment(self, name, body):
+        """A formula in a LaTeX environment."""
+        return _shown(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
+
+    def html_of(self, source: str) -> str:
+        """HTML of Markdown text."""
+        return MarkdownWithMath(renderer=self).render(source)
+
+
+def _shown(body: str, display: str) -> str:
+    try:
+        return mathml(body, display)
+    except FormulaError:
+        return f'<code class="formula">{escape(body)}</code>'
+
+
+TEXT_TAGS = """
+    a abbr b blockquote br caption code col colgroup dd del details div dl dt em h2 h3 h4 h5 h6 hr i ins kbd
+    li mark ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead time tr u ul var
+"""
+FORMULA_TAGS = """
+    math mfrac mi mn mo mover mpadded mphantom mroot mrow mspace msqrt mstyle msub msubsup msup mtable mtd
+    mtext mtr munder munderover
+"""
+ATTRIBUTES = {
+    "*": ["class", "title", "lang", "dir", "style"],
+    "a": ["href"],
+    "col": ["span"],
+    "details": ["open"],
+    "li": ["value"],
+    "math": ["display", "xmlns"],
+    "mi": ["mathvariant"],
+    "mo": ["stretchy", "fence", "form", "separator", "lspace", "rspace"],
+    "mspace": ["width", "linebreak"],
+    "mtable": ["displaystyle", "rowspacing", "columnspacing"],
+    "mtd": ["columnalign"],
+    "ol": ["start"],
+    "td": ["colspan", "rowspan", "headers"],
+    "th": ["colspan", "rowspan", "headers", "scope"],
+    "time": ["datetime"],
+}
+STYLE_ELEMENT = re.compile(r"<style\b[^>]*>.*?</style\s*>", re.DOTALL | re.IGNORECASE)
+
+EMPTY_BODY = re.compile(r"<tbody>\s*</tbody>")
+NUMBER_CELL = re.compile(r"<td>(-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|NaN)</td>")
+
+_cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attributes=ATTRIBUTES)
+
+
+def clean(html: str) -> str:
+    """
+    HTML with harmless elements only. Style elements (pandas adds them to tables) are dropped.
+
+    >>> clean('<b>4 ms</b><script>alert()</script>')
+    '<b>4 ms</b>&lt;script&gt;alert()&lt;/script&gt;'
+
+    Table cells that hold a number alone are marked, so that they align.
+
+    >>> clean('<table><tbody><tr><td>3.2</td><td>aws</td></tr></tbody></table>')
+    '<table><tbody><tr><td class="number">3.2</td><td>aws</td></tr></tbody></table>'
+
+    A table without rows says so.
+
+    >>> clean('<table><tbody></tbody></table>')
+    '<table><tbody><tr><td colspan="99">none</td></tr></tbody></table>'
+    """
+    harmless = _cleaner.sanitize_html_tags(STYLE_ELEMENT.sub("", html))
+    numbered = NUMBER_CELL.sub(r'<td class="number">\1</td>', harmless)
+    return EMPTY_BODY.sub('<tbody><tr><td colspan="99">none</td></tr></tbody>', numbered)
+
 
 EMPTY = Markup("")
 PRIORITY = (
-    figures.MIME,
+    MIME,
     provenance.MIME,
     "text/html",
     "text/markdown",
@@ -126,8 +256,8 @@ def _read_output(output: NotebookNode, found: Parts, names: set[str]) -> list[Pa
         return [_preformatted("\n".join(output.traceback))]
     kind = next((kind for kind in PRIORITY if kind in output.data), None)
     content = output.data.get(kind)
-    if kind == figures.MIME:
-        figure = figures.read_figure(content, len(found.figures) + 1, names)
+    if kind == MIME:
+        figure = read_figure(content, len(found.figures) + 1, names)
         found.figures.append(figure)
         return [Part("output", figure=figure)]
     if kind == provenance.MIME:

@@ -14,14 +14,12 @@ from markupsafe import Markup
 
 from wanbench import __version__
 from wanbench.files import replace_file, replaced_folder
-from wanbench.runs.origin import origin
+from wanbench.runs import origin
 
-from .cells import Part, Parts, read_cells
+from .cells import Heading, Part, Parts, read_cells
 from .execute import Executed
-from .figure_files import Renderer, StaticFilesError, static_names
-from .figures import Figure
-from .formulas import Heading
-from .tags import kind
+from .figures import Figure, Renderer, StaticFilesError, static_names
+from .notebooks import kind
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
 

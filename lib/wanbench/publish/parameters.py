@@ -1,5 +1,5 @@
 """
-The parameters of a notebook: its `parameters` cell, and the check of given values.
+The parameters of a notebook: its `parameters` cell, the check of given values, presets, and paths of files.
 
 papermill only warns of unknown names and ignores types, so a misspelt parameter would measure for an hour with the
 default. Here both are errors before anything runs.
@@ -9,19 +9,172 @@ from __future__ import annotations
 
 import ast
 import difflib
+import hashlib
 import io
+import os
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 
 from wanbench.errors import ParameterError
-from wanbench.plain_yaml import parse_yaml
+from wanbench.folders import ROOT_MARK
+from wanbench.plain_yaml import parse_yaml, read_yaml
 
-from .kinds import Kind, Misfit, kind_of_annotation, kind_of_value
 from .notebooks import read_notebook
+
+SCALARS = {"str": str, "int": int, "float": float, "bool": bool, "None": type(None)}
+
+
+class Misfit(ValueError):
+    """A value of the wrong kind; the message says where inside the value, and what was found."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """
+    One kind of value.
+
+    Parameters
+    ----------
+    name : str
+        "str", "int", "float", "bool", "None", "list", "dict", "one of" (of `parts`), "literal" or "anything".
+    parts : tuple of Kind
+        Elements of a list; keys and values of a dict; the alternatives of "one of".
+    values : tuple
+        The values allowed by a literal.
+    """
+
+    name: str
+    parts: tuple[Kind, ...] = ()
+    values: tuple = ()
+
+    def __str__(self) -> str:
+        match self.name:
+            case "list":
+                return f"list of {self.parts[0]}"
+            case "dict":
+                return f"dict of {self.parts[0]} to {self.parts[1]}"
+            case "one of":
+                return " or ".join(str(part) for part in self.parts)
+            case "literal":
+                return " or ".join(repr(value) for value in self.values)
+        return self.name
+
+    def accept(self, value: object, place: str = "") -> object:
+        """The value, with ints converted to float if required. Misfit if it is of another kind."""
+        match self.name:
+            case "anything":
+                return value
+            case "literal":
+                if any(type(value) is type(allowed) and value == allowed for allowed in self.values):
+                    return value
+            case "one of":
+                for part in sorted(self.parts, key=lambda part: part.name == "float"):
+                    try:
+                        return part.accept(value, place)
+                    except Misfit:
+                        continue
+            case "list":
+                if isinstance(value, (list, tuple)):
+                    return [self.parts[0].accept(element, f"{place}[{i}]") for i, element in enumerate(value)]
+            case "dict":
+                if isinstance(value, dict):
+                    key, element = self.parts
+                    return {
+                        key.accept(name, f"{place} key"): element.accept(one, f"{place}[{name!r}]")
+                        for name, one in value.items()
+                    }
+            case "float":
+                if isinstance(value, (int, float)) and not isinstance(value, bool):
+                    return float(value)
+            case _:
+                if type(value) is SCALARS[self.name]:
+                    return value
+        where = f" at {place}" if place else ""
+        raise Misfit(f"must be {self}{where}, not {value!r} ({type(value).__name__})")
+
+
+ANYTHING = Kind("anything")
+
+
+def one_of(kinds) -> Kind:
+    """The union of these kinds; "anything" if there are none."""
+    unique = list(dict.fromkeys(kinds))
+    if Kind("float") in unique and Kind("int") in unique:
+        unique.remove(Kind("int"))
+    if not unique:
+        return ANYTHING
+    return unique[0] if len(unique) == 1 else Kind("one of", tuple(unique))
+
+
+def kind_of_value(value: object) -> Kind:
+    """
+    The kind of a default value.
+
+    >>> str(kind_of_value([1, 2.5]))
+    'list of float'
+    """
+    if isinstance(value, (list, tuple)):
+        return Kind("list", (one_of(kind_of_value(element) for element in value),))
+    if isinstance(value, dict):
+        keys = one_of(kind_of_value(key) for key in value)
+        return Kind("dict", (keys, one_of(kind_of_value(element) for element in value.values())))
+    for name, scalar in SCALARS.items():
+        if type(value) is scalar:
+            return Kind(name)
+    raise Misfit(f"{value!r} ({type(value).__name__}) is not a plain value")
+
+
+def kind_of_annotation(node: ast.expr) -> Kind:
+    """
+    The kind of an annotation.
+
+    Supported: str, int, float, bool, None, list[...], dict[..., ...], Literal[...], Optional[...] and `|`.
+
+    >>> str(kind_of_annotation(ast.parse("list[str] | None", mode="eval").body))
+    'list of str or None'
+
+    Raises
+    ------
+    Misfit
+        The annotation is something else.
+    """
+    match node:
+        case ast.Constant(value=None):
+            return Kind("None")
+        case ast.Name(id="list"):
+            return Kind("list", (ANYTHING,))
+        case ast.Name(id="dict"):
+            return Kind("dict", (ANYTHING, ANYTHING))
+        case ast.Name(id=name) if name in SCALARS:
+            return Kind(name)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            sides = [kind_of_annotation(left), kind_of_annotation(right)]
+            return one_of(part for side in sides for part in (side.parts if side.name == "one of" else (side,)))
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=part):
+            return one_of([kind_of_annotation(part), Kind("None")])
+        case ast.Subscript(value=ast.Name(id="list"), slice=part):
+            return Kind("list", (kind_of_annotation(part),))
+        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[key, element])):
+            return Kind("dict", (kind_of_annotation(key), kind_of_annotation(element)))
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=part):
+            return Kind("literal", values=_literals(part))
+    raise Misfit(
+        f"annotation {ast.unparse(node)!r} is not supported; use str, int, float, bool, None, list[...], "
+        "dict[..., ...], Literal[...] or |"
+    )
+
+
+def _literals(node: ast.expr) -> tuple:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        raise Misfit(f"Literal[{ast.unparse(node)}] holds something other than plain values") from None
+    return value if isinstance(value, tuple) else (value,)
+
 
 TAG = "parameters"
 
@@ -173,3 +326,124 @@ def _comment_for(statement: ast.stmt, comments: dict[int, tuple[str, bool]]) -> 
             return comments[line][0]
     above = comments.get(statement.lineno - 1)
     return above[0] if above and above[1] else ""
+
+
+def read_parameters(path: Path) -> dict[str, object]:
+    """
+    Parameters by name from a YAML file.
+
+    Raises
+    ------
+    ParameterError
+        The file is missing, or holds something other than names with values.
+    """
+    data = read_yaml(path, "parameters")
+    if data is None:
+        return {}
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise ParameterError(
+            f"{path}: expected lines of `name: value`, found {type(data).__name__} {str(data)[:80]!r}."
+        )
+    return data
+
+
+def preset_paths(notebook: str, root: Path) -> dict[str, Path]:
+    """The presets of a notebook (its name without the ending), by name."""
+    return {path.stem: path for path in sorted((root / ROOT_MARK / notebook).glob("*.yml"))}
+
+
+def find_preset(notebook: str, preset: str, root: Path) -> Path | None:
+    """
+    The file of a preset; None for a notebook without presets, which runs with its defaults.
+
+    Raises
+    ------
+    ParameterError
+        The notebook has presets, but not this one.
+    """
+    presets = preset_paths(notebook, root)
+    if preset in presets:
+        return presets[preset]
+    if not presets:
+        return None
+    near = difflib.get_close_matches(preset, presets, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise ParameterError(f"{notebook} has no preset {preset!r}{hint}; it has {', '.join(presets)}.")
+
+
+# Parameters whose values are paths of files, as are those of every name that ends in `ENDING`, at any depth.
+FILES = ("workload", "driver", "inventory")
+ENDING = "_file"
+
+
+def located(
+    given: Mapping[str, object],
+    declared: Collection[str],
+    notebook: Path,
+    starts: Sequence[Path],
+    top: Path,
+    source: str = "",
+) -> dict[str, object]:
+    """
+    The parameters, with paths converted to the notebook's folder.
+
+    A relative path starts in the first of `starts` that has the file. Inside the checkout, paths become relative to the
+    notebook's folder, so that a page is the same on every machine; others become absolute.
+
+    Parameters
+    ----------
+    given : mapping
+        Parameters by name. An empty path or None stays.
+    declared : collection of str
+        The notebook's parameters; what it does not have is left to `check_parameters`.
+    notebook : Path
+    starts : sequence of Path
+        The folder in which the command was typed comes first.
+    top : Path
+        The checkout.
+    source : str
+        Where the values come from; named in messages.
+
+    Raises
+    ------
+    ParameterError
+        There is no such file; names the parameter and every place that was tried.
+    """
+
+    def find(name: str, text: str) -> str:
+        tried = [Path(start, os.path.expanduser(text)).resolve() for start in starts]
+        found = next((path for path in tried if path.is_file()), None)
+        if found is None:
+            places = " or ".join(map(str, dict.fromkeys(tried)))
+            hint = "" if Path(text).is_absolute() else "; relative paths begin where the command was typed"
+            raise ParameterError(
+                f"{f'{source}: ' if source else ''}parameter {name!r} is {text!r}, and there is no file {places}{hint}."
+            )
+        inside = found.is_relative_to(top.resolve())
+        return os.path.relpath(found, notebook.parent.resolve()) if inside else str(found)
+
+    return {name: _each_path(name, value, find) if name in declared else value for name, value in given.items()}
+
+
+def contents(given: Mapping[str, object], notebook: Path) -> list[str]:
+    """A hash of each file that parameters name (see `located`), by which a change of its content is seen."""
+    hashes = []
+
+    def add(name: str, text: str) -> str:
+        path = notebook.parent / text
+        hashes.append(hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else f"no {name}")
+        return text
+
+    for name, value in given.items():
+        _each_path(name, value, add)
+    return hashes
+
+
+def _each_path(name: str, value: object, change: Callable[[str, str], str]) -> object:
+    """A value with its paths changed: text, or each text of a list, under a name that stands for files."""
+    if isinstance(value, Mapping):
+        return {key: _each_path(str(key), one, change) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_path(name, one, change) for one in value]
+    is_path = (name in FILES or name.endswith(ENDING)) and isinstance(value, str) and value
+    return change(name, value) if is_path else value

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from wanbench.read.ingest.lab_cost import lab_cost
+from wanbench.read.ingest.lab import lab_cost
 
 MIME = "application/vnd.wanbench.provenance+json"
 

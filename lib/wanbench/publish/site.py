@@ -1,26 +1,86 @@
-"""The site: front page with all findings, shared assets, state of each page."""
+"""The site: run each notebook, write its page, report failures, and write the front page with all findings."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from dataclasses import asdict, dataclass
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import distributions
 from importlib.resources import files
 from pathlib import Path
+from typing import TextIO
 
 import pandas as pd
 import plotly
 from markupsafe import Markup
 
 from wanbench import findings
-from wanbench.errors import RawDataError
+from wanbench.errors import RawDataError, WanbenchError
 from wanbench.files import replace_file
-from wanbench.folders import data_folder
-from wanbench.runs.origin import origin
+from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder
+from wanbench.runs import origin
 
-from .notebooks import notebook_paths
-from .page import Page, templates, versions
-from .tags import CHECK, INTRODUCTION
+from .execute import execute
+from .figures import Renderer, browser
+from .notebooks import CHECK, INTRODUCTION, notebook_paths, read_notebook
+from .page import Page, make_page, templates, versions
+from .parameters import check_notebook, contents, declared_parameters
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def made_from(notebook: Path, given: dict, remarks: list, top: Path) -> str:
+    """
+    A hash of a page's sources: the notebook, its parameters and the files they name, the top of the page, the library,
+    installed packages, and all data it may read, including runs of its campaigns; and its findings, so that lost ones
+    are made again.
+
+    Data count by path, size and modification time, as reading them would take as long as making the page.
+    """
+    content = [
+        hashlib.sha256(notebook.read_bytes()).hexdigest(),
+        json.dumps([given, remarks], sort_keys=True, default=repr),
+        *contents(given, notebook),
+        _library(),
+        *_data(top, notebook.stem, _campaign(notebook, given)),
+    ]
+    return hashlib.sha256("\n".join(content).encode()).hexdigest()
+
+
+@cache
+def _library() -> str:
+    hashed = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            hashed.update(f"{path.relative_to(PACKAGE)} {path.stat().st_size}\n".encode())
+            hashed.update(path.read_bytes())
+    installed = sorted(f"{one.name} {one.version}" for one in distributions())
+    hashed.update(json.dumps([installed, origin(), browser()]).encode())
+    return hashed.hexdigest()
+
+
+def _campaign(notebook: Path, given: dict) -> str | None:
+    """Prefix of a notebook's campaign names; None if it measures nothing."""
+    declared = declared_parameters(read_notebook(notebook), notebook.name).get("campaign")
+    return given.get("campaign", declared.default) if declared else None
+
+
+def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
+    runs = (data_folder(top) / "raw").glob(f"{campaign}*") if campaign else ()
+    own = (*sorted(runs), data_folder(top) / "findings" / page)
+    committed = (samples_folder(), published_folder(), root() / "data" / "validity")
+    for folder in (*own, *committed, downloads_folder()):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                found = path.stat()
+                yield f"{path} {found.st_size} {found.st_mtime_ns}"
+
 
 TITLE = "wanbench: claims about the network between clouds, measured again"
 QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
@@ -183,5 +243,94 @@ def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
     """The sentences that answer each page's question."""
     answers: dict[str, list[str]] = {}
     for row in found[found.answer].itertuples():
-        answers.setdefault(row.page, []).append(findings.split_cautions(row.sentence)[0])
+        answers.setdefault(row.page, []).append(row.sentence)
     return answers
+
+
+@dataclass(frozen=True)
+class Job:
+    """
+    A notebook to publish.
+
+    Parameters
+    ----------
+    notebook : Path
+    given : mapping
+        Parameters by name.
+    source : str
+        Where the parameters come from; named in error messages.
+    replay_reason : str or None
+        Why it shows the committed samples; None if it does not.
+    remark : str or None
+        What a reader of the page must know before anything else.
+    """
+
+    notebook: Path
+    given: Mapping[str, object] = field(default_factory=dict)
+    source: str = ""
+    replay_reason: str | None = None
+    remark: str | None = None
+
+
+def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True) -> list[Record]:
+    """
+    Run notebooks and publish their pages; a failed page does not stop the others.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    site : Site
+    stream : text file
+        Gets the progress; default sys.stderr.
+    again : bool
+        Whether to remake pages even if nothing that they are made from has changed.
+
+    Returns
+    -------
+    list of Record
+        What became of each job, in their order.
+
+    Raises
+    ------
+    ParameterError
+        The parameters of any job do not fit; nothing has run then.
+    """
+    stream = stream or sys.stderr
+    for job in jobs:
+        check_notebook(job.notebook, job.given, job.source)
+    with ExitStack() as stack:
+        renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
+        for job in jobs:
+            if not again and _is_current(job, site):
+                print(f"{job.notebook.stem}: nothing has changed; the page is kept", file=stream, flush=True)
+                continue
+            reason = _publish(job, site, renderer, stream)
+            if reason:
+                reason += f" Nothing was measured: {job.replay_reason}" if job.replay_reason else ""
+                site.record_failed(job.notebook.stem, reason)
+                print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
+        site.write_front_page()
+    return [site.record(job.notebook.stem) for job in jobs]
+
+
+def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
+    """Publish one page; returns the reason if it failed, else None."""
+    try:
+        executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
+        page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)
+    except (WanbenchError, OSError) as error:
+        return str(error)
+    except Exception as error:  # a fault of code must not keep the other pages from being made
+        traceback.print_exc(file=stream)
+        return f"{type(error).__name__}: {error}"
+    site.record_published(page, _made_from(job, site))
+    return None
+
+
+def _is_current(job: Job, site: Site) -> bool:
+    record = site.record(job.notebook.stem)
+    return record.outcome == "published" and record.made_from == _made_from(job, site)
+
+
+def _made_from(job: Job, site: Site) -> str:
+    return made_from(job.notebook, dict(job.given), [job.replay_reason, job.remark], site.root)

@@ -4,10 +4,9 @@ manifest.
 """
 
 from .attempts import Attempt
-from .find import find, overlaps, tests_of
 from .raw import RawFile, write_raw
-from .read import SCHEMA_VERSION, Run
-from .write import RunHeldError, RunWriter, claim
+from .read import SCHEMA_VERSION, Run, find, overlaps
+from .write import RunHeldError, RunWriter, claim, origin
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -18,7 +17,7 @@ __all__ = [
     "RunWriter",
     "claim",
     "find",
+    "origin",
     "overlaps",
-    "tests_of",
     "write_raw",
 ]

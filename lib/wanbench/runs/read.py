@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
 
-from . import journal, view
+from . import journal
 from .attempts import Attempt, attempts_of, files_of
 from .raw import inside, sha256
 
@@ -149,12 +152,12 @@ class Run:
         """Every attempt at a test, in the order in which they started."""
         return self._attempts
 
-    def first_output(self, experiment: str) -> view.RawOutput:
+    def first_output(self, experiment: str) -> RawOutput:
         """The first raw file of an experiment, such as "ping", as text; MissingDataError if there is none."""
         for file in self.raw_files():
             if file["experiment"] == experiment:
                 text = (self.folder / file["path"]).read_text(errors="replace")
-                return view.RawOutput(tuple(file["command"]), text)
+                return RawOutput(tuple(file["command"]), text)
         raise MissingDataError(f"run {self.run_id} has no raw file of {experiment}.")
 
     def failures(self) -> dict[str, Attempt]:
@@ -238,12 +241,12 @@ class Run:
                 raise RawDataError(file, None, f"SHA-256 {found}", f"SHA-256 {recorded}")
 
     def __str__(self) -> str:
-        return view.as_text(self)
+        return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return view.as_html(self)
+        return as_html(self)
 
 
 def _check_version(path, line_number, version):
@@ -265,3 +268,121 @@ def _manifest(folder):
     if not isinstance(content.get("files"), dict):
         raise RawDataError(path, None, content.get("files"), "'files' of type dict")
     return content
+
+
+def overlaps(run: Run) -> pd.DataFrame:
+    """
+    Pairs of tests that used one region at the same time. There must be none: they would compete.
+
+    Start and end are those of the journal; an interrupted attempt is taken to last until its session's last
+    line.
+
+    Returns
+    -------
+    DataFrame
+        Columns region, test_id, attempt, other_test_id, other_attempt, overlap_s.
+    """
+    spans: dict[str, list[tuple]] = {}
+    for a in run.attempts():
+        start, end = pd.Timestamp(a.started_at_utc), pd.Timestamp(a.ended_at_utc or a.last_sign_at_utc)
+        for region in {a.from_region, a.to_region}:
+            spans.setdefault(region, []).append((start, end, a.test_id, a.attempt))
+    rows = []
+    for region in sorted(spans):
+        open_spans: list[tuple] = []
+        for span in sorted(spans[region]):
+            open_spans = [earlier for earlier in open_spans if earlier[1] > span[0]]
+            for earlier in open_spans:
+                common = (min(earlier[1], span[1]) - span[0]).total_seconds()
+                rows.append((region, *earlier[2:], *span[2:], common))
+            open_spans.append(span)
+    return pd.DataFrame(rows, columns=["region", "test_id", "attempt", "other_test_id", "other_attempt", "overlap_s"])
+
+
+def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
+    """
+    All runs under <data folder>/raw, or all of one campaign, oldest first.
+
+    Folders without a journal (a run that ended before its first line) are skipped.
+    """
+    pattern = f"{campaign or '*'}/*/{journal.NAME}"
+    folders = [path.parent for path in (Path(data_folder) / "raw").glob(pattern)]
+    return [Run.open(folder) for folder in sorted(folders, key=lambda folder: (folder.name, str(folder)))]
+
+
+@dataclass(frozen=True, repr=False)
+class RawOutput:
+    """A tool's output, shown below its command."""
+
+    command: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return f"$ {' '.join(self.command)}\n{self.text}"
+
+    __repr__ = __str__
+
+
+def as_text(run) -> str:
+    """A `Run` in a few lines."""
+    return f"Run {run.run_id}\n" + "\n".join(f"  {name:<9} {text}" for name, text in _facts(run))
+
+
+def as_html(run) -> str:
+    """A `Run` as a small table."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+        for name, text in _facts(run)
+    )
+    return f"<table><caption>Run {html.escape(run.run_id)}</caption>{rows}</table>"
+
+
+def to_the_second(at_utc: str | None) -> str:
+    """
+    A time of a journal as pages show it; "" for None.
+
+    >>> to_the_second("2026-11-21T13:40:54.480257+00:00")
+    '2026-11-21 13:40:54 UTC'
+    """
+    return f"{pd.Timestamp(at_utc):%Y-%m-%d %H:%M:%S} UTC" if at_utc else ""
+
+
+def _facts(run):
+    events = run.events()
+    started = to_the_second(events[0].get("at_utc") if events else None) or "not yet"
+    state = f"finished {to_the_second(run.manifest['ended_at_utc'])}" if run.finished else "not finished"
+    return [
+        ("campaign", run.campaign),
+        ("started", f"{started}, {state}"),
+        ("tests", _tests(run)),
+        ("time", _time(run) + _stepped_back(events)),
+        ("lab", _lab(run)),
+        ("folder", "/".join(run.folder.resolve().parts[-3:])),
+    ]
+
+
+def _tests(run):
+    done = {a.test_id for a in run.attempts() if a.outcome == "done"}
+    planned = run.plan.get("tests")
+    n_planned = len(planned) if isinstance(planned, list) else 0
+    return f"{len(done)} of {n_planned} done, {len(run.failures())} failed"
+
+
+def _time(run):
+    expected_s = run.plan.get("expected_s")
+    expected = f"; the plan expected {expected_s:.0f} s" if isinstance(expected_s, int | float) else ""
+    measured = "in several sessions" if run.measured_s is None else f"{run.measured_s:.0f} s of measuring"
+    return measured + expected
+
+
+def _stepped_back(events):
+    """A remark if the clock was set back between two lines of the journal: "finished" may stand before "started"."""
+    times = [pd.Timestamp(event["at_utc"]) for event in events]
+    back_s = max(((a - b).total_seconds() for a, b in pairwise(times)), default=0.0)
+    return f"; the clock was set back by {back_s:,.1f} s meanwhile: times are wrong" if back_s > 0 else ""
+
+
+def _lab(run):
+    kind, emulator = run.lab.get("kind", "not known"), run.lab.get("emulator")
+    return f"{kind}, links by {emulator}" if emulator else str(kind)

@@ -1,12 +1,15 @@
 """
-Every table, declared once.
+Every table, declared once in two CSV files.
 
-Parquet files, the data dictionary, validation and the tests derive from `TABLES`, which `brokers`, `faults`, `kafka`,
-`metrics`, `network`, `open_loop` and `summaries` fill. `python -m wanbench.tables` prints the text of `data/README.md`.
+`tables.csv` says what one row of each table is, `columns.csv` the type, unit and meaning of each column; the columns of
+"context" come first in every table that has a context. A type that ends in "?" may be null; a number is from 0 unless
+`minimum` says otherwise. Parquet files, the data dictionary, validation and the tests derive from `TABLES`.
+`python -m wanbench.tables` prints the text of `data/README.md`.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -19,11 +22,32 @@ from wanbench.checks import check_choice
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.files import replaced_file
 
-from . import brokers, faults, kafka, metrics, network, open_loop, summaries  # noqa: F401
-from .context import CONTEXT
-from .declare import TABLES, Table
+from .columns import Column, Table
 
 __all__ = ["CONTEXT", "TABLES", "Table", "from_rows", "read", "table", "validate", "write"]
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _declared() -> tuple[tuple[Column, ...], dict[str, Table]]:
+    """The columns of the context, and all tables by name."""
+    columns: dict[str, list[Column]] = {}
+    for row in _rows("columns.csv"):
+        columns.setdefault(row["table"], []).append(Column.of(row))
+    context = tuple(columns["context"])
+    return context, {
+        row["table"]: Table(
+            row["table"], row["row"], (context if row["context"] == "yes" else ()) + tuple(columns[row["table"]])
+        )
+        for row in _rows("tables.csv")
+    }
+
+
+CONTEXT, TABLES = _declared()
+"""Columns that most tables begin with, and the tables by name."""
 
 
 def table(name: str) -> Table:

@@ -1,4 +1,4 @@
-"""What a column of a table is, and the check of values against it."""
+"""What a table and its columns are, and the check of values against a column."""
 
 from __future__ import annotations
 
@@ -43,6 +43,20 @@ class Column:
     minimum: float | None = 0
     maximum: float | None = None
     allowed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, row: dict[str, str]) -> Column:
+        """The column that a row of `columns.csv` declares."""
+        return cls(
+            row["column"],
+            row["type"].removesuffix("?"),
+            row["unit"],
+            row["meaning"],
+            nullable=row["type"].endswith("?"),
+            minimum=None if row["minimum"] == "none" else float(row["minimum"] or 0),
+            maximum=float(row["maximum"]) if row["maximum"] else None,
+            allowed=tuple(filter(None, row["allowed"].split("|"))),
+        )
 
     @property
     def dtype(self) -> str:
@@ -100,6 +114,25 @@ class Column:
             value = value if len(value) <= 80 else value[:77] + "..."
             cell = f"table {table}, column {self.name}, row {rows[0]} of {len(rows)} such (the first row is 0)"
             raise ParameterError(f"{cell} is {value}; allowed: {self.allows}.")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's name, what one row of it is, and its columns in order."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema, with unit and meaning of each field in its metadata."""
+        fields = [column.arrow_field() for column in self.columns]
+        return pa.schema(fields, metadata={"table": self.name, "row": self.row})
 
 
 def _is_counted(index: pd.Index) -> bool:

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tqdm import tqdm
+
 from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError, WanbenchError
 from wanbench.measure.labs.base import Lab
 from wanbench.measure.plan import Plan, Test, rounds
 from wanbench.runs import Run, RunWriter, claim
 from wanbench.runs.journal import now_utc
-
-from .progress import Progress
 
 _THREADS_END_S = 15.0
 _OF_SESSION = re.compile(r"counters(?:\.(\d+))?\.json|session-(\d+)\b")
@@ -45,19 +45,15 @@ def measure(
     """
     Measure a plan on a lab, into a run folder; or resume an interrupted run.
 
-    The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is
-    returned and nothing is measured; if it was interrupted, it is resumed, and tests that are done are not
-    repeated.
+    The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is returned and
+    nothing is measured; if it was interrupted, it is resumed, without the tests that are done.
 
     Parameters
     ----------
-    plan : Plan
     lab : Lab
         Not yet entered. It is opened only if there is something to measure, and closed whatever happens.
     data_folder : path
         The run folder is <data folder>/raw/<campaign>/<run id>.
-    campaign : str
-        Name of the campaign.
     parameters : dict, optional
         Parameters of the caller, in JSON types; stored in the manifest.
     retries : int
@@ -69,9 +65,9 @@ def measure(
     retry_failed : bool
         Also measure tests again that failed in every attempt of earlier sessions, in the same run.
     watched : sequence
-        Other observers of the measurement, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`: at the end of a session,
-        `keep(run folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the
-        event is set, as somebody interrupts.
+        Other observers, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`: at the end of a session, `keep(run
+        folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the event is set,
+        as somebody interrupts.
 
     Returns
     -------
@@ -88,11 +84,9 @@ def measure(
         If another process is measuring the same run.
     LabError
         If the lab cannot be opened, or does not answer after a round in which all tests failed; or if tests failed
-        because of the machine, or all tests failed: the run stays open, and the next call tries them again. (Any other
-        command that fails on a host is a failed test, not an exception.)
+        because of the machine, or all tests failed: the run stays open, and the next call tries them again.
     KeyboardInterrupt, SystemExit
-        After SIGINT, SIGTERM or SIGHUP (in the main thread), once everything is stopped and journalled. The next call
-        resumes the run.
+        After SIGINT, SIGTERM or SIGHUP, once everything is stopped and journalled. The next call resumes the run.
     """
     check_number("retries", retries, 0, whole=True)
     pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)
@@ -419,3 +413,71 @@ def _reason(error):
     if isinstance(error, SystemExit) and error.code in (128 + signal.SIGTERM, 128 + signal.SIGHUP):
         return signal.Signals(error.code - 128).name
     return f"{type(error).__name__}: {error}"
+
+
+_LEAST_PAUSE_S = 10.0
+_MOST_PAUSE_S = 60.0
+
+
+class Progress:
+    """
+    Shows how many tests are done, failed and left, and the expected time left; `shown` False prints nothing.
+     If stderr is not a terminal, a line is printed at the end and after each tenth of the tests, at intervals of at
+    least 10 and at most 60 s.
+    """
+
+    def __init__(self, total: int, *, done: int = 0, failed: int = 0, shown: bool = True):
+        self.total, self.done, self.failed, self.left_s = total, done, failed, None
+        self._shown, self._bar = shown, None
+        self._said_at, self._said_over = time.monotonic(), done + failed
+        if shown and sys.stderr.isatty():
+            self._bar = tqdm(
+                total=total,
+                initial=done,
+                unit="test",
+                file=sys.stderr,
+                bar_format="{desc}{n_fmt}/{total_fmt} tests |{bar}| {elapsed}{postfix}",
+            )
+        self._say_if_due()
+
+    def text(self) -> str:
+        """The line: tests done, failed, left, and the expected time left."""
+        left = self.total - self.done - self.failed
+        time_left = "" if self.left_s is None or not left else f", about {_duration(self.left_s)} left"
+        return f"{self.done} of {self.total} tests done, {self.failed} failed, {left} left{time_left}"
+
+    def update(self, *, done: int, failed: int, left_s: float | None) -> None:
+        """Report the current state; `left_s` is the expected time left."""
+        step = done - self.done
+        self.done, self.failed, self.left_s = done, failed, left_s
+        if self._bar is not None:
+            time_left = "" if left_s is None else f"about {_duration(left_s)} left"
+            self._bar.set_postfix_str(", ".join(filter(None, [f"{failed} failed", time_left])), refresh=False)
+            self._bar.update(step)
+        self._say_if_due()
+
+    def close(self) -> None:
+        """Report the final state."""
+        if self._bar is not None:
+            self._bar.close()
+        elif self._shown and self.done + self.failed != self._said_over:
+            self._say()
+
+    def _say_if_due(self):
+        if not self._shown or self._bar is not None:
+            return
+        pause_s = time.monotonic() - self._said_at
+        tenth = max(self.total / 10, 1)
+        if pause_s >= _MOST_PAUSE_S or (
+            pause_s >= _LEAST_PAUSE_S and self.done + self.failed >= self._said_over + tenth
+        ):
+            self._say()
+
+    def _say(self):
+        self._said_at, self._said_over = time.monotonic(), self.done + self.failed
+        print(self.text(), file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

@@ -44,17 +44,11 @@ class Experiment(Protocol):
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Measure from `source` to `target`; returns the raw files, written with `wanbench.runs.write_raw`.
-
-        Parameters
-        ----------
-        source, target : Host
-            Hosts of an open lab. The lab may offer emulated links (`source.links`) or a Kafka cluster
-            (`source.cluster`); an experiment that needs them asks by `links_of` and `cluster_of`.
-        folder : Path
-            The run folder. Files go to <folder>/<name>/<stem>.<what>.
-        stem : str
-            Names the test and the attempt; no file with this stem exists yet.
+        Measure from `source` to `target`, hosts of an open lab; returns the raw files, written with
+        `wanbench.runs.write_raw`.
+         Files go to <folder>/<name>/<stem>.<what> of the run folder; `stem` names the test and the attempt, and no file
+        with it exists yet. An experiment that needs emulated links or a Kafka cluster asks by `links_of` and
+        `cluster_of`.
 
         Raises
         ------
@@ -92,12 +86,7 @@ class Load(Experiment, Protocol):
     """
     An experiment that loads a Kafka cluster; the load of a `KafkaTrial`.
 
-    Attributes
-    ----------
-    topics, partitions, replication : int
-        Topics that it makes, partitions of each, replicas of each partition.
-    topic_settings, producer_settings, consumer_settings : tuple of (str, str)
-        Further settings, by the names that its clients use.
+    `topics`, `partitions` and `replication` are what it makes; the settings are by the names that its clients use.
     """
 
     topics: int
@@ -106,11 +95,6 @@ class Load(Experiment, Protocol):
     topic_settings: Mapping[str, object]
     producer_settings: Mapping[str, object]
     consumer_settings: Mapping[str, object]
-
-    def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
-    ) -> list[RawFile]:
-        """Like `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
 
     def run_on(
         self,
@@ -121,7 +105,41 @@ class Load(Experiment, Protocol):
         *,
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
-        """The same as `run`, with producers and consumers spread over several hosts."""
+        """
+        Like `run`, which also has `when_sending`, with producers and consumers spread over several hosts in turn;
+        `when_sending` is called once, as soon as all producers send.
+        """
+
+
+class ClientLoad:
+    """Base of loads by clients on hosts: a subclass defines `session`."""
+
+    name: ClassVar[str]
+
+    def run(
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
+    ) -> list[RawFile]:
+        """Load the cluster from `source` (producers) and `target` (consumers): see `session`."""
+        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
+
+    def run_on(
+        self,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """The same with clients spread over several hosts; ExperimentError if there is no cluster."""
+        if not producers or not consumers:
+            raise ExperimentError(f"{self.name} needs at least one host for its producers and one for its consumers")
+        cluster = cluster_of(*producers, *consumers)
+        return self.session(cluster, producers, consumers, folder, stem, when_sending).run()
+
+    def session(self, *where):
+        """The session that runs it; `where` are the arguments of a `ClientSession` after the first."""
+        raise NotImplementedError
 
 
 class ExperimentError(CommandError):
@@ -170,22 +188,21 @@ def reaching(host: Host, cluster: str | None) -> Host:
     return host.clusters[cluster].seen_from(host)
 
 
+def about(done: Completed) -> dict[str, object]:
+    """A command as `write_raw` keeps it with a file."""
+    return {name: getattr(done, name) for name in ("command", "returncode", "started_at_utc", "ended_at_utc")}
+
+
 def keep(folder: Path, experiment: str, stem: str, extension: str, done: Completed) -> list[RawFile]:
     """
     Write stdout to <experiment>/<stem>.<extension>, and stderr, if there is any, to
     <experiment>/<stem>.stderr.txt (<stem>.server.stderr.txt if the extension is "server.txt").
     """
-    about = {
-        "command": done.command,
-        "returncode": done.returncode,
-        "started_at_utc": done.started_at_utc,
-        "ended_at_utc": done.ended_at_utc,
-    }
-    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about)]
+    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about(done))]
     if done.stderr:
         prefix = extension.rpartition(".")[0]
         name = f"{stem}.{prefix}.stderr.txt" if prefix else f"{stem}.stderr.txt"
-        files.append(write_raw(folder, experiment, name, done.stderr, **about))
+        files.append(write_raw(folder, experiment, name, done.stderr, **about(done)))
     return files
 
 

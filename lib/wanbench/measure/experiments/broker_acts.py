@@ -1,19 +1,78 @@
-"""How each broker action begins, ends and is undone."""
+"""Restart, slow, resize and reorder brokers, and undo it all."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import asdict
+from pathlib import Path
 
-from wanbench.errors import LabError
+from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.cluster import Cluster
+from wanbench.measure.kafka.placement import BrokerSize, sizes_by_broker
+from wanbench.measure.kafka.programs import processor_share
 from wanbench.measure.labs.base import Host
+from wanbench.measure.labs.programs import program_command
 
-from .base import ExperimentError, links_of
-from .broker_slowness import Slowness
+from .base import ExperimentError, cluster_of, ended_with, links_of
+
+_START_S = 30.0
+_END_S = 30.0
+"""Timeout for a program to start or end, on a busy machine."""
+
+
+class Slowness:
+    """
+    A broker that is slowed until `end`, by `wanbench.measure.kafka.programs.processor_share` on its host.
+     `about` is the program's report: the method ("by"), "share", "period_s". Raises ExperimentError if it cannot be
+    slowed.
+    """
+
+    def __init__(self, cluster: Cluster, node_id: int, share: float, way: str | None = None):
+        self.cluster, self.node_id = cluster, node_id
+        [self._host] = [each.host for each in cluster.placements if each.node_id == node_id]
+        self._stop_file = f"{self._host.scratch}/share-{uuid.uuid4().hex[:8]}.stop"
+        pid_file = str(Path(cluster.log_folder(node_id)).parent / "pid")
+        words = program_command(self._host, Path(processor_share.__file__))
+        words += ["--pid-file", pid_file, "--share", f"{share:g}", "--stop-file", self._stop_file]
+        self._process = self._host.start([*words, *(["--way", way] if way else [])])
+        try:
+            self._process.wait_for_output("\n", _START_S)
+            self.about = json.loads(self._process.printed().splitlines()[0])
+        except BaseException as error:
+            self._process.stop()
+            self._thaw()
+            if isinstance(error, CommandError):
+                raise ExperimentError(f"broker {node_id} cannot be slowed: {error}") from None
+            raise
+
+    @property
+    def by_cycles(self) -> bool:
+        """Whether the process is slowed by duty cycles of SIGSTOP and SIGCONT."""
+        return self.about["by"] == processor_share.CYCLES
+
+    def end(self) -> None:
+        """Restore the broker's full speed; ExperimentError if that is not certain."""
+        try:
+            self._host.run(["touch", self._stop_file], timeout_s=_END_S)
+            done = self._process.wait(_END_S)
+        except CommandError as error:
+            self._process.stop()
+            raise ExperimentError(f"broker {self.node_id} may still be slow: {error}") from error
+        finally:
+            self._thaw()
+        if done.returncode:
+            raise ExperimentError(ended_with(f"the program that slowed broker {self.node_id}", done))
+
+    def _thaw(self) -> None:
+        if self.cluster.runs(self.node_id):
+            self.cluster.thaw(self.node_id)
+
 
 STARTED = b"Transition from STARTING to STARTED"
 """A broker logs this once it has caught up with the metadata, is unfenced, and answers requests."""
@@ -22,14 +81,8 @@ LOOK_S = 0.05
 
 class Acts:
     """
-    Actions on the brokers of `cluster`; `undo` reverts all that have not ended.
-
-    Parameters
-    ----------
-    host : Host
-        Host from which the cluster is queried.
-    patience_s : float
-        Timeout for a broker to be back.
+    Actions on the brokers of `cluster`, which is queried from `host`; `undo` reverts all that have not ended. A broker
+    must be back within `patience_s`.
     """
 
     def __init__(self, cluster: Cluster, host: Host, patience_s: float):
@@ -42,19 +95,8 @@ class Acts:
 
     def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
         """
-        Begin an action; complete it at once if it does not last.
-
-        Parameters
-        ----------
-        view : list of dict
-            The current topics.
-        row : dict
-            Its `in_force_at_s` and `how` are filled in.
-
-        Returns
-        -------
-        callable or None
-            A function that ends the action.
+        Begin an action on the current topics (`view`); complete it at once if it does not last, or return a function
+        that ends it. `in_force_at_s` and `how` of `row` are filled in.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 
@@ -80,14 +122,6 @@ class Acts:
             leadership.forget(self.cluster.first_order, self._originals)
             self._originals = {}
         return undone, faults
-
-    def elect(self) -> list[str]:
-        """Elect preferred leaders; returns failures as sentences."""
-        try:
-            self.cluster.ask(self.host, "elect")
-        except LabError as error:
-            return [str(error)]
-        return []
 
     # Restarts
 
@@ -198,3 +232,74 @@ class Acts:
         if not order:
             return {"ordered": 0, "led": 0, "missing": 0}
         return self.cluster.ask(self.host, "lead", replicas=order, others=others)
+
+
+NO_DISK_RATE = (
+    "a disk rate cannot be given: the throttle of control groups v1 holds back direct writes only, while a broker "
+    "writes through the page cache; that of v2 (io.max) is not used yet"
+)
+
+
+@contextmanager
+def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
+    """
+    Apply these broker sizes while the block runs.
+
+    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor deletes
+    the control groups of a killed lab.
+
+    Raises
+    ------
+    ExperimentError
+        If the cluster, the links or the kernel cannot apply the sizes.
+    """
+    cluster = cluster_of(source)
+    if not hasattr(cluster, "pid_file"):
+        raise ExperimentError(f"{cluster!r} runs elsewhere: its brokers cannot be given a size")
+    try:
+        each = sizes_by_broker(sizes, len(cluster.brokers))
+    except ParameterError as error:
+        raise ExperimentError(str(error)) from error
+    wanted = [(broker, size) for broker, size in zip(cluster.brokers, each, strict=True) if size is not None]
+    if any(size.disk_bps is not None for _, size in wanted):
+        raise ExperimentError(NO_DISK_RATE)
+    with ExitStack() as undoing:
+        undoing.callback(_revive, cluster)  # the last of all: a broker starts slowly under a quota
+        for broker, size in wanted:
+            if size.link_bps is not None:
+                _set_links(broker, size.link_bps, cluster, undoing)
+        for broker, size in wanted:
+            if size.processors is not None:
+                _set_share(broker, size.processors, cluster, undoing)
+        yield
+
+
+def _set_links(broker, rate_bps, cluster, undoing) -> None:
+    links, region = links_of(broker.host), broker.host.region
+    if not hasattr(links, "set_gateway"):
+        raise ExperimentError(f"the links of {broker.host.name} cannot be given a rate")
+    if sum(other.host.region == region for other in cluster.brokers) > 1:
+        raise ExperimentError(f"link_bps needs a region with one broker; {region} has several")
+    undoing.callback(links.set_gateway, region, links.gateways.get(region))
+    links.set_gateway(region, rate_bps)
+    for pair, link in dict(links.links).items():
+        if pair[1] == region:
+            undoing.callback(links.set_link, *pair, rate_bps=link.rate_bps)
+            links.set_link(*pair, rate_bps=rate_bps)
+
+
+def _set_share(broker, processors, cluster, undoing) -> None:
+    slowness = Slowness(cluster, broker.node_id, processors)
+    undoing.callback(slowness.end)
+    if slowness.by_cycles and processors >= 1:
+        raise ExperimentError(
+            f"broker {broker.node_id} cannot be given {processors:g} processors: there is no quota here, and duty "
+            f"cycles allow less than one"
+        )
+
+
+def _revive(cluster) -> None:
+    for broker in cluster.brokers:
+        if not cluster.runs(broker.node_id):
+            with suppress(LabError):
+                cluster.start(broker.node_id)

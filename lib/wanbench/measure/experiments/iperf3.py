@@ -47,12 +47,9 @@ class Iperf3:
         Whole seconds to send (iperf3 reads 0.5 as 0, which means forever); give either this or `transfer_bytes`.
     transfer_bytes : int or None
         Bytes to send. iperf3 ends when all bytes are handed to the kernel, not when they have arrived: the receiver
-        does not count those still in flight (10 MB at 200 ms: a third). Its rate is correct nevertheless; the sender's
-        is too high.
+        does not count those still in flight. Its rate is correct nevertheless; the sender's is too high.
     streams : int
         Number of concurrent connections; `transfer_bytes` is their total.
-    reverse : bool
-        The server sends.
     udp : bool
         UDP datagrams at `rate_bps`, which must then be given.
     rate_bps : float or None
@@ -67,14 +64,12 @@ class Iperf3:
         Interval of reports: 0.1 s or more; 0: no reports.
     omit_s : float
         Whole seconds at the start to leave out of the result (sent in addition).
-    connect_timeout_s : float
-        Timeout for the start of the server, and for the control connection.
-    timeout_s : float or None
-        Timeout of the client. None: `duration_s` + `omit_s` + 30 s, or the time to send `transfer_bytes` at 250 kbit/s
-        + 30 s.
+    connect_timeout_s, timeout_s : float
+        Timeouts for the start of the server and for the control connection, and of the client; None: `duration_s` +
+        `omit_s` + 30 s, or the time to send `transfer_bytes` at 250 kbit/s + 30 s.
     first_port : int
-        First port. Each test and attempt uses another port from here on, so that a server left by a failed test does
-        not disturb the next.
+        Each test and attempt uses another port from here on, so that a server left by a failed test does not disturb
+        the next.
 
     Examples
     --------

@@ -9,14 +9,13 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.programs.checked_record import HEAD
+from wanbench.measure.kafka.programs.clients import HEAD
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .kafka_checks import ACKS, check_settings, setting_pairs
-from .kafka_fault_faults import CONSUMERS, CONTROLLER, FAULTS, NONE
-from .kafka_fault_planted import KINDS
 from .kafka_fault_session import FaultSession
+from .kafka_faults import CONSUMERS, CONTROLLER, FAULTS, KINDS, NONE
+from .kafka_loads import ACKS, check_settings, setting_pairs
 
 _START_S, _END_S = 6.0, 6.0
 """Overhead before the first record and after the end of traffic; measured on two processors."""
@@ -33,12 +32,10 @@ _OWNED = dict.fromkeys(
 class KafkaFault:
     """
     One episode: steady traffic, a fault, healing, recovery, and reading back the log.
-
-    Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
-    one group in every region receive them. All clients log times, answers and errors. Every region watches the cluster.
-    All clients use librdkafka; producers with acks "all" are idempotent.
-
-    The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
+     Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
+    one group in every region receive them. All clients use librdkafka, and log times, answers and errors; producers
+    with acks "all" are idempotent. Every region watches the cluster.
+     The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
     are then elected, so that every episode starts balanced. The traffic ends once replicas are in sync again, every
     member of the group has its partitions, and records flow through all of them. The fault is healed whatever happens.
 
@@ -47,34 +44,23 @@ class KafkaFault:
     Parameters
     ----------
     fault : str
-        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters
-        it. "slow": its links take 2 s one way and lose 5 %. "kill": its brokers are killed, and started
-        again to heal. "freeze": its brokers are suspended. "none": nothing happens.
+        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters it. "slow": its
+        links take 2 s one way and lose 5 %. "kill": its brokers are killed, and started again to heal. "freeze": its
+        brokers are suspended. "none": nothing happens.
     at : str
-        A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region
-        whose consumers have most of the partitions. Empty for the fault "none".
+        A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region whose
+        consumers have most of the partitions. Empty for the fault "none".
     before_s, fault_s : float
         Duration of traffic before the fault, and of the fault.
-    after_s : float
+    after_s, quiet_s : float
         Timeout for a healthy cluster after healing. The traffic ends then, or `quiet_s` after the cluster is healthy.
-    quiet_s : float
-        Duration of traffic after the cluster is healthy again.
-    producers_per_region, consumers_per_region : int
     records_per_s : float
         Rate of each producer.
-    record_bytes : int
-        Size of a record's value.
-    partitions, replication : int
-        Number of partitions of the topic, and of replicas of each.
-    acks : "0", "1" or "all"
-    topic_settings : mapping of str
-        Settings of the topic, such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
     client_settings : mapping of str
-        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; settings
-        that only producers (or only consumers) have reach only these.
+        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; settings that only
+        producers (or only consumers) have reach only these.
     broker_settings : mapping of str, optional
-        Settings for `Cluster.reconfigure` before the episode: brokers restart unless they already have them. None: the
-        cluster's own.
+        Settings for `Cluster.reconfigure` before the episode. None: the cluster's own.
     watch_interval_s : float
         Interval of watching leaders and in-sync replicas.
     drain_s : float
@@ -170,10 +156,9 @@ class KafkaFault:
         ParameterError
             If the lab has no such region, or the cluster fewer brokers than `replication`.
         ExperimentError
-            If there is no cluster, the lab or the cluster cannot have this fault, the cluster is not healthy at first,
-            a program fails before the fault has begun, or the lab cannot begin or heal the fault; measurements so far
-            are kept. A later failure is part of the result, `incomplete` in the file: a program or a broker that ends
-            early, a producer that does not end, a log that cannot be read, consumers that do not receive all records.
+            If the lab or the cluster cannot have this fault, the cluster is not healthy at first, or a program fails
+            before the fault has begun; measurements so far are kept. Later failures are part of the result,
+            `incomplete` in the file.
         """
         return FaultSession(self, source, folder, stem).run()
 

@@ -5,33 +5,29 @@ from __future__ import annotations
 import json
 import re
 import time
-import uuid
-from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.cluster import Cluster
+from wanbench.measure.kafka.programs import fault_consumer, fault_producer, log_reader
 from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile, write_raw
+from wanbench.runs import RawFile
 from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, cluster_of
-from .kafka_fault_faults import CONSUMERS, CONTROLLER, Fault, check_possible
-from .kafka_fault_health import Health, compact_samples, group_samples
-from .kafka_fault_planted import damaged
-from .kafka_fault_programs import Program, kept, kept_log, start_clients, start_log_reader, stop_all
-from .processor_use import ProcessorUse
+from .kafka_faults import CONSUMERS, CONTROLLER, Fault, check_possible, damaged
+from .sampling import ProcessorUse
+from .session import Program, Session, as_json, client_command
 
-LOOK_S = 0.1
 READY_S = 120.0
 """Timeout for clients to be ready, on a busy machine."""
 HEALTHY_S = 120.0
 """Timeout for a healthy cluster before an episode: the previous one may have ended in recovery."""
 MARGIN_S = 30.0
-SHOWN = 500
+MAX_REASON = 500
 """Maximum number of characters of a reason."""
 LOG_S = 120.0
 """Timeout for reading back the log."""
@@ -41,16 +37,20 @@ REPLICATED_S = 45.0
 """Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
 HOLDS_S = 1.5
 """Health must last this long to count: a broker whose session expired may still be fenced after healing."""
+_TELLING = re.compile(
+    rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|ISR updated to"
+    rb"|\] Leader \S+ .*starts at leader epoch"
+)
+_SECONDS = len("2026-11-22T09:52:29")
 
 
-class FaultSession:
+class FaultSession(Session):
     """An episode of `settings` (a KafkaFault) on the lab of `source`."""
 
     def __init__(self, settings, source: Host, folder: Path, stem: str):
-        self.settings, self.host = settings, source
-        self.folder, self.stem = folder, stem
-        self.files: list[RawFile] = []
-        self._topic = f"fault-{re.sub('[^A-Za-z0-9._-]', '-', stem)[:150]}-{uuid.uuid4().hex[:8]}"
+        super().__init__(settings, folder, stem)
+        self.host = source
+        self._topic = self._unique("fault")
         self._replicas: list[list[int]] = []
         self._times: dict[str, float] = {}
         self._regions: list[str] = []
@@ -59,33 +59,19 @@ class FaultSession:
         self._log: Program | None = None
         self._done_damage = None
         self._incomplete: list[str] = []
-        self._started_at_utc = now_utc()
+        self._sampled: list[RawFile] = []
         self._health: Health | None = None
 
-    def run(self) -> list[RawFile]:
-        """See `KafkaFault.run`."""
-        self._check()
-        error, sampled = None, []
-        try:
-            with ExitStack() as stack:
-                use = ProcessorUse().concurrently(self.host, self.host, self.folder, self.stem)
-                sampled = stack.enter_context(use)
-                self._begin(stack)
-                self._episode()
-                self._end()
-        except LabError as failed:
-            error = str(failed)
-        except BaseException as failed:
-            error = f"{type(failed).__name__}: {failed}"
-            raise
-        finally:
-            stop_all([*self._clients, *self._watchers, *([self._log] if self._log else [])])
-            self._delete_topic()
-            self.files += sampled
-            self._keep(error)
-        if error is not None:
-            raise ExperimentError(error, self.files)
-        return self.files
+    def _measure(self) -> None:
+        with ExitStack() as stack:
+            use = ProcessorUse().concurrently(self.host, self.host, self.folder, self.stem)
+            self._sampled = stack.enter_context(use)
+            self._begin(stack)
+            self._episode()
+            self._end()
+
+    def _programs(self) -> list[Program]:
+        return [*self._clients, *self._watchers, *([self._log] if self._log else [])]
 
     # Before
 
@@ -116,33 +102,38 @@ class FaultSession:
         self._await_healthy_cluster()
         with suppress(AnswerError):  # of Kafka's own topics: that of the episode is new, and balanced
             self._ask("elect")
-        about = self._ask(
-            "create_topic",
-            name=self._topic,
-            partitions=settings.partitions,
-            replication=settings.replication,
-            settings=dict(settings.topic_settings),
-        )
+        topic = {name: getattr(settings, name) for name in ("partitions", "replication")}
+        about = self._ask("create_topic", name=self._topic, settings=dict(settings.topic_settings), **topic)
         self._replicas = [partition["replicas"] for partition in about["partitions"]]
         longest_s = settings.before_s + settings.fault_s + settings.after_s + READY_S + MARGIN_S
         for number, hosts in enumerate(self._hosts):
-            process = stack.enter_context(
-                self._cluster.watching(
-                    hosts[0],
-                    longest_s,
-                    interval_s=settings.watch_interval_s,
-                    topics=[self._topic],
-                    members=[self._topic],
-                )
-            )
-            self._watchers.append(Program("watch", number, hosts[0], process))
-        firsts = [hosts[0] for hosts in self._hosts]
-        self._clients = start_clients(settings, self._topic, firsts, self._stop_file)
+            names = {"topics": [self._topic], "members": [self._topic]}
+            watch = self._cluster.watching(hosts[0], longest_s, interval_s=settings.watch_interval_s, **names)
+            self._watchers.append(Program("watch", number, hosts[0], stack.enter_context(watch)))
+        self._start_clients()
         self._health = Health([*self._clients, *self._watchers], self._replicas)
 
         if not self._until(lambda: not self._health.awaited(), READY_S):
             raise ExperimentError(f"after {READY_S:g} s {'; '.join(self._health.awaited())}")
         self._note("started_at_s")
+
+    def _start_clients(self) -> None:
+        """Start consumers and producers, numbered across the regions in turn."""
+        settings, hosts = self.settings, [hosts[0] for hosts in self._hosts]
+        common = {"topic": self._topic, "settings": json.dumps(dict(settings.client_settings))}
+        for number, host in enumerate(hosts * settings.consumers_per_region):
+            ended_file = f"{self._stop_file(host)}.ended"
+            command = client_command(
+                host, fault_consumer, group=self._topic, number=number, ended_file=ended_file, **common
+            )
+            self._clients.append(Program("consumer", number, host, host.start(command)))
+        for number, host in enumerate(hosts * settings.producers_per_region):
+            command = client_command(
+                host, fault_producer, partitions=settings.partitions, number=number, acks=settings.acks,
+                interval_ns=round(1e9 / settings.records_per_s), record_bytes=settings.record_bytes,
+                stop_file=self._stop_file(host), drain_s=settings.drain_s, **common,
+            )  # fmt: skip
+            self._clients.append(Program("producer", number, host, host.start(command)))
 
     # The fault
 
@@ -151,12 +142,12 @@ class FaultSession:
         self._regions = self._hit()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
         fault = Fault(settings.fault, self.host, self._regions, nodes)
-        self._look_for(settings.before_s - (time.monotonic() - begun_s))
+        self._until(lambda: False, settings.before_s - (time.monotonic() - begun_s))
         try:
             self._note("fault_at_s")
             fault.begin()
             self._note("fault_done_at_s")
-            self._look_for(settings.fault_s)
+            self._until(lambda: False, settings.fault_s)
         finally:
             self._note("heal_at_s")
             self._heal(fault)
@@ -224,7 +215,8 @@ class FaultSession:
                     client.wait(self.settings.drain_s + MARGIN_S)
         with self._noting():
             self._await_replicated()
-        self._log = start_log_reader(self.host, self._topic, self.settings.partitions, LOG_S)
+        reader = {"topic": self._topic, "partitions": self.settings.partitions, "timeout_s": LOG_S}
+        self._log = Program("log", 0, self.host, self.host.start(client_command(self.host, log_reader, **reader)))
         with self._noting():
             self._log.wait(LOG_S + MARGIN_S)
         self._tell(".ended")
@@ -238,17 +230,17 @@ class FaultSession:
 
     def _await_replicated(self) -> None:
         """Return once consumers can read all of the log; ExperimentError if that takes too long."""
-        end_s = time.monotonic() + REPLICATED_S
-        while True:
+        behind = []
+
+        def replicated():
             rows = self._ask("log_ends", topic=self._topic)
-            behind = [str(row["partition"]) for row in rows if row["high_watermark"] < row["end"]]
-            if not behind:
-                return
-            if time.monotonic() > end_s:
-                raise ExperimentError(
-                    f"replicas do not have all of partitions {', '.join(behind)} after {REPLICATED_S:g} s"
-                )
-            time.sleep(LOOK_S)
+            behind[:] = [str(row["partition"]) for row in rows if row["high_watermark"] < row["end"]]
+            return not behind
+
+        if not self._until(replicated, REPLICATED_S):
+            raise ExperimentError(
+                f"replicas do not have all of partitions {', '.join(behind)} after {REPLICATED_S:g} s"
+            )
 
     def _check_nodes(self) -> None:
         """Note and restart nodes that ended unexpectedly, as one may soon after its thaw."""
@@ -263,58 +255,47 @@ class FaultSession:
 
     def _await_healthy_cluster(self) -> None:
         """Return once all replicas of all topics are in sync; ExperimentError if that takes too long."""
-        end_s, state = time.monotonic() + HEALTHY_S, "it was not asked"
-        while time.monotonic() < end_s:
+        state = "it was not asked"
+
+        def healthy():
+            nonlocal state
             try:
                 topics = self._ask("topics", internal=True)
             except AnswerError as error:
                 state = str(error)
-                continue
+                return False
             short = [
                 f"{topic['name']} {partition['partition']}"
                 for topic in topics
                 for partition in topic["partitions"]
                 if set(partition["isr"]) != set(partition["replicas"]) or partition["leader"] is None
             ]
-            if not short:
-                return
             state = f"replicas of {', '.join(short[:5])} are not in sync"
-            time.sleep(LOOK_S)
-        raise ExperimentError(f"the cluster is not healthy after {HEALTHY_S:g} s: {state}")
+            return not short
 
-    def _delete_topic(self) -> None:
+        if not self._until(healthy, HEALTHY_S):
+            raise ExperimentError(f"the cluster is not healthy after {HEALTHY_S:g} s: {state}")
+
+    def _clean_up(self) -> None:
         if self._replicas:
             with suppress(LabError):
                 self._ask("delete_topic", name=self._topic)
 
     def _keep(self, error: str | None) -> None:
         """Write every program's output, and the file that the reader starts from."""
+        self.files += self._sampled
+        contents = {"watch": compact_samples, "consumer": self._damage}
         described = []
-        programs = [*self._clients, *self._watchers, *([self._log] if self._log else [])]
-        for program in programs:
+        for program in self._programs():
             if program.done is None:
                 continue
-            content = bytes
             if program.role == "watch":
-                of_groups = replace(program, role="groups", done=replace(program.done, stderr=b""))
-                files, named = kept(self.folder, self.settings.name, self.stem, of_groups, group_samples)
-                self.files += files
-                described.append(of_groups.describe() | {"file": named})
-                content = compact_samples
-            elif program.role == "consumer" and self.settings.damage and self._done_damage is None:
-                content = self._damage
-            files, named = kept(self.folder, self.settings.name, self.stem, program, content)
-            self.files += files
-            described.append(program.describe() | {"file": named})
+                described.append(self._keep_program(program, group_samples, role="groups"))
+            described.append(self._keep_program(program, contents.get(program.role, bytes)))
         logs = []
-        if isinstance(self._cluster, Cluster):
-            for placement in self._cluster.placements:
-                with suppress(LabError):
-                    file, described_log = kept_log(
-                        self.folder, self.settings.name, self.stem, self._cluster, placement, self._started_at_utc
-                    )
-                    self.files.append(file)
-                    logs.append(described_log)
+        for placement in self._cluster.placements if isinstance(self._cluster, Cluster) else ():
+            with suppress(LabError):
+                logs.append(self._keep_log(placement))
         about = {
             "format": 1,
             "settings": asdict(self.settings),
@@ -329,13 +310,25 @@ class FaultSession:
             "programs": described,
             "logs": logs,
         }
-        content = json.dumps(about, indent=1).encode() + b"\n"
-        ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
-        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.fault.json", content, **ends))
+        self._write("fault.json", about)
+
+    def _keep_log(self, placement) -> dict:
+        """Keep the lines of a node's log that report fencing, leaders and in-sync replicas; returns its entry."""
+        since = self.started_at_utc[:_SECONDS].encode()
+        lines = [
+            line
+            for line in self._cluster.log(placement.node_id).splitlines(keepends=True)
+            if line[:_SECONDS] >= since and line[:2] == b"20" and _TELLING.search(line)
+        ]
+        times = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
+        file = self._keep_packed(f"node-{placement.node_id}.log.gz", b"".join(lines), **times)
+        return {"node_id": placement.node_id, "region": placement.host.region, "file": file}
 
     def _damage(self, printed: bytes) -> bytes:
-        altered, self._done_damage = damaged(printed, self.settings.damage)
-        return altered
+        """A consumer's output; that of the first with a suitable record is damaged, if the settings ask for it."""
+        if self.settings.damage and self._done_damage is None:
+            printed, self._done_damage = damaged(printed, self.settings.damage)
+        return printed
 
     # Small things
 
@@ -359,29 +352,195 @@ class FaultSession:
         except LabError as error:
             if "fault_done_at_s" not in self._times:
                 raise
-            self._incomplete.append(str(error)[:SHOWN])
+            self._incomplete.append(str(error)[:MAX_REASON])
 
     def _look(self) -> None:
-        with self._noting():
-            self._health.look()
+        """Read new output; until the fault has begun, ExperimentError as soon as a program fails."""
+        if self._health is not None:
+            with self._noting():
+                self._health.look()
 
     def _note(self, name: str) -> None:
         self._times[name] = time.time()
 
-    def _look_for(self, lasts_s: float) -> None:
-        """Sleep; until the fault has begun, ExperimentError as soon as a program fails."""
-        end_s = time.monotonic() + lasts_s
-        while (left_s := end_s - time.monotonic()) > 0:
-            time.sleep(min(left_s, LOOK_S))
-            self._look()
 
-    def _until(self, condition: Callable[[], object], timeout_s: float) -> bool:
-        """Wait for a condition; False on timeout."""
-        end_s = time.monotonic() + timeout_s
-        while True:
-            self._look()
-            if condition():
-                return True
-            if time.monotonic() > end_s:
-                return False
-            time.sleep(LOOK_S)
+class Health:
+    """
+    Current state of partitions, group and traffic; `look` updates it.
+
+    Parameters
+    ----------
+    programs : list of Program
+        Clients and watchers.
+    replicas : list of list of int
+        The replicas of each partition, the preferred leader first.
+    """
+
+    def __init__(self, programs: list[Program], replicas: list[list[int]]):
+        self.programs, self.replicas = programs, replicas
+        self._views: dict[int, tuple[float, list | None]] = {}
+        self._assigned: dict[int, set[int]] = {p.number: set() for p in programs if p.role == "consumer"}
+        self._assigned_at_s = 0.0
+        self._answered: dict[tuple[int, int], float] = {}
+        self._received: dict[int, float] = {}
+        self._sending: set[int] = set()
+        self._positions: dict[int, dict[str, int]] = {}
+
+    def look(self) -> None:
+        """Read new output of the programs; ExperimentError if one has failed."""
+        for program in self.programs:
+            for line in program.news():
+                if program.role == "watch":
+                    self._saw(program.number, line)
+                elif isinstance(line, list):
+                    self._happened(program, line)
+                elif program.role == "producer" and "start_ns" in line:
+                    self._sending.add(program.number)
+                elif program.role == "consumer" and "positions" in line:
+                    self._positions[program.number] = line["positions"]
+
+    def awaited(self) -> list[str]:
+        """What still prevents an episode from beginning, a sentence each; empty once it can."""
+        of_role = {
+            role: [program for program in self.programs if program.role == role]
+            for role in ("producer", "consumer", "watch")
+        }
+        sentences = [
+            f"{program} has not begun to send" for program in of_role["producer"] if program.number not in self._sending
+        ]
+        if self.group_since() is None:
+            held = ", ".join(f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"])
+            sentences.append(
+                f"the consumers do not hold each of {len(self.replicas)} partitions once: {held or 'there are none'}"
+            )
+        if self.in_sync_since(0.0) is None:
+            seen = ", ".join(f"{program} {self._seen_by(program.number)}" for program in of_role["watch"])
+            sentences.append(f"not every watcher sees all replicas in sync: {seen or 'there are none'}")
+        return sentences
+
+    def group_since(self) -> float | None:
+        """Unix s since which the members hold all partitions between them, each at least one; None if they do not."""
+        held = [number for numbers in self._assigned.values() for number in numbers]
+        complete = sorted(held) == list(range(len(self.replicas)))
+        idle = sum(not numbers for numbers in self._assigned.values())
+        spare = max(0, len(self._assigned) - len(self.replicas))
+        return self._assigned_at_s if complete and idle <= spare else None
+
+    def in_sync_since(self, after_s: float) -> float | None:
+        """
+        Unix s of the newest sample if the latest sample of every watcher, begun after a time, shows all
+        replicas in sync; None otherwise.
+        """
+        return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
+
+    def led_as_preferred_since(self, after_s: float) -> float | None:
+        """As `in_sync_since`, if preferred leaders lead all partitions."""
+        return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
+
+    def flows(self, after_s: float) -> bool:
+        """
+        Whether since a given time every partition has answered each producer, and delivered a record to some consumer.
+        """
+        partitions = range(len(self.replicas))
+        return all(
+            self._answered.get((producer, partition), 0) > after_s
+            for producer in self._sending
+            for partition in partitions
+        ) and all(self._received.get(partition, 0) > after_s for partition in partitions)
+
+    def unread(self, ends: dict[str, int]) -> list[int]:
+        """Partitions that no member has read to the end, according to the last report of each consumer."""
+        read: dict[str, int] = {}
+        for positions in self._positions.values():
+            for number, position in positions.items():
+                read[number] = max(position, read.get(number, 0))
+        return sorted(int(number) for number, end in ends.items() if read.get(number, 0) < end)
+
+    def region_of_most(self) -> str:
+        """The region whose consumers hold the most partitions; the first in a tie."""
+        held: dict[str, int] = {}
+        for program in self.programs:
+            if program.role == "consumer":
+                held[program.host.region] = held.get(program.host.region, 0) + len(self._assigned[program.number])
+        return max(held, key=held.get)
+
+    def _seen_by(self, watcher: int) -> str:
+        """The in-sync replicas of each partition in a watcher's last sample."""
+        _, partitions = self._views.get(watcher, (0.0, None))
+        return str([p["isr"] for p in partitions]) if partitions else "nothing"
+
+    def _all_see(self, after_s, holds) -> float | None:
+        seen = []
+        for program in self.programs:
+            if program.role != "watch":
+                continue
+            at_s, partitions = self._views.get(program.number, (0.0, None))
+            if at_s < after_s or partitions is None or len(partitions) != len(self.replicas):
+                return None
+            if not all(
+                holds(p["isr"], p["leader"], replicas) for p, replicas in zip(partitions, self.replicas, strict=True)
+            ):
+                return None
+            seen.append(at_s)
+        return max(seen, default=None)
+
+    def _saw(self, number, sample):
+        if "group" in sample:
+            return
+        topics = sample.get("topics")
+        self._views[number] = (sample["at_s"], topics[0]["partitions"] if topics else None)
+
+    def _happened(self, program, line):
+        if program.role == "producer":
+            if line[0] == "acknowledged":
+                self._answered[program.number, line[3]] = program.unix_s(line[2])
+        elif line[0] == "received":
+            self._received[line[3]] = program.unix_s(line[5])
+        elif line[0] in ("assigned", "revoked", "lost"):
+            at_s, numbers = program.unix_s(line[1]), set(line[2])
+            held = self._assigned[program.number]
+            self._assigned[program.number] = held | numbers if line[0] == "assigned" else held - numbers
+            self._assigned_at_s = max(self._assigned_at_s, at_s)
+
+
+def compact_samples(printed: bytes) -> bytes:
+    """
+    A watcher's output in compact form: [at_s, took_s, node_id, state] per sample, where the state is [leader, in-sync
+    replicas] of each partition in order, or null if unchanged; [at_s, took_s, kind, message] of a failed one.
+    """
+    lines, before = [], None
+    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
+        sample = json.loads(text)
+        if "group" in sample:
+            continue
+        times = [round(sample["at_s"], 6), sample["took_s"]]
+        if "error" in sample:
+            lines.append([*times, sample["error"]["kind"], sample["error"]["message"][:200]])
+            continue
+        topics = sample["topics"]
+        state = [[p["leader"], p["isr"]] for p in topics[0]["partitions"]] if topics else []
+        lines.append([*times, sample["node_id"], None if state == before else state])
+        before = state
+    return b"".join(map(as_json, lines))
+
+
+def group_samples(printed: bytes) -> bytes:
+    """
+    Likewise for a group: [at_s, group, state, [[consumer, partitions] ...]], or [at_s, group, kind, message] of a
+    failed sample. Consumers are those of the episode, whose client.id ends in their number.
+    """
+    lines = []
+    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
+        sample = json.loads(text)
+        if "group" not in sample:
+            continue
+        line = [round(sample["at_s"], 6), sample["group"]]
+        if "error" in sample:
+            line += [sample["error"]["kind"], sample["error"]["message"][:200]]
+        else:
+            members = [
+                [int(member["client_id"].rpartition("-")[2]), len(member["partitions"])] for member in sample["members"]
+            ]
+            line += [sample["state"], sorted(members)]
+        lines.append(line)
+    return b"".join(map(as_json, lines))

@@ -11,19 +11,19 @@ from typing import ClassVar
 
 from wanbench.checks import check_choice, check_fields, check_name, refusal
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.kafka.broker_size import BrokerSize, checked_sizes
-from wanbench.measure.kafka.security.kinds import KINDS
+from wanbench.measure.kafka.placement import BrokerSize, checked_sizes
+from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, Load, cluster_of, links_of, reaching
-from .broker_sizes import sized
+from .broker_acts import sized
 from .iperf3 import Iperf3
-from .kafka_checks import setting_pairs
+from .kafka_loads import setting_pairs
 from .ping import Ping
-from .processor_use import ProcessorUse
+from .sampling import ProcessorUse
 
 RESTART_S = 20.0
 """
@@ -44,38 +44,29 @@ class KafkaTrial:
     load : Load
         For example `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
-        Settings of both directions of the pair for the trial; None: unchanged. With a `path`, the expected properties
-        of that path; nothing is set.
+        Settings of both directions of the pair; None: unchanged. With a `path`, the expected properties of that path.
     background : Iperf3, optional
-        Traffic from source to target, started when all producers send. It should last slightly longer than the counted
-        period.
+        Traffic from source to target, started when all producers send.
     ping : Ping, optional
         Pings in the same direction.
-    beside : tuple
-        Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. The
-        times of `BrokerActions` count from when the load sends.
+    alongside : tuple of ConcurrentExperiment
+        Further experiments that run at the same time. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
-        Producers and consumers are spread in turn over the first hosts of these regions, or over other hosts of a
-        region: "aws:us-east-1/3" is the one after the first three. None: producers run on the source, consumers on the
-        target.
-    broker_settings : mapping of str, optional
-        Settings that replace those of the cluster, which is restarted if it has others. None: its own.
-    security : str, optional
-        "plain", "tls" or "mtls"; replaces that of the cluster in the same way. None: its own.
+        Producers and consumers are spread in turn over the first hosts of these regions; "aws:us-east-1/3" is the host
+        after the first three. None: producers run on the source, consumers on the target.
+    broker_settings, security : optional
+        Settings of brokers, and "plain", "tls" or "mtls", that replace those of the cluster, which is restarted for
+        them.
     gateway_bps : float, optional
-        All links that leave a region share this rate and one queue, in every region: see `LocalLab.set_gateway`. None:
-        each link has its own rate and queue.
+        All links that leave a region share this rate and one queue: see `LocalLab.set_gateway`.
     system : str, optional
-        Name of the system in analyses (see `wanbench.pages.tail_latency.design.systems.System`). It does not affect the trial.
+        Name of the system in analyses. It does not affect the trial.
     cluster : str, optional
-        The name of an external cluster, on which load and concurrent measurements then run. It cannot be restarted, so
-        broker_settings and security must be None. None: the lab's own.
+        The name of an external cluster to run on. It cannot be restarted, so broker_settings and security must be None.
     broker_sizes : BrokerSize or tuple, optional
-        The size of all brokers, or of each in order, with None for a broker without limits. Sizes apply while the load
-        and the experiments beside it run. None: no limits.
+        The size of all brokers, or of each in order, with None for a broker without limits.
     path : str, optional
-        On a lab with several paths between the same hosts, the one to use: see `wanbench.measure.labs.rented.paths`. None: the
-        path of the previous trial.
+        On a lab with several paths between the same hosts, the one to use; None: the path of the previous trial.
     """
 
     load: Load

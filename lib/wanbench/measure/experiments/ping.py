@@ -34,13 +34,10 @@ class Ping:
 
     Parameters
     ----------
-    count : int
-        Number of echo requests.
     interval_s : float
-        Time between echo requests. For users other than root, iputils allows 0.002 s and more, before 2021
-        0.2 s and more; ping says so and the test fails. Requests are sent whether or not earlier ones were
-        answered: one at a time at intervals of 0.01 s or more, at shorter ones in groups of all that are
-        due.
+        Time between echo requests. For users other than root, iputils allows 0.002 s and more, before 2021 0.2 s and
+        more. Requests are sent whether or not earlier ones were answered: one at a time at intervals of 0.01 s or more,
+        at shorter ones in groups of all that are due.
     payload_bytes : int
         Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
     wait_s : float
@@ -48,8 +45,6 @@ class Ping:
 
     Examples
     --------
-    >>> Ping(count=5).name
-    'ping'
     >>> round(Ping(count=5, interval_s=0.1).expected_s(100.0), 1)
     0.5
     """

@@ -1,7 +1,7 @@
 """
 Reordering replicas to move leadership without moving data.
 
-A view is the result of `wanbench.measure.kafka.admin.queries.topics`. An order is {topic: {partition as text: replicas}}, the
+A view is the result of `wanbench.measure.kafka.programs.admin.topics`. An order is {topic: {partition as text: replicas}}, the
 preferred leader first, as in the verb `lead` of `wanbench.measure.kafka.admin`.
 """
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.links import LinkSettings, gateway_queue_in_bytes, queue_in_bytes
-from wanbench.measure.links.available import why_not
-from wanbench.measure.links.launch import SupervisorProcess
+from wanbench.measure.links.launch import SupervisorProcess, why_not
 from wanbench.measure.links.namespaces import address, checked_sysctls
 
 from . import local_view

@@ -27,18 +27,17 @@ REPRODUCED = "reproduced"
 WITHIN = "inside the interval"
 NOT_REPRODUCED = "not reproduced"
 UNDECIDED = "undecided"
-CANNOT = "cannot be tried here"
-UNTRIED = "not tried"
-VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)
-"""What a test can say."""
-KINDS = {"own": "its own numbers", "rerun": "the re-run"}
-"""What a verdict can rest on."""
+CANNOT = "cannot be tested here"
+UNTESTED = "not tested"
+VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)  # What a test can say.
+KINDS = {"own": "its own numbers", "rerun": "the re-run"}  # What a verdict can rest on.
 METHODS = {
     "own": "a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
     "rerun": "a claim is reproduced if the interval measured lies where its row says",
 }
 SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
+# How a claim can be tested, and the working of one that nothing has tested yet.
 WAYS = {
     "own numbers": "The source's own numbers agree with it or not.",
     "re-run": "The source gives no figures for it.",
@@ -47,7 +46,6 @@ WAYS = {
     "fact": "It follows from Kafka, a price list or arithmetic alone.",
     NOT_HERE: "It needs what this project does not have.",
 }
-"""How a claim can be tried, and the working of one that nothing has tested yet."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Claim:
     unit: str
     source: str
     page: str
-    tried_by: str
+    tested_by: str
     why: str = ""
 
     @property
@@ -113,10 +111,10 @@ class Audit(Result):
     TITLE = "Claims of the source"
 
     def __post_init__(self):
-        nothing = {"recomputed": nan, "low": nan, "high": nan, "rerun": UNTRIED}
+        nothing = {"recomputed": nan, "low": nan, "high": nan, "rerun": UNTESTED}
         for name, claim in self.claims.items():
-            own = CANNOT if claim.tried_by == NOT_HERE else UNTRIED
-            working = claim.why or WAYS.get(claim.tried_by, "")
+            own = CANNOT if claim.tested_by == NOT_HERE else UNTESTED
+            working = claim.why or WAYS.get(claim.tested_by, "")
             self.rows.setdefault(name, nothing | {"own": own, "working": working})
 
     def number(self, claim: str) -> float:
@@ -191,7 +189,7 @@ class Audit(Result):
         A claim that several quantities test is reproduced if all agree, and not reproduced if one contradicts it.
         """
         self.note(claim, f"Re-run: {working}")
-        both = {check_choice("verdict", verdict, VERDICTS), self.rows[claim]["rerun"]} - {UNTRIED}
+        both = {check_choice("verdict", verdict, VERDICTS), self.rows[claim]["rerun"]} - {UNTESTED}
         self.rows[claim]["rerun"] = (
             verdict if len(both) == 1 else NOT_REPRODUCED if NOT_REPRODUCED in both else UNDECIDED
         )
@@ -220,7 +218,6 @@ class Audit(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The number of reproduced claims, of those that can be tested, by the source's numbers and by the re-run."""
         return tuple(
             Estimate(
                 quantity=f"claims reproduced by {words}",
@@ -240,7 +237,7 @@ class Audit(Result):
 
     @property
     def sentence(self) -> str:
-        settings = sum(claim.tried_by == SETTING for claim in self.claims.values())
+        settings = sum(claim.tested_by == SETTING for claim in self.claims.values())
         cannot = sum(row["own"] == CANNOT for row in self.rows.values())
         parts = [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
         parts += [f"{cannot} {CANNOT}"] if cannot else []
@@ -252,14 +249,13 @@ class Audit(Result):
         return "; ".join([f"{count(len(self.claims), 'claim')} of this source", *parts, *counts]) + "."
 
     def table(self) -> pd.DataFrame:
-        """One row per claim: section, says, claimed, unit, recomputed, low, high, own, rerun, working, off_by."""
         rows = [
             {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}
-            | {"unit": claim.unit, "tried_by": claim.tried_by}
+            | {"unit": claim.unit, "tested_by": claim.tested_by}
             | self.rows[name]
             for name, claim in self.claims.items()
         ]
-        columns = ["claim", "section", "says", "claimed", "unit", "tried_by", "recomputed", "low", "high"]
+        columns = ["claim", "section", "says", "claimed", "unit", "tested_by", "recomputed", "low", "high"]
         table = pd.DataFrame(rows, columns=[*columns, *KINDS, "working"])
         return table.assign(off_by=table.recomputed - table.claimed)
 
@@ -269,8 +265,8 @@ class Audit(Result):
                 "The source says": row.says,
                 "Claimed": self._claimed(row.claim),
                 "Recomputed": self._recomputed(row),
-                "By its own numbers": "" if row.own == UNTRIED else row.own,
-                "By the re-run": "" if row.rerun == UNTRIED and row.tried_by not in RERUN else row.rerun,
+                "By its own numbers": "" if row.own == UNTESTED else row.own,
+                "By the re-run": "" if row.rerun == UNTESTED and row.tested_by not in RERUN else row.rerun,
                 "Working": row.working,
             }
             for row in self.table().itertuples(index=False)
@@ -330,7 +326,7 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
             readable = False
         if not readable or claim.claim in claims or not claim.claim:
             raise RawDataError(path, line, ", ".join(row), "a new claim with a number or without a value")
-        if claim.tried_by not in WAYS:
-            raise RawDataError(path, line, claim.tried_by, f"one of {', '.join(WAYS)}")
+        if claim.tested_by not in WAYS:
+            raise RawDataError(path, line, claim.tested_by, f"one of {', '.join(WAYS)}")
         claims[claim.claim] = claim
     return Audit(source, claims)

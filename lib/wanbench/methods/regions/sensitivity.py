@@ -13,7 +13,7 @@ from wanbench.checks import check_kind, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, interval, quantity
 from wanbench.methods.result import Estimate, Result
-from wanbench.read.plausibility.report import concerning, suspects
+from wanbench.read.plausibility.rules import concerning, suspects
 
 
 @dataclass(frozen=True, repr=False)

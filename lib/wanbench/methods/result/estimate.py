@@ -218,10 +218,11 @@ class Estimate:
         }
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """The finding whose sentence is `str` of this estimate."""
+        """Make a finding of this estimate."""
         return Finding(
             name=name,
-            sentence=str(self),
+            sentence=self.sentence,
+            cautions=self.warnings,
             estimate=self.estimate,
             low=self.low,
             high=self.high,

@@ -11,9 +11,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from wanbench.errors import ParameterError
-from wanbench.figures import map as world
 from wanbench.figures import theme
-from wanbench.figures.primitives import interval_points
+from wanbench.figures.primitives import draw_pairs, draw_regions, interval_points, label_pairs, world
 from wanbench.formatting import count, decimals, number, percent, quantity
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.dyadic import touches
@@ -286,7 +285,7 @@ class ModelComparison(Result):
         used = sorted({*self.pairs.region_a, *self.pairs.region_b})
         if missing := [name for name in used if name not in catalogue.index]:
             raise ParameterError(f"table regions lacks {', '.join(missing[:3])} of {len(missing)} in the pairs")
-        figure = world.world()
+        figure = world()
         counts = []
         for name, part, dash in (
             ("faster than all models say", frame[frame.closest_ratio > 1], "dot"),
@@ -295,11 +294,11 @@ class ModelComparison(Result):
             counts.append(f"{len(part):,} {name}")
             if not part.empty:
                 style = {"color": theme.FIT, "width": 1.5, "dash": dash}
-                world.draw_pairs(figure, part, catalogue, name=name, line=style, opacity=0.6)
+                draw_pairs(figure, part, catalogue, name=name, line=style, opacity=0.6)
                 rows = zip(part.throughput_bps, part.closest_ratio, strict=True)
                 texts = [f"{quantity(bps, 'bit/s')}, {ratio:.2f} times the closest model" for bps, ratio in rows]
-                world.label_pairs(figure, part, catalogue, texts)
-        world.draw_regions(figure, catalogue.loc[used].reset_index())
+                label_pairs(figure, part, catalogue, texts)
+        draw_regions(figure, catalogue.loc[used].reset_index())
         share = f"{len(frame):,} of {self.counted}"
         sides = "; ".join(counts)
         return theme.finish(

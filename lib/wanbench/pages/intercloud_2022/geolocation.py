@@ -10,10 +10,9 @@ import plotly.graph_objects as go
 
 from wanbench.checks import refusal
 from wanbench.figures import theme
-from wanbench.figures.map import world
+from wanbench.figures.primitives import world
 from wanbench.formatting import count, number
-from wanbench.read.plausibility.geolocation import Area, circle, position
-from wanbench.read.plausibility.positions import great_circle_km
+from wanbench.read.plausibility.places import Area, circle, great_circle_km, position
 from wanbench.read.plausibility.rules import geolocate
 
 TAKEN_AS_EXACT_KM = 1.0  # Coordinates are taken as exact: their stated precision would hide an error

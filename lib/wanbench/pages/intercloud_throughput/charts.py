@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.figures.map import draw_pairs, draw_regions, label_pairs, world
+from wanbench.figures.primitives import draw_pairs, draw_regions, label_pairs, world
 from wanbench.formatting import count, decimals, quantity, scale, span
 from wanbench.methods.regions.pairs import unordered
 

@@ -4,15 +4,12 @@ resources, and metrics over time.
 """
 
 from . import claims
-from .costs import cost_per_billion
-from .evidence import evidence
-from .frontier import frontier
-from .full_resource import full_resource
-from .machine import enough_processors
+from .claims import evidence
+from .costs import cost_per_billion, frontier
 from .over_time import over_time
-from .prices import paid_over_listed, per_processor_hour
 from .recount import recount_agrees
-from .trials import size_trials
+from .resources import enough_processors, full_resource
+from .trials import paid_over_listed, per_processor_hour, size_trials
 
 __all__ = [
     "claims",

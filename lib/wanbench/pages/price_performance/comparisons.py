@@ -14,10 +14,10 @@ from scipy import stats
 from wanbench.checks import check_columns, check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
-from wanbench.methods.factorial.robust_variance import robust_variance
+from wanbench.methods.factorial.inference import robust_variance
 from wanbench.methods.factorial.terms import with_blocks
 from wanbench.methods.result import Estimate
-from wanbench.methods.trials.means import half_width, ratio_estimate
+from wanbench.methods.result.means import half_width, ratio_estimate
 
 NAMES = {"messages_per_s": "rate of messages", "usd_per_billion": "cost per billion messages", "p99_ms": "p99"}
 """Readable names of columns; others keep their own."""

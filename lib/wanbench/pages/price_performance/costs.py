@@ -1,14 +1,17 @@
-"""Cost per billion messages by setting, ranked with ties, and the price at which settings tie."""
+"""Cost per billion messages by setting: ranked with ties, the price at which settings tie, and cost against p99."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from wanbench.errors import MissingDataError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Result, RowsResult
 
 from .comparisons import Comparisons, compare_all
 from .trials import SizeTrials
@@ -33,7 +36,6 @@ class SizeCosts(Result):
     costs: Comparisons
 
     TITLE = "Cost per billion messages"
-    DRAWN_BY = "costs_figure.costs"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -146,6 +148,52 @@ class SizeCosts(Result):
             )
         return pd.DataFrame(rows)
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """A row per setting, the cheapest first; small points are trials, bars intervals."""
+        figure = make_subplots(
+            rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(PANELS.values())
+        )
+        names = list(self.costs.settings)
+        at = {name: k for k, name in enumerate(names)}
+        for column, response in enumerate(PANELS, 1):
+            each = self.rates if response == RATE else self.costs
+            figure.add_scatter(
+                x=self.trials[response],
+                y=self.trials.setting.map(at).to_numpy() + theme.spread(len(self.trials), 0.3),
+                mode="markers",
+                name="trials",
+                showlegend=column == 1,
+                marker={"size": 6, "color": theme.LIGHT, "opacity": 0.7},
+                hovertemplate="one trial: %{x:,.4g}<extra></extra>",
+                row=1,
+                col=column,
+            )
+            primitives.estimate_points(
+                figure,
+                list(range(len(names))),
+                [each.means[name] for name in names],
+                marker={"size": 10, "color": theme.FIT, "symbol": "diamond"},
+                name="geometric mean",
+                showlegend=column == 1,
+                row=1,
+                col=column,
+            )
+            figure.update_xaxes(title=PANELS[response], rangemode="tozero", row=1, col=column)
+            primitives.label_rows(figure, [theme.plain(name) for name in names], row=1, col=column)
+        return theme.finish(
+            figure,
+            name="cost-per-billion",
+            title="What a billion messages cost",
+            subtitle="Small points: trials. Bars: intervals of a setting, from the scatter pooled over "
+            "all. The table shows whether two sizes differ: their trials are compared block by "
+            "block.",
+            alt=f"Rates and costs by setting. {self}",
+            caption=str(self),
+            table=self.table(),
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
+
 
 def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     """
@@ -157,3 +205,133 @@ def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     rates = compare_all(trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}")
     costs = compare_all(trials.trials, COST, "USD", level=level, claim="With {name} a billion messages cost {{}}")
     return SizeCosts(trials, rates, costs)
+
+
+PANELS = {RATE: "messages per second", COST: "USD per billion messages"}
+
+
+P99 = "p99_ms"
+DOMINATED, NOT_SHOWN, FIRST = "dominated", "not shown to be dominated", "on the frontier of the means"
+
+
+@dataclass(frozen=True, repr=False)
+class Frontier(RowsResult):
+    """
+    The frontier of cost against p99.
+
+    Attributes
+    ----------
+    costs, latencies : Comparisons
+    rows : DataFrame
+        Per setting: cost and p99 with intervals; `verdict`: "dominated" if another is significantly cheaper and faster,
+        "on the frontier of the means" if no other has a lower mean in both, else "not shown to be dominated"; `by`: the
+        settings that dominate it.
+    """
+
+    costs: Comparisons
+    latencies: Comparisons
+
+    TITLE = "Cost against p99"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The p99 of each setting."""
+        return tuple(self.latencies.means.values())
+
+    @property
+    def sentence(self) -> str:
+        """The settings by verdict."""
+        parts = [f"{verdict}: {', '.join(part.setting)}" for verdict, part in self.rows.groupby("verdict", sort=True)]
+        return (
+            f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both "
+            f"cheaper and faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."
+        )
+
+    def formatted_table(self) -> pd.DataFrame:
+        """One row per setting: cost and p99 with their intervals, as the cost table writes them, and the verdict."""
+        rows = []
+        for row in self.rows.itertuples():
+            cost, p99 = self.costs.means[row.setting], self.latencies.means[row.setting]
+            rows.append(
+                {
+                    "setting": row.setting,
+                    "USD per billion": cost.formatted.removesuffix(" USD"),
+                    "USD per billion, interval": cost.formatted_interval,
+                    "p99": p99.formatted,
+                    "p99, interval": p99.formatted_interval,
+                    "verdict": f"{row.verdict} by {row.by}" if row.by else row.verdict,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """A point per setting; bars are its intervals."""
+        figure, rows = go.Figure(), self.rows
+        first = rows[rows.verdict == FIRST].sort_values(COST)
+        figure.add_scatter(
+            x=first[COST], y=first[P99], mode="lines", name="frontier of the means", line=primitives.REFERENCE
+        )
+        for verdict, (shade, symbol) in STYLES.items():
+            part = rows[rows.verdict == verdict]
+            if len(part):
+                figure.add_scatter(
+                    x=part[COST],
+                    y=part[P99],
+                    error_x=primitives.interval_bar(part[COST], part[f"{COST}_low"], part[f"{COST}_high"], color=shade),
+                    error_y=primitives.interval_bar(part[P99], part.p99_ms_low, part.p99_ms_high, color=shade),
+                    mode="markers+text",
+                    text=[theme.plain(name) for name in part.setting],
+                    textposition="top right",
+                    name=verdict,
+                    marker={"size": 11, "color": shade, "symbol": symbol},
+                    hovertemplate="%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>",
+                )
+        ends = {name: rows[[name, f"{name}_low", f"{name}_high"]].to_numpy().ravel() for name in (COST, P99)}
+        figure.update_xaxes(title="USD per billion messages (log axis)", **theme.log_axis(ends[COST], ""))
+        figure.update_yaxes(title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms"))
+        return theme.finish(
+            figure,
+            name="cost-against-p99",
+            title="Cost against latency",
+            subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another is shown to be both "
+            "cheaper and faster, all pairs together.",
+            alt=f"Settings by cost and p99. {self}",
+            caption=str(self),
+            table=rows,
+            note=note,
+        )
+
+
+def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:
+    """
+    Cost per billion messages against the p99 from send to acknowledgement.
+
+    ParameterError if fewer than two settings have a p99: a killed tool prints none.
+    """
+    latencies = compare_all(costs.trials, P99, "ms", level=level, claim="With {name} the p99 is {{}}")
+    both, rows = [name for name in costs.costs.settings if name in latencies.means], []
+    for name in both:
+        others = [other for other in both if other != name]
+        by = [o for o in others if costs.costs.shown_lower(o, name) and latencies.shown_lower(o, name)]
+        cost, p99 = costs.costs.means[name], latencies.means[name]
+        below = any(
+            costs.costs.means[o].estimate <= cost.estimate and latencies.means[o].estimate <= p99.estimate
+            for o in others
+        )
+        rows.append(
+            {
+                "setting": name,
+                COST: cost.estimate,
+                f"{COST}_low": cost.low,
+                f"{COST}_high": cost.high,
+                P99: p99.estimate,
+                "p99_ms_low": p99.low,
+                "p99_ms_high": p99.high,
+                "verdict": DOMINATED if by else NOT_SHOWN if below else FIRST,
+                "by": ", ".join(by),
+            }
+        )
+    return Frontier(pd.DataFrame(rows), costs.costs, latencies)
+
+
+STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle"), DOMINATED: (theme.OUTSIDE, "x")}

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
+from wanbench.figures import theme
 from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result
 from wanbench.methods.trials.rates import TrialRates
 
-from .rates import rates as counter_rates
+from .trials import counter_rates
 
 STEP_S = 5.0
 """The source's sampling interval."""
@@ -57,8 +60,6 @@ class OverTime(Result):
     rows: pd.DataFrame
     step_s: float
 
-    DRAWN_BY = "over_time_figure.over_time"
-
     @property
     def sentence(self) -> str:
         """The metrics that were measured."""
@@ -68,6 +69,49 @@ class OverTime(Result):
 
     def formatted_table(self) -> None:
         """None: the figure has the values."""
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Small multiples of all metrics that were measured."""
+        rows = self.rows
+        panels = [name for name in PANELS if (rows.quantity == name).any()]
+        lines = -(-len(panels) // COLUMNS)
+        titles = [f"{name} ({PANELS[name]})" for name in panels]
+        figure = make_subplots(rows=lines, cols=COLUMNS, subplot_titles=titles, vertical_spacing=0.35 / max(lines, 1))
+        settings = list(dict.fromkeys(rows.setting))
+        shades = {name: theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)] for k, name in enumerate(settings)}
+        named = set()
+        for k, panel in enumerate(panels):
+            for (setting, *_), part in rows[rows.quantity == panel].groupby(["setting", *KEY], sort=False):
+                part = part.sort_values("at_s")
+                figure.add_scatter(
+                    x=part.at_s,
+                    y=part.value,
+                    mode="lines+markers",
+                    marker={"size": 4},
+                    line={"color": shades[setting], "width": 1.5},
+                    name=theme.plain(setting),
+                    legendgroup=setting,
+                    showlegend=setting not in named,
+                    hovertemplate="%{x:.0f} s: %{y:,.4g}<extra></extra>",
+                    row=k // COLUMNS + 1,
+                    col=k % COLUMNS + 1,
+                )
+                named.add(setting)
+        figure.update_yaxes(rangemode="tozero")
+        figure.update_layout(height=max(lines, 1) * PANEL_PX + 150)
+        return theme.finish(
+            figure,
+            name="metrics-over-time",
+            title="Every metric over time",
+            subtitle=f"A line per trial, in steps of {self.step_s:g} s; seconds from the end of the warm-up. Processors "
+            "and disks are the machine's, which clients share; messages and requests are summed over brokers; latency is "
+            "that of producers.",
+            alt=f"Small charts of metrics over time. {self}",
+            caption=str(self),
+            table=rows,
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
 
 
 def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: float = STEP_S) -> OverTime:
@@ -134,3 +178,7 @@ def _producers(windows: pd.DataFrame) -> pd.DataFrame:
         for name, column in (("latency, mean", "mean_latency_ms"), ("latency, largest", "max_latency_ms"))
     ]
     return pd.concat(parts)
+
+
+COLUMNS = 3
+PANEL_PX = 190

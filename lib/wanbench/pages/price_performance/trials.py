@@ -3,21 +3,113 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import nan
 
 import pandas as pd
 
+from wanbench.checks import check_number
+from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
+from wanbench.methods.cost.deployment import Input
+from wanbench.methods.cost.price_list import price
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result, text_table
-from wanbench.methods.trials.mean_use import mean_use
+from wanbench.methods.trials.processors import mean_use
 from wanbench.methods.trials.rates import TrialRates
 
-from .prices import usd_per_hour
-from .rates import rates as counter_rates
+SERIES = [*KEY, "source", "host", "node_id", "subject", "metric", "statistic"]
+STARTED = "process_start_time_seconds"
+COUNTED = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restarted"]
+
+
+def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
+    """
+    Increase of cumulative metrics from one sample to the next, absolute and per second.
+
+    Counters start at 0 again when their process restarts. The increase is then the later value alone, which misses what
+    the first process counted after the earlier sample; `restarted` is true. A restart shows as a counter that fell,
+    or as a new value of the broker's `process_start_time_seconds`. Missing samples make the interval longer.
+
+    Parameters
+    ----------
+    metrics : DataFrame
+        Table metrics; rows that are not cumulative or have no time are skipped.
+
+    Returns
+    -------
+    DataFrame
+        run_id, test_id, attempt, source, host, node_id, subject, metric, statistic, at_utc (the end of the interval),
+        interval_s, increase, rate (per second), unit (of the increase), restarted. In order of series and time.
+
+    Examples
+    --------
+    >>> from wanbench import tables
+    >>> shared = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
+    >>> samples = [("00:00:05", 150.0), ("00:00:00", 100.0), ("00:00:10", 20.0)]
+    >>> rows = [{**shared, "source_file": "a", "at_utc": f"2026-01-01T{at}Z", "value": value} for at, value in samples]
+    >>> counter_rates(tables.from_rows("metrics", rows))[["increase", "rate", "restarted"]].values.tolist()
+    [[50.0, 10.0, False], [20.0, 4.0, True]]
+    """
+    counted = metrics[metrics.cumulative & metrics.at_utc.notna()].sort_values("at_utc", kind="stable")
+    counted = counted.merge(_starts(metrics), on=[*KEY, "source", "host", "node_id", "at_utc"], how="left")
+    groups = counted.groupby(SERIES, dropna=False, sort=False)
+    before = groups[["value", "at_utc", "started_s"]].shift()
+    restarted = (counted.value < before.value) | (counted.started_s - before.started_s).abs().gt(0)
+    increase = counted.value - before.value.where(~restarted, 0.0)
+    interval_s = (counted.at_utc - before.at_utc).dt.total_seconds()
+    result = counted.assign(interval_s=interval_s, increase=increase, rate=increase / interval_s, restarted=restarted)
+    result = result[interval_s > 0]
+    return result.sort_values([*SERIES, "at_utc"], kind="stable")[COUNTED].reset_index(drop=True)
+
+
+def _starts(metrics):
+    """The start of the process at each sample, where it is reported."""
+    keys = [*KEY, "source", "host", "node_id", "at_utc"]
+    rows = metrics[(metrics.metric == STARTED) & metrics.at_utc.notna()]
+    return rows.drop_duplicates(keys)[[*keys, "value"]].rename(columns={"value": "started_s"})
+
+
+def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
+    """
+    The price of all brokers of each trial, from the sizes in column broker_sizes of table trials.
+
+    >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
+    0.5
+    """
+    sizes = json.loads(broker_sizes) if broker_sizes else None
+    each = [size for size in (sizes if isinstance(sizes, list) else [sizes] * brokers) if size is not None]
+    usd = [size.get("price_usd_per_hour") for size in each]
+    if not usd or None in usd:
+        raise ParameterError(f"setting {setting} has brokers without a price; allowed: sizes with price_usd_per_hour.")
+    return float(sum(usd))
+
+
+def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
+    """
+    A list price per processor: an instance's price over its processors, with region, date and source.
+
+    >>> round(per_processor_hour("aws", "m6i.2xlarge", 8).value, 4)
+    0.048
+    """
+    check_number("processors", processors, 1, whole=True)
+    found = price(provider, item, **which)
+    return Input(f"{item} per processor", found.value / processors, "USD/hour", source=found.source)
+
+
+def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) -> dict[str, float]:
+    """
+    The price under a term over that on demand, by item; `which` is the region and the prices of `stats.cost.price`.
+
+    >>> paid_over_listed("aws", ["m6i.2xlarge"], "on demand")
+    {'m6i.2xlarge': 1.0}
+    """
+    return {
+        item: price(provider, item, term=term, **which).value / price(provider, item, **which).value for item in items
+    }
+
 
 QUANTILES = ("p50", "p95", "p99")
 COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))

@@ -12,6 +12,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import Iperf3, KafkaLoad, KafkaTrial, Ping
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
+from wanbench.measure.plan.trials import check_keys
 
 PING_INTERVAL_S = 0.1
 OVERLAP_S = 2.0
@@ -169,12 +170,7 @@ def thesis(
     replicates, fraction, seed
         As in `designs.factorial`. A replicate is a block; 0: no trials.
     """
-    known = {*LINK_FACTORS, *(field.name for field in fields(load))}
-    unknown = [name for name in factors if name not in known]
-    if unknown:
-        raise ParameterError(
-            f"factors has {', '.join(unknown)}; allowed: {', '.join(LINK_FACTORS)} and the fields of KafkaLoad."
-        )
+    check_keys("factors", factors, [*LINK_FACTORS, *(field.name for field in fields(load))])
     if replicates == 0:
         return []
     plan = designs.factorial(factors, replicates=replicates, fraction=fraction, seed=seed)

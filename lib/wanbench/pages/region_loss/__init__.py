@@ -1,17 +1,15 @@
 """One region of a three-region Kafka cluster goes dark: phases of the outage, cost of settings, self-healing."""
 
 from .article import article
-from .checker import check_checker
-from .client_errors import client_errors
 from .comparison import compare_settings
 from .episodes import episodes
 from .healing import healing
-from .losses import losses
-from .lost_when import lost_when
+from .losses import client_errors, losses, lost_when
 from .phases import phases
-from .planner import planned
+from .records import check_checker
 from .recovery import recovery
 from .timeline import timeline
+from .timeouts import planned
 
 __all__ = [
     "article",

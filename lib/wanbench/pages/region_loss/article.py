@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from wanbench.methods.outages.bounds import share_of
 from wanbench.methods.result import Estimate
+from wanbench.methods.result.means import share_of
 
 from .episodes import Episode, Episodes
 from .healing import Healing

@@ -23,21 +23,16 @@ def fault_trials(
 ) -> list[Trial]:
     """
     Episodes of every fault at the baseline, of the first fault with other settings, and with planted damage.
-
-    Each repeat is a block with every episode once, in random order; episodes with equal broker settings are adjacent,
+     Each repeat is a block with every episode once, in random order; episodes with equal broker settings are adjacent,
     to save restarts. Episodes with planted damage come first, once, without a fault, which also warms the brokers.
 
     Parameters
     ----------
-    baseline : KafkaFault
-        The experiment whose fault and place are replaced.
     faults : sequence of (fault, at)
-        For example [("cut", "eu"), ("kill", "controller")].
+        For example [("cut", "eu"), ("kill", "controller")]; they replace those of the baseline.
     factors : sequence of mappings
         Changes to the baseline, each mapping for a separate setting: fields of the experiment, or Kafka's settings as
         "topic_settings.min.insync.replicas". "" removes a setting.
-    damage : sequence of str
-        As in `KafkaFault`.
 
     Examples
     --------

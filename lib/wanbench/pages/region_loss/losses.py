@@ -1,5 +1,5 @@
 """
-Losses of acknowledged records (RPO), and all other faults of records.
+Losses of acknowledged records (RPO), when they were acknowledged, and the errors that clients reported.
 
 Records of one episode share its fault and are lost together, so a bound counts episodes. One from records would treat
 them as independent: of losses that come in bursts it covers a quarter with three episodes.
@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from wanbench.checks import check_kind, check_level
+from wanbench.errors import MissingDataError
 from wanbench.formatting import count, percent
-from wanbench.methods.outages.bounds import share_of
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Result, RowsResult, text_table
+from wanbench.methods.result.means import share_of
 
-from .episodes import Episodes, is_planted
-from .records import MORE, NAMES, account
+from .episodes import HIT, SURVIVING, Episodes, is_planted
+from .phases import first_changes
+from .records import MORE, NAMES, account, lost_records
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,3 +125,124 @@ def losses(found: Episodes, *, level: float = 0.95) -> Losses:
         about = {"setting": each.setting, "acks": each.about.acks, "gone": counts["lost"] + counts["undelivered"]}
         rows.append(each.key | about | counts)
     return Losses(pd.DataFrame(rows), level)
+
+
+@dataclass(frozen=True, repr=False)
+class LostWhen(RowsResult):
+    """
+    One row per setting that lost records: lost, in how many episodes, between which times after the fault they were
+    acknowledged, how many to producers of the hit region, and how many in partitions whose leader was then replaced.
+    """
+
+    TITLE = "The records that were lost"
+
+    @property
+    def sentence(self) -> str:
+        """The number of lost records, and how many of them the mechanism explains."""
+        rows = self.rows
+        return (
+            f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
+            f"partitions whose leader was replaced, and "
+            f"{int(rows.to_hit_region.sum()):,} had been sent from the hit region."
+        )
+
+    def formatted_table(self) -> pd.DataFrame:
+        """As text."""
+        rows = self.rows
+        return pd.DataFrame(
+            {
+                "setting": rows.setting,
+                "lost": rows.lost.map("{:,}".format),
+                "in episodes": rows.episodes.astype(str),
+                "acknowledged after the fault": [
+                    f"{a:.1f} to {b:.1f} s" for a, b in zip(rows.first_s, rows.last_s, strict=True)
+                ],
+                "sent from the hit region": rows.to_hit_region.map("{:,}".format),
+                "leader replaced later": rows.of_replaced_leaders.map("{:,}".format),
+            }
+        )
+
+
+def lost_when(found: Episodes) -> LostWhen:
+    """Trace every acknowledged record that is missing from the log; MissingDataError if there is none."""
+    rows = []
+    for setting, own in found.with_fault().by_setting().items():
+        parts = []
+        for number, each in enumerate(own):
+            lost = lost_records(each.tables["fault_records"], each.tables["fault_log"])
+            region = lost.producer.map(lambda producer, each=each: each.regions.get(("producer", int(producer)), ""))
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "episode": number,
+                        "after_s": lost.acknowledged_at_s - each.fault_at_s,
+                        "from_hit": [each.side(name) == HIT for name in region],
+                        "replaced": lost.partition.isin(first_changes(each, each.about.ended_at_s).index),
+                    }
+                )
+            )
+        lost = pd.concat(parts, ignore_index=True)
+        if len(lost):
+            rows.append(
+                {
+                    "setting": setting,
+                    "lost": len(lost),
+                    "episodes": lost.episode.nunique(),
+                    "first_s": lost.after_s.min(),
+                    "last_s": lost.after_s.max(),
+                    "to_hit_region": int(lost.from_hit.sum()),
+                    "of_replaced_leaders": int(lost.replaced.sum()),
+                }
+            )
+    if not rows:
+        raise MissingDataError("no acknowledged record was lost from the log.")
+    return LostWhen(pd.DataFrame(rows))
+
+
+@dataclass(frozen=True, repr=False)
+class ClientErrors(RowsResult):
+    """One row per setting, role, side and kind: n, episodes with it, median time after the fault."""
+
+    n_episodes: int
+
+    TITLE = "Errors of clients"
+
+    @property
+    def sentence(self) -> str:
+        """The total number of errors, and the most frequent kind."""
+        if self.rows.empty:
+            return f"No client reported an error in {count(self.n_episodes, 'episode')}."
+        kinds = self.rows.groupby("kind").n.sum().sort_values(ascending=False)
+        return (
+            f"Clients reported {count(int(kinds.sum()), 'error')} of {count(len(kinds), 'kind')} in "
+            f"{count(self.n_episodes, 'episode')}; the most frequent is {kinds.index[0]} ({kinds.iloc[0]:,})."
+        )
+
+    def formatted_table(self) -> pd.DataFrame:
+        """As text."""
+        heads = [
+            "setting",
+            "clients",
+            "where",
+            "error",
+            "errors",
+            "episodes with it",
+            "median time after the fault (s)",
+        ]
+        where = self.rows.side.map({HIT: "hit region", SURVIVING: "other regions"})
+        return text_table(self.rows.assign(side=where)).set_axis(heads, axis=1)
+
+
+def client_errors(found: Episodes) -> ClientErrors:
+    """Count errors by kind, separately for clients inside and outside the hit regions."""
+    parts = []
+    for each in found.with_fault():
+        rows = each.tables["fault_errors"]
+        side = [each.side(each.regions.get((row.role, int(row.client)), "")) for row in rows.itertuples()]
+        parts.append(
+            rows.assign(setting=each.setting, side=side, episode=str(each.key), after_s=rows.at_s - each.fault_at_s)
+        )
+    together = pd.concat(parts, ignore_index=True)
+    groups = together.groupby(["setting", "role", "side", "kind"], sort=False)
+    rows = groups.agg(n=("kind", "size"), episodes=("episode", "nunique"), median_after_fault_s=("after_s", "median"))
+    return ClientErrors(rows.reset_index(), n_episodes=len(parts))

@@ -8,8 +8,8 @@ from typing import ClassVar
 import pandas as pd
 
 from wanbench.formatting import percent
-from wanbench.methods.outages.bounds import Median, median_of
 from wanbench.methods.result import RowsResult
+from wanbench.methods.result.means import Median, median_of
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,8 +7,10 @@ from math import nan
 from typing import ClassVar
 
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.errors import MissingDataError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count
 
 from .episodes import Episode, Episodes
@@ -21,7 +23,6 @@ class Phases(OverEpisodes):
     """Rows also have resolution_s (maximum error of a sampled time) and source: samples, or the nodes' log."""
 
     TITLE = "What the outage consists of"
-    DRAWN_BY = "phases_figure.phases"
     QUANTITIES: ClassVar[dict[str, str]] = {
         "detection_s": "detection: until a broker is fenced or out of sync, or a leader replaced",
         "election_s": "election: until the last leader has changed",
@@ -43,6 +44,49 @@ class Phases(OverEpisodes):
         worst = self.rows.resolution_s.max()
         coarse = (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
         return (*super().cautions, *coarse)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Stacked bars from the fault on, episodes below each other."""
+        rows = self.rows.reset_index(drop=True)
+        figure = go.Figure()
+        for (phase, title), shade in zip(self.QUANTITIES.items(), theme.SERIES_COLOURS, strict=False):
+            cut_short = rows.get(f"{phase}_censored", pd.Series(False, rows.index))
+            figure.add_bar(
+                x=rows[phase],
+                y=rows.index,
+                orientation="h",
+                name=title,
+                marker={"color": shade, "pattern": {"shape": ["/" if each else "" for each in cut_short]}},
+                hovertemplate="%{x:.2f} s<extra></extra>",
+            )
+        labels = [
+            theme.plain(name) if name != before else ""
+            for name, before in zip(rows.setting, [None, *rows.setting], strict=False)
+        ]
+        primitives.label_rows(figure, labels)
+        worst = rows.resolution_s.max()
+        figure.update_xaxes(title="time since the fault (s)")
+        figure.update_layout(
+            barmode="stack",
+            height=max(340, 170 + 26 * len(rows)),
+            legend={"orientation": "h", "y": -0.25, "traceorder": "normal"},
+            bargap=0.25,
+        )
+        return theme.finish(
+            figure,
+            name="phases",
+            title="What the seconds consist of",
+            subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
+            + (
+                f"Sampled times may be up to {worst:.2f} s late."
+                if worst
+                else "Times of changes are from the nodes' logs."
+            ),
+            alt=f"Phases of outages. {self}",
+            caption=str(self),
+            table=rows,
+            note=note,
+        )
 
 
 def phases(found: Episodes, recovered: Recovery) -> Phases:

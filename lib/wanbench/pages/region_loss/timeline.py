@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from wanbench.checks import check_number
+from wanbench.figures import theme
 from wanbench.methods.result import Result
 
 from .episodes import Episode, Episodes
@@ -42,7 +45,6 @@ class Timeline(Result):
     rates: pd.DataFrame
 
     TITLE = "Before, during and after the fault"
-    DRAWN_BY = "timeline_figure.timeline"
 
     @property
     def heal_s(self) -> float:
@@ -62,7 +64,7 @@ class Timeline(Result):
 
     def moments_figure(self, *, note: str = ""):
         """An animation of leaders, replicas in sync and assignment, with a frame for each change."""
-        return self.drawn_by("moments_figure.moments_figure", note=note)
+        return moments_figure(self, note=note)
 
     def led(self) -> tuple[str, str, str]:
         """Partitions led per broker in the last sample before the fault, before healing, and overall."""
@@ -96,6 +98,59 @@ class Timeline(Result):
             self.rates.assign(panel=self.rates.kind, of=self.rates.region, value=self.rates.per_s),
         ]
         return pd.concat([part[["panel", "at_s", "of", "value"]] for part in parts], ignore_index=True)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Five panels on one time axis, the fault shaded."""
+        figure = make_subplots(5, 1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=TITLES)
+        regions = sorted(set(self.rates.region) | set(self.group.region))
+        shades = {name: theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)] for k, name in enumerate(regions)}
+        for k, (broker, own) in enumerate(self.leaders.groupby("broker")):
+            dash = ("solid", "dash", "dot")[k % 3]
+            line = {"color": theme.TEXT if k < 3 else theme.MUTED, "dash": dash, "shape": "hv"}
+            _line(
+                figure,
+                1,
+                own.at_s,
+                own.partitions,
+                f"broker {broker:.0f}",
+                line,
+                legendgroup="brokers",
+                showlegend=True,
+            )
+        _line(
+            figure,
+            2,
+            self.replicas.at_s,
+            self.replicas.full,
+            "all replicas in sync",
+            {"color": theme.TEXT, "shape": "hv"},
+        )
+        for region, own in self.group.groupby("region"):
+            name = theme.plain(region)
+            _line(figure, 3, own.at_s, own.partitions, name, {"color": shades[region], "shape": "hv"}, legendgroup=name)
+        for row, kind in ((4, "writes"), (5, "reads")):
+            of_kind = self.rates[self.rates.kind == kind]
+            for region, own in of_kind.groupby("region"):
+                name = theme.plain(region)
+                line = {"color": shades[region], "width": 3 if region in self.episode.hit else 1.5}
+                _line(figure, row, own.at_s, own.per_s, name, line, legendgroup=name, showlegend=row == 4)
+        figure.add_vrect(x0=0, x1=self.heal_s, fillcolor=theme.OUTSIDE, opacity=0.1, line_width=0)
+        figure.update_xaxes(title="time since the fault was ordered (s)", row=5, col=1)
+        figure.update_yaxes(rangemode="tozero")
+        figure.update_annotations(font_size=13)
+        figure.update_layout(height=900, legend={"orientation": "h", "y": -0.08})
+        return theme.finish(
+            figure,
+            name=f"timeline-{stem(self.episode.setting)}",
+            title=f"“{self.episode.setting}” over time",
+            subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the region that is hit. "
+            "Rates are those of the second before. Leaders, replicas and group as seen from one region outside.",
+            alt=f"Five timelines around a fault. {self}",
+            caption=str(self),
+            table=self.table(),
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
 
 
 def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
@@ -139,3 +194,247 @@ def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
     """The rows of the last sample up to a time."""
     own = rows[rows.at_s <= at_s]
     return own[own.at_s == own.at_s.max()]
+
+
+TITLES = (
+    "partitions led by each broker",
+    "partitions with all replicas in sync",
+    "partitions assigned to the consumers of each region",
+    "acknowledgements per second to the producers of each region",
+    "receipts per second by the consumers of each region",
+)
+
+
+def _line(figure, row, x, y, name, line, **more):
+    style = {
+        "mode": "lines",
+        "name": name,
+        "line": line,
+        "hovertemplate": "%{x:.1f} s: %{y:.0f}<extra>" + name + "</extra>",
+    }
+    figure.add_scatter(x=x, y=y, row=row, col=1, **style | {"showlegend": False} | more)
+
+
+def stem(text: str) -> str:
+    """
+    A file name.
+
+    >>> stem("cut at aws:us-east-1")
+    'cut-at-aws-us-east-1'
+    """
+    return "-".join("".join(each if each.isalnum() and each.isascii() else " " for each in text.lower()).split())
+
+
+BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing was ordered"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """
+    The last known state at a moment, `at_s` seconds after the fault was ordered; `phase` is one of the three above.
+
+    Attributes
+    ----------
+    leaders : dict
+        Partition to its leader; -1 for none.
+    in_sync : dict
+        Partition to the brokers in sync.
+    group : dict
+        Region to the partitions assigned to its consumers.
+    """
+
+    at_s: float
+    phase: str
+    leaders: dict[int, int]
+    in_sync: dict[int, frozenset[int]]
+    group: dict[str, int]
+
+
+def moments(story: Timeline) -> list[Moment]:
+    """The state just before the fault, when it and healing were ordered, and whenever a sample showed a change."""
+    sampled = set(story.partitions.at_s) | set(story.group.at_s)
+    start = max((at for at in sampled if at < 0), default=0.0)
+    orders = {0.0, story.heal_s}
+    found: list[Moment] = []
+    for at in sorted({at for at in sampled if at >= start} | orders):
+        phase = BEFORE if at < 0 else DURING if at < story.heal_s else AFTER
+        seen = last_until(story.partitions, at)
+        leaders = seen.leader.fillna(-1).astype(int)
+        state = Moment(
+            at,
+            phase,
+            dict(zip(seen.partition, leaders, strict=True)),
+            dict(zip(seen.partition, map(_brokers, seen.isr), strict=True)),
+            {row.region: int(row.partitions) for row in last_until(story.group, at).itertuples()},
+        )
+        if not found or at in orders or _tables(state) != _tables(found[-1]):
+            found.append(state)
+    return found
+
+
+def moments_table(states: list[Moment]) -> pd.DataFrame:
+    """The three tables in long form: at_s, phase, table (leader, in sync, assigned), of, value."""
+    rows = []
+    for each in states:
+        parts = (
+            ("leader", each.leaders),
+            ("in sync", {partition: ",".join(map(str, sorted(of))) for partition, of in each.in_sync.items()}),
+            ("assigned", each.group),
+        )
+        for table, cells in parts:
+            of = "" if table == "assigned" else "partition "
+            rows += [
+                {"at_s": each.at_s, "phase": each.phase, "table": table, "of": f"{of}{key}", "value": value}
+                for key, value in cells.items()
+            ]
+    return pd.DataFrame(rows)
+
+
+def _tables(state: Moment) -> tuple:
+    return state.leaders, state.in_sync, state.group
+
+
+def _brokers(isr) -> frozenset[int]:
+    return frozenset(int(each) for each in str(isr).split(",") if each) if pd.notna(isr) else frozenset()
+
+
+FRAME_MS = 1500
+"""Long enough to compare three small tables with the previous ones."""
+SHADE = "#FBEFE6"
+"""Background of the panels during the fault."""
+MARKERS = {
+    "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
+    "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
+    "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
+}
+AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
+
+
+def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
+    """Three panels, a frame per moment. On opening and in print it shows the last change before healing."""
+    states = moments(story)
+    replicas = _replicas(states)
+    brokers = sorted(set().union(*replicas.values()))
+    chosen = max(k for k, state in enumerate(states) if state.phase == DURING)
+    figure = make_subplots(1, 3, column_widths=(0.22, 0.33, 0.45), horizontal_spacing=0.12)
+    for trace, column in zip(_traces(states[chosen], replicas, brokers), (1, 2, 2, 2, 3), strict=True):
+        figure.add_trace(trace, row=1, col=column)
+    layouts = [_announced(state, story) for state in states]
+    figure.frames = [
+        go.Frame(name=str(k), data=_traces(state, replicas, brokers), layout=layout)
+        for k, (state, layout) in enumerate(zip(states, layouts, strict=True))
+    ]
+    names = [str(each) for each in brokers]
+    ends = [-0.6, len(names) - 0.4]
+    for column in (1, 2):
+        figure.update_xaxes(type="category", categoryarray=names, range=ends, title="broker", col=column)
+    for title, column in (("partitions led", 1), ("partitions of the consumers", 3)):
+        figure.update_yaxes(title=title, range=[0, 1.08 * len(replicas)], col=column)
+    figure.update_yaxes(title="partition", range=[max(replicas) + 0.7, min(replicas) - 0.7], dtick=1, col=2)
+    figure.update_layout(
+        **layouts[chosen],
+        height=620,
+        legend={"orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.25, "yanchor": "top"},
+        sliders=[_slider(states, chosen)],
+        updatemenus=[_buttons()],
+    )
+    setting = story.episode.setting
+    return theme.finish(
+        figure,
+        name=f"three-tables-{stem(setting)}",
+        title=f"The article's three tables during “{setting}”",
+        subtitle="Leaders, replicas in sync and the consumers' partitions, whenever a sample showed a change. Shaded: "
+        "from the order to begin the fault to the order to heal it.",
+        alt=f"Three tables at {len(states)} moments, to be played or stepped through. {_spoken(states)}",
+        caption=_spoken(states),
+        table=moments_table(states),
+        note=note,
+        headroom_px=theme.PANEL_TITLES_PX,
+    )
+
+
+def _replicas(states: list[Moment]) -> dict[int, frozenset[int]]:
+    """The brokers that were ever in sync, by partition."""
+    partitions = sorted({partition for state in states for partition in state.in_sync})
+    return {
+        partition: frozenset().union(*(state.in_sync.get(partition, ()) for state in states))
+        for partition in partitions
+    }
+
+
+def _traces(state: Moment, replicas: dict[int, frozenset[int]], brokers: list[int]) -> list:
+    led = list(state.leaders.values())
+    regions = [theme.plain(each).replace(":", ":<br>") for each in state.group]
+    marks = {name: [] for name in MARKERS}
+    for partition, known in replicas.items():
+        for broker in sorted(known):
+            leads = state.leaders.get(partition) == broker
+            followed = "in sync" if broker in state.in_sync.get(partition, ()) else "not in sync"
+            marks["leader" if leads else followed].append((str(broker), partition))
+    return [
+        _bars([str(each) for each in brokers], [led.count(each) for each in brokers], theme.TEXT),
+        *(_marks(name, cells) for name, cells in marks.items()),
+        _bars(regions, list(state.group.values()), theme.MUTED),
+    ]
+
+
+def _marks(name: str, cells: list[tuple[str, int]]) -> go.Scatter:
+    cells = cells or [(None, None)]  # a trace without points leaves the legend
+    where = {"x": [broker for broker, _ in cells], "y": [partition for _, partition in cells]}
+    told = f"partition %{{y}}, broker %{{x}}: {name}<extra></extra>"
+    return go.Scatter(**where, name=name, mode="markers", marker=MARKERS[name], hovertemplate=told)
+
+
+def _bars(names: list[str], counts: list[int], colour: str) -> go.Bar:
+    return go.Bar(
+        x=names, y=counts, text=[str(n) for n in counts], textposition="outside", cliponaxis=False,
+        marker={"color": colour}, showlegend=False, hovertemplate="%{x}: %{y}<extra></extra>",
+    )  # fmt: skip
+
+
+def _announced(state: Moment, story: Timeline) -> dict:
+    """The layout of a moment: its time, and whether the fault is on."""
+    about = story.episode.about
+    what = theme.plain(f"{about.fault} of {' and '.join(sorted(story.episode.hit))}")
+    text = {
+        BEFORE: f"{-state.at_s:.1f} s before the fault",
+        DURING: f"<b>FAULT: {what}</b>, {state.at_s:.1f} s ago",
+        AFTER: f"{state.at_s - story.heal_s:.1f} s after healing was ordered",
+    }[state.phase]
+    on = state.phase == DURING
+    font = {"size": 13, "color": theme.OUTSIDE if on else theme.TEXT}
+    place = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "yshift": 4, "showarrow": False}
+    told = place | {"xref": "paper", "yref": "paper", "text": text, "font": font}
+    return {"annotations": [told], "plot_bgcolor": SHADE if on else "white"}
+
+
+def _slider(states: list[Moment], chosen: int) -> dict:
+    at_once = AT_ONCE | {"frame": {"duration": 0}}
+    steps = [
+        {"label": f"{state.at_s:.1f}", "method": "animate", "args": [[str(k)], at_once]}
+        for k, state in enumerate(states)
+    ]
+    shown = {"prefix": "time since the fault was ordered: ", "suffix": " s", "font": {"size": 13}}
+    return {"active": chosen, "steps": steps, "currentvalue": shown, "y": -0.36, "pad": {"t": 0}}
+
+
+def _buttons() -> dict:
+    play = {"label": "Play", "method": "animate", "args": [None, AT_ONCE | {"frame": {"duration": FRAME_MS}}]}
+    pause = {"label": "Pause", "method": "animate", "args": [[None], AT_ONCE | {"frame": {"duration": 0}}]}
+    place = {"x": 0, "xanchor": "left", "y": -0.36, "yanchor": "top", "pad": {"t": 85}}
+    return place | {"type": "buttons", "direction": "left", "showactive": False, "buttons": [play, pause]}
+
+
+def _spoken(states: list[Moment]) -> str:
+    """How many partitions are fully in sync and how many brokers lead, before, during and at the end."""
+    replicas = _replicas(states)
+    chosen = [states[0], [each for each in states if each.phase == DURING][-1], states[-1]]
+    parts = []
+    for state in chosen:
+        full = sum(state.in_sync.get(partition) == known for partition, known in replicas.items())
+        members = ", ".join(f"{region} {n}" for region, n in state.group.items())
+        parts.append(
+            f"{state.at_s:.1f} s: {full} of {len(replicas)} partitions have all replicas in sync, "
+            f"{len(set(state.leaders.values()) - {-1})} brokers lead, assigned are {members or 'none'}"
+        )
+    return "Seconds since the fault was ordered: " + "; ".join(parts) + "."

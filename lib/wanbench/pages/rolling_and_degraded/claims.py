@@ -6,10 +6,157 @@ The source shows figures without numbers, so its own numbers decide little. A re
 
 from __future__ import annotations
 
-from wanbench.formatting import number
+from collections.abc import Mapping
+from math import inf, isfinite
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import count, number
 from wanbench.methods.claims.ledger import Audit, read_claims
-from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, over, try_rules, under
+from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, apply_rules, over, under
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.means import half_width, median_of, ratio_estimate, share_of
+
+from .degraded import LEAST_DEMOTED, Degraded
+from .restarts import Restarts
+
+
+def evidence(
+    restarted: Restarts | None = None,
+    slowed: Degraded | None = None,
+    found: Result | None = None,
+    *,
+    roll: str | None = None,
+    kind: str | None = None,
+    other_clients: tuple[str, str] | None = None,
+) -> dict[str, Estimate]:
+    """
+    Every measured estimate that a claim refers to.
+
+    Parameters
+    ----------
+    found : Detected
+        The result of `wanbench.pages.rolling_and_degraded.detection.detection`.
+    roll, kind : str
+        The roll and the kind of slowness that represent the source's: patching of brokers, and a degraded disk.
+    other_clients : tuple of str
+        Two rolls that differ only in their clients, from `differ_in_clients`.
+    """
+    made: dict[str, Estimate] = {}
+    if restarted is not None:
+        made |= _of_restarts(restarted.rows[restarted.rows.setting == roll])
+        made["roll_clients"] = _of_clients(restarted.rows, other_clients) if other_clients else None
+    if slowed is not None:
+        made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
+        made["demotion"] = slowed.demotions.get(kind)
+        far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
+        made["link_disturbed"] = _ratio(
+            _by_trial(far.early_ms / far.before_ms, far), "p99 on disturbed links, over that undisturbed", "trial"
+        )
+    if found is not None:
+        made["degraded_found"] = found.share
+    return {name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)}
+
+
+def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
+    """
+    The first two rolls that differ only in the settings of their clients, the plain one last; None if there are none.
+
+    >>> kill = {"kind": "kill"}
+    >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})
+    ('new', 'kill')
+    """
+    for name, one in rolls.items():
+        load = one.get("load", {})
+        rest = {key: value for key, value in one.items() if key != "load"}
+        plain = next((other for other, given in rolls.items() if given == rest), None)
+        if load and set(load) <= {"producer_settings", "consumer_settings"} and plain is not None:
+            return name, plain
+    return None
+
+
+def _of_clients(rows: pd.DataFrame, pair: tuple[str, str]) -> Estimate | None:
+    """p99 of a broker's restart with one kind of client over that with the other, of the same block."""
+    wide = rows.pivot_table(index=["block", "node_id"], columns="setting", values="p99_ms").reindex(columns=pair)
+    return _ratio((wide[pair[0]] / wide[pair[1]]).dropna(), f"p99 of “{pair[0]}”, over that of “{pair[1]}”")
+
+
+def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
+    if rows.empty:
+        return {}
+    spikes = int((rows.back_s > 0).sum())
+    worst = float(rows.worst_ms.max() / 1e3)
+    return {
+        "roll": _ratio(
+            _by_trial(rows.p99_ms / rows.undisturbed_p99_ms, rows),
+            "p99 of a controlled restart, over that undisturbed", "trial",
+        ),
+        "roll_spikes": share_of(
+            spikes, len(rows), unit_name="restart", quantity="controlled restarts with p99 beyond its earlier interval",
+            claim="p99 was beyond its earlier interval in {} of the controlled restarts",
+        ),
+        "roll_errors": _share(
+            rows.leaders_moved.dropna().astype(float) > 0, "restarts that forced clients to find other leaders"
+        ),
+        "roll_worst_s": Estimate(
+            quantity="slowest record of all controlled restarts",
+            claim="The slowest record of all controlled restarts took {}",
+            estimate=worst, low=worst, high=inf, unit="s", n=len(rows), basis=count(len(rows), "restart"),
+            method="maximum: a lower limit of what restarts can reach", assumption="none: it was seen",
+        ),
+    }  # fmt: skip
+
+
+def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
+    without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
+    early = demoted[demoted.late_demoted >= LEAST_DEMOTED]
+    arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= LEAST_DEMOTED)]
+    return {
+        "degraded": _ratio(
+            _by_trial(without.early_ms / without.before_ms, without),
+            "p99 while a processor or links are slowed, over that undisturbed", "trial",
+        ),
+        "degraded_fenced": _share(
+            without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
+        ),
+        "demotion_rest": _ratio(
+            _by_trial(early.late_ms / early.before_ms, early), "p99 after demotion, over that undisturbed", "trial"
+        ),
+        "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
+        "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
+        "demotion_min": median_of(
+            arm.back_s / 60, arm.back_censored, unit="min", quantity="from the start of a slowness until p99 was back",
+            claim="From the start of a slowness until p99 was back, with demotion: {}",
+        ),
+    }  # fmt: skip
+
+
+def _by_trial(ratios: pd.Series, rows: pd.DataFrame) -> pd.Series:
+    """The geometric mean of each trial: its episodes share one undisturbed p99, whose error they have in common."""
+    return ratios.groupby(rows.block).apply(lambda own: float(np.exp(np.log(own.to_numpy(dtype=float)).mean())))
+
+
+def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate | None:
+    """The geometric mean of ratios over episodes or trials; None if one is unknown or infinite."""
+    ratios = values.to_numpy(dtype=float)
+    if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
+        return None
+    logs = np.log(ratios)
+    half = float(half_width(logs, 0.95))
+    return ratio_estimate(
+        float(logs.mean()), half, quantity=quantity, claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}", n=len(logs),
+        basis=count(len(logs), unit), method=f"t on the logarithm of the ratio, {unit} by {unit}",
+        assumption=f"{unit.capitalize()}s are independent and alike",
+        warnings=() if isfinite(half) else (f"no interval: a single {unit}",),
+    )  # fmt: skip
+
+
+def _share(hits: pd.Series, quantity: str) -> Estimate | None:
+    if not len(hits):
+        return None
+    return share_of(int(hits.sum()), len(hits), quantity=quantity, claim=f"Share of {quantity}: {{}}")
+
 
 SOURCE = "003-tail-latency"
 PAGE = "09-rolling-and-degraded"
@@ -59,14 +206,14 @@ def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
     --------
     >>> rows = rolling_and_degraded().table().set_index("claim")
     >>> rows.own[["fifth", "within-minutes", "roll-every", "figure-13"]].tolist()
-    ['reproduced', 'reproduced', 'cannot be tried here', 'cannot be tried here']
+    ['reproduced', 'reproduced', 'cannot be tested here', 'cannot be tested here']
     """
     audit = read_claims(SOURCE)
     per_topic = audit.number("t1-per-topic")
     steady = {name: audit.number(name) for name in ("version", "t1-2cku-topics", "cku2-partitions")}
     audit = audit.on_page(PAGE)
     _own_numbers(audit, per_topic, steady)
-    try_rules(audit, RULES, SHOWN, measured)
+    apply_rules(audit, RULES, SHOWN, measured)
     return audit
 
 

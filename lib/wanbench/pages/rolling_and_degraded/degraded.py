@@ -8,13 +8,14 @@ from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_level
 from wanbench.errors import MissingDataError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, quantity
-from wanbench.methods.outages.bounds import Median, median_of
 from wanbench.methods.result import Estimate, RowsResult
-from wanbench.methods.trials.means import half_width, ratio_estimate
+from wanbench.methods.result.means import Median, half_width, median_of, ratio_estimate
 
 from .trials import DisturbedTrial, DisturbedTrials, back_after_s
 
@@ -57,7 +58,6 @@ class Degraded(RowsResult):
     level: float = 0.95
 
     TITLE = "Slow brokers: median p99, and in how many episodes it was within its earlier interval"
-    DRAWN_BY = "degraded_figure.degraded"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -129,6 +129,43 @@ class Degraded(RowsResult):
                 row[f"back, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
             columns[label(name, demotes)] = row
         return pd.DataFrame(columns).rename_axis("").reset_index()
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """A thin line per episode and a thick one for the median of each arm, on a logarithmic axis."""
+        figure, places = go.Figure(), np.arange(len(STEPS))
+        for k, (system, demotes) in enumerate(self.arms):
+            own, name = self.arm(system, demotes), theme.plain(label(system, demotes))
+            colour, at = (
+                theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)],
+                places + 0.06 * (k - (len(self.arms) - 1) / 2),
+            )
+            for values in own[list(STEPS)].to_numpy(dtype=float):
+                shown = np.where(np.isfinite(values), values, np.nan)
+                line = {"color": colour, "width": 1}
+                figure.add_scatter(
+                    x=at, y=shown, mode="lines+markers", line=line, opacity=0.45, marker={"size": 5}, legendgroup=name,
+                    showlegend=False, hovertemplate="%{y:.4g} ms<extra>" + name + "</extra>",
+                )  # fmt: skip
+            middle = own[list(STEPS)].median().to_numpy(dtype=float)
+            figure.add_scatter(
+                x=at, y=middle, mode="lines+markers", name=name, legendgroup=name, line={"color": colour, "width": 4},
+                marker={"size": 10}, hovertemplate="median %{y:.4g} ms<extra>" + name + "</extra>",
+            )  # fmt: skip
+        primitives.reference_line(figure, y=self.limit_ms)
+        values = np.append(self.rows[list(STEPS)].to_numpy(dtype=float).ravel(), self.limit_ms)
+        figure.update_yaxes(title="p99, due to received", **theme.log_axis(values, "ms"))
+        figure.update_xaxes(tickvals=list(places), ticktext=list(STEPS.values()))
+        figure.update_layout(legend=theme.LEGEND_ON_TOP)
+        return theme.finish(
+            figure,
+            name="slow-brokers",
+            title="p99 while a broker is slow",
+            subtitle="Thin: one episode each. Thick: their median. Dashed: the upper end of the earlier interval of p99.",
+            alt=f"p99 by phase of a slowness, with and without demotion. {self.sentence}",
+            caption=self.sentence,
+            table=self.rows[["setting", "block", "node_id", *STEPS]],
+            note=note,
+        )
 
 
 def label(system: str, demotes: bool) -> str:
@@ -247,3 +284,6 @@ def _paired(system: str, rows: pd.DataFrame, level: float) -> Estimate:
         level=level,
         warnings=() if isfinite(half) else ("no interval: fewer than two pairs of episodes",),
     )
+
+
+STEPS = {"before_ms": "undisturbed"} | {f"{name}_ms": title for name, title in PHASES.items()}

@@ -17,8 +17,8 @@ from scipy import stats
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
 from wanbench.checks import check_level, check_number, check_table
 from wanbench.formatting import count, number
-from wanbench.methods.outages.bounds import Median, median_of, share_of
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.means import Median, median_of, share_of
 
 KEY = ["run_id", "test_id", "attempt"]
 EPISODES = ("slow", "link", "kill")

@@ -2,23 +2,17 @@
 
 from . import claims
 from .allowed import allowed
-from .benchmark import benchmark
-from .best_rates import best_rates
-from .compare import compare_tails
+from .best_rates import best_rate, best_rates, searched_rate
 from .evidence import evidence
-from .knee_rate import knee
 from .knees import knees
-from .latencies import of_benchmark, of_values, quantiles
-from .open_loop import of_open_loop
+from .latencies import of_benchmark, of_open_loop, of_values
 from .pauses import causes
-from .percentiles import percentiles
-from .repeated import TailTrials, by_step
+from .quantiles import benchmark, compare_tails, percentiles, quantiles
 from .seconds import per_second
-from .settled import settled
 from .side_by_side import side_by_side
-from .system_verdicts import verdict, verdicts
-from .tails_best_rates import best_rate, searched_rate
-from .trials import trials
+from .step_curves import step_curve
+from .trials import TailTrials, settled, trials
+from .verdicts import verdict, verdicts
 
 __all__ = [
     "TailTrials",
@@ -26,12 +20,10 @@ __all__ = [
     "benchmark",
     "best_rate",
     "best_rates",
-    "by_step",
     "causes",
     "claims",
     "compare_tails",
     "evidence",
-    "knee",
     "knees",
     "of_benchmark",
     "of_open_loop",
@@ -42,6 +34,7 @@ __all__ = [
     "searched_rate",
     "settled",
     "side_by_side",
+    "step_curve",
     "trials",
     "verdict",
     "verdicts",

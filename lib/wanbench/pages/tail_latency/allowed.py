@@ -19,7 +19,7 @@ from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.lab.utilisation import KEY, windows
 from wanbench.methods.result import Estimate, Result
-from wanbench.methods.trials.means import geometric_mean
+from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.trials.processors import processor_use
 
 from .trials import ACKNOWLEDGED, RATE, SystemTrials

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
-from wanbench.methods.claims.rules import Rule, over, try_rules
+from wanbench.methods.claims.rules import Rule, apply_rules, over
 from wanbench.methods.result import Estimate, Result
 
 SOURCE = "003-tail-latency"
@@ -76,7 +76,7 @@ def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
     audit = read_claims(SOURCE).on_page(PAGE)
     own_numbers(audit)
-    try_rules(audit, RULES, SHOWN, measured)
+    apply_rules(audit, RULES, SHOWN, measured)
     return audit
 
 

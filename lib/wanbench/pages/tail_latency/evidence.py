@@ -10,11 +10,11 @@ import pandas as pd
 
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate
+from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.trials.means import geometric_mean
 
-from .repeated import TailTrials
 from .side_by_side import SideBySide
+from .trials import TailTrials
 
 METHOD = "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further ones"

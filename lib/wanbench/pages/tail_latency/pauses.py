@@ -2,7 +2,8 @@
 Do the slowest seconds coincide with broker pauses more often than others? A tail's cause as a number.
 
 The slowest seconds are ranked within each trial, so that a slow trial with many pauses does not by itself suggest a
-cause. Seconds of one trial are dependent; `shifted_pauses` says how the test preserves that.
+cause. Shifting all pauses together around the trial, as on a circle, keeps the autocorrelation of pauses and latencies,
+and breaks only their association (random toroidal shifts: Lotwick & Silverman 1982, J. R. Stat. Soc. B 44, 406).
 """
 
 from __future__ import annotations
@@ -20,9 +21,44 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, p_value
 from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
 
-from .compare import difference
-from .seconds import QUANTILES, per_second, trial_keys
-from .shifted_pauses import with_pause
+from .quantiles import difference
+from .seconds import QUANTILES, over_time, per_second, trial_keys
+
+
+def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+    """
+    Whether each second overlaps a pause: one row per shift.
+
+    Parameters
+    ----------
+    second : array of int
+        Ordinals of the observed seconds, from 0; those between that are missing stay empty.
+    at, length : array
+        Start of each pause since the start of second 0, and its length, both in seconds.
+    shifts : array
+        Seconds by which all pauses are late; what leaves at the end comes back at the start.
+
+    Examples
+    --------
+    >>> with_pause(np.arange(4), np.array([0.9, 3.5]), np.array([0.2, 0.1]), np.array([0.0, 1.0])).astype(int)
+    array([[1, 1, 0, 1],
+           [1, 1, 1, 0]])
+    """
+    size = int(second.max()) + 1
+    ends = np.minimum(at + length, size)
+    at = np.maximum(at, 0.0)
+    at, length = at[ends > at], (ends - at)[ends > at]
+    starts = (at[None, :] + shifts[:, None]) % size
+    first = np.minimum(np.floor(starts).astype(int), size - 1)
+    last = np.maximum(np.ceil(starts + length).astype(int) - 1, first)
+    # +1 where a pause begins to cover seconds and -1 after, over two turns of the circle
+    width = 2 * size + 1
+    rows = np.arange(len(shifts))[:, None] * width
+    steps = np.bincount((rows + first).ravel(), minlength=len(shifts) * width)
+    steps = steps - np.bincount((rows + last + 1).ravel(), minlength=len(shifts) * width)
+    covered = np.cumsum(steps.reshape(len(shifts), width), axis=1) > 0
+    return (covered[:, :size] | covered[:, size : 2 * size])[:, second]
+
 
 KINDS = ("gc", "safepoint", "roll", "snapshot")
 FEW = 5
@@ -69,7 +105,6 @@ class Causes(Result):
     pauses: pd.DataFrame
 
     TITLE = "Slow seconds with a pause of a broker in them"
-    DRAWN_BY = "over_time_figure.causes"
 
     @property
     def beyond_chance(self) -> bool:
@@ -85,6 +120,14 @@ class Causes(Result):
             f"{number(self.least_ms)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
             f": {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
         )
+
+    def figure(self, *, note: str = ""):
+        """The seconds of the first trial, with the pauses that count below."""
+        first, keys = self.seconds, trial_keys(self.seconds)
+        if keys:
+            first = next(iter(first.groupby(keys, dropna=False, sort=False)))[1]
+        title = "Latency and pauses of brokers over time"
+        return over_time(first, pauses=self.pauses, title=title, note=note or self.sentence)
 
     @property
     def named(self) -> pd.DataFrame:

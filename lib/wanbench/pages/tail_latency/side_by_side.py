@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_level, refusal
 from wanbench.errors import MissingDataError
-from wanbench.formatting import number
+from wanbench.figures import primitives, theme
+from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.tails import quantile_intervals as order
 
-from .repeated import TailTrials
-from .system_verdicts import VERDICTS, Verdicts, verdicts
-from .trials import RATE, STEPS, SystemTrials
+from .trials import RATE, STEPS, SystemTrials, TailTrials
+from .verdicts import VERDICTS, Verdicts, verdicts
 
 BEYOND = "beyond the time waited"
 """Shown if the percentile falls on a lost record."""
@@ -86,8 +88,6 @@ class SideBySide(Result):
     points: pd.DataFrame
     missing: list[float]
     verdicts: Verdicts
-
-    DRAWN_BY = "side_by_side_figure.side_by_side"
 
     @property
     def TITLE(self) -> str:
@@ -189,6 +189,64 @@ class SideBySide(Result):
             rows.append(row)
         return pd.DataFrame(rows)
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Each system's percentile with its interval at each step; small: single trials; hollow: it did not keep up."""
+        figure, ends, along_rate = go.Figure(), [], self.along == RATE
+        for k, name in enumerate(self.names):
+            shade, symbol = theme.SERIES_COLOURS[k], SYMBOLS[k]
+            own = self.points[self.points.system == name]
+            # beside the mark of their step, those of the first system to the right
+            aside = 0.02 * (own.groupby("step").cumcount() + 1) * (-1) ** k
+            figure.add_scatter(
+                x=own.step * (1 + aside) if not along_rate else own.step + aside * max(self.points.step) / 2,
+                y=own.latency_ms,
+                mode="markers",
+                marker={"size": 6, "color": shade, "opacity": 0.4, "symbol": symbol},
+                showlegend=False,
+                legendgroup=name,
+                hovertemplate=f"one trial of {theme.plain(name)}: %{{y:.3g}} ms<extra></extra>",
+            )
+            estimates = [(step.a, step.b)[k] for step in self.steps]
+            at = [step.step for step in self.steps]
+            line = {"color": shade, "width": 1.5, "dash": DASHES[k]}
+            figure.add_scatter(
+                x=at, y=[one.estimate for one in estimates], mode="lines", line=line, hoverinfo="skip",
+                showlegend=False, legendgroup=name,
+            )  # fmt: skip
+            symbols = [symbol if step.kept_up[k] else f"{symbol}-open" for step in self.steps]
+            primitives.estimate_points(
+                figure,
+                at,
+                estimates,
+                marker={"size": 11, "color": shade, "symbol": symbols, "line": {"width": 2, "color": shade}},
+                vertical=True,
+                name=theme.plain(name),
+                legendgroup=name,
+            )
+            ends += [*own.latency_ms, *(end for one in estimates for end in (one.estimate, one.low, one.high))]
+        known = np.asarray(ends, dtype=float)
+        figure.update_yaxes(**theme.log_axis(known[np.isfinite(known) & (known > 0)], "ms"))
+        p = order.name(self.q)
+        figure.update_yaxes(title=f"{p} end to end (ms, log axis)")
+        title = "records/s asked for, all producers together" if along_rate else "partitions of all topics"
+        figure.update_xaxes(title=title, tickvals=[step.step for step in self.steps])
+        if not along_rate:
+            ticks = [step.step for step in self.steps]
+            figure.update_xaxes(type="log", ticktext=[number(tick) for tick in ticks])
+        figure.update_layout(legend=theme.LEGEND_ON_TOP)
+        level = percent(self.steps[0].a.level)
+        return theme.finish(
+            figure,
+            name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
+            title=f"{self.name}, two systems",
+            subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep up. "
+            "Not drawn: beyond the time waited.",
+            alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
+            caption=str(self),
+            table=self.table(),
+            note=note,
+        )
+
 
 def _value(one: Estimate) -> str:
     return one.formatted if isfinite(one.estimate) else BEYOND
@@ -268,3 +326,7 @@ def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio
         tuple(bool(own.kept_up[own.system == name].all()) for name in names),
         float(own.payload_bps.iloc[0]),
     )
+
+
+SYMBOLS = ("circle", "square")
+DASHES = ("solid", "dash")

@@ -18,25 +18,20 @@ from wanbench import tables
 from wanbench.checks import check_choice
 from wanbench.read.ingest.content import plain_name
 
-from .assemble import finished, table_of
+from .assemble import finished, measured, table_of
 from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
 BITRATE = ("bytes in 10 s", "bytes/s", "bit/s")
-DURATION_S = 10.0
-"""iperf's default, which the tool's script does not change."""
-ECHOES = 5
-"""The script runs `ping -c 5`."""
+DURATION_S = 10.0  # iperf's default, which the tool's script does not change.
+ECHOES = 5  # The script runs `ping -c 5`.
 WORD = r"[A-Za-z][A-Za-z0-9]*"
 CODE = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 ENDS = ("from_cloud", "from_region", "to_cloud", "to_region")
 IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-MAX_BITRATE = 2.0**53
-"""Above it a float does not hold every whole number."""
+MAX_BITRATE = 2.0**53  # Above it a float does not hold every whole number.
 KM_PER_DEGREE = 111.2
-HALF_UNIT_DEG = 0.005
-"""locations.csv rounds to two decimals."""
-ROUNDED_KM = 1.0
-"""Upper limit of the shift by rounding: half a unit of the second decimal, both north and east."""
+HALF_UNIT_DEG = 0.005  # locations.csv rounds to two decimals.
+ROUNDED_KM = 1.0  # Upper limit of the shift by rounding: half a unit of the second decimal, both north and east.
 
 
 def read_survey(
@@ -80,39 +75,20 @@ def read_survey(
     started = sheet.time(sheet.first("timestamp", "datetime"))
     rtt = sheet.number("avgrtt")
     amount = _amount(sheet)
-    good = sheet.good
-    unread = sheet.unread()
-    test = {
-        "run_id": _run_ids(sheet),
-        "test_id": Path(sheet.path).name + ":" + pd.Series(sheet.lines).astype("str"),
-        "attempt": 1,
-        "from_region": from_region,
-        "to_region": to_region,
-    }
-    file = {"source_file": sheet.path, "started_at_utc": started}
-    failed = rtt.isna() & amount.isna()
-    outcome = {
-        "setting": _settings(sheet),
-        "outcome": pd.Series(np.where(failed, "failed", "done"), dtype="str"),
-        "reason": pd.Series("neither RTT nor bitrate", index=rtt.index, dtype="str").where(failed),
-        "started_at_utc": started,
-    }
+    test = {"run_id": _run_ids(sheet), "from_region": from_region, "to_region": to_region}
+    replied, carried = rtt.notna().to_numpy(), amount.notna().to_numpy()
+    outcome = {"setting": _settings(sheet), "started_at_utc": started}
+    outcome |= {"done": replied | carried, "reason": "neither RTT nor bitrate"}
     pings = {"n_sent": ECHOES, "mean_rtt_ms": rtt}
-    transfers = _rates(amount, bitrate)
-    survey = {
-        "tests": table_of("tests", test | outcome, good),
-        "pings": table_of("pings", test | file | pings, good & rtt.notna().to_numpy()),
-        "transfers": table_of("transfers", test | file | transfers, good & amount.notna().to_numpy()),
-    }
-    sources, exact = [sheet.source], None
+    kinds = {"pings": (pings, replied), "transfers": (_rates(amount, bitrate), carried)}
+    survey, exact = measured(sheet, test, outcome, kinds), None
     if locations is not None:
         places = read_locations(locations, about=locations_about)
         survey["regions"] = places["regions"]
         exact = taken_as_exact(places["regions"])
-        sources += places["sources"].to_dict("records")
-        unread += places["unread"].to_dict("records")
-    survey["sources"] = tables.from_rows("sources", sources)
-    survey["unread"] = tables.from_rows("unread", unread)
+        for name in ("sources", "unread"):
+            rows = [*survey[name].to_dict("records"), *places[name].to_dict("records")]
+            survey[name] = tables.from_rows(name, rows)
     return finished(survey, exact)
 
 

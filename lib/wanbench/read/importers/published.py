@@ -17,16 +17,16 @@ from wanbench.checks import check_choice
 from wanbench.folders import published_folder
 
 from .assemble import finished
-from .fetching import fetch
 from .intercloud import read_survey, taken_as_exact
+from .originals import fetch
 from .skyplane import read_skyplane
 
+# By name: the importer of a study, and the names of its original files.
 STUDIES = {
     "intercloud-2022-02": (read_survey, ("intercloud-2022-02", "intercloud-locations")),
     "skyplane-latency-2022-04": (read_skyplane, ("skyplane-latency-2022-04",)),
     "skyplane-throughput-2022-01": (read_skyplane, ("skyplane-throughput-2022-01",)),
 }
-"""By name: the importer of a study, and the names of its original files."""
 
 
 def read_published(name: str) -> dict[str, pd.DataFrame]:

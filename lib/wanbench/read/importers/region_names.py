@@ -7,7 +7,6 @@ from the rules that the clouds state.
 
 from __future__ import annotations
 
-import csv
 import difflib
 import re
 import unicodedata
@@ -18,21 +17,17 @@ from typing import NamedTuple
 import pandas as pd
 
 from wanbench.checks import check_choice, refusal
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import ParameterError
 from wanbench.regions import CLOUDS, catalogue
 
 FILE = Path(__file__).with_name("region_names.csv")
 KINDS = ("display", "old", "short", "place", "area")
+# The form of a region's name here, also of a cloud that the catalogue does not know.
 REGION = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
-"""The form of a region's name here, also of a cloud that the catalogue does not know."""
-MAX_SUGGESTIONS = 4
-"""Maximum number of similar names in an error: more would hide the message."""
-MAX_LENGTH = 200
-"""A longer text does not name a region."""
-MAX_LISTED = 8
-"""Regions that an error message lists."""
+MAX_SUGGESTIONS = 4  # Maximum number of similar names in an error: more would hide the message.
+MAX_LENGTH = 200  # A longer text does not name a region.
+MAX_LISTED = 8  # Regions that an error message lists.
 
-_COLUMNS = ["region", "name", "kind", "source"]
 _RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}
 _CLOUD_NAMES = {
     "aws": "aws", "amazon web services": "aws", "amazon": "aws",
@@ -63,7 +58,7 @@ def region_names() -> pd.DataFrame:
     kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (where the cloud
     says it is) or "area" (a part of the world that several regions share, never enough by itself).
     """
-    return pd.DataFrame(_rows(), columns=_COLUMNS)
+    return pd.read_csv(FILE, dtype="str", keep_default_na=False)
 
 
 def region_from(text: str, cloud: str | None = None) -> str:
@@ -225,18 +220,7 @@ def _zones(spelled):
 
 @cache
 def _rows() -> list[tuple[str, str, str, str]]:
-    try:
-        with FILE.open(encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file)
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise RawDataError(FILE, None, error, "a CSV file of names of regions") from error
-    regions = set(catalogue()["name"])
-    if header != _COLUMNS:
-        raise RawDataError(FILE, 1, ",".join(header), f"the columns {', '.join(_COLUMNS)}")
-    for number, row in enumerate(rows, 2):
-        if len(row) != 4 or row[0] not in regions or row[2] not in KINDS or not row[1] or not row[3]:
-            raise RawDataError(FILE, number, ",".join(row), "a region of the catalogue, name, kind and source")
-    return [tuple(row) for row in rows]
+    return list(region_names().itertuples(index=False, name=None))
 
 
 @cache

@@ -16,18 +16,16 @@ from wanbench.errors import RawDataError
 from wanbench.read.ingest import content
 from wanbench.read.ingest.json_values import members_once
 
-from .provenance import MAX_BYTES, read_bytes, source_of_bytes
+from .originals import MAX_BYTES, read_bytes, source_of_bytes
 
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 ZONE = r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 MISSING = ("", "nan", "none", "null", "na", "n/a", "-")
-MAX_SHOWN = 200
-"""Characters of a bad cell or header that table unread and an error keep."""
-MAX_COLUMNS = 10_000
-"""Bounds the memory that a hostile header can take."""
+MAX_SHOWN = 200  # Characters of a bad cell or header that table unread and an error keep.
+MAX_COLUMNS = 10_000  # Bounds the memory that a hostile header can take.
 OBJECT = "a JSON object of texts and numbers, or of objects of such, with no name twice"
+# How JSON is decoded: numbers keep the digits in which they are written.
 AS_TEXT = {"parse_float": str, "parse_int": str, "parse_constant": str, "object_pairs_hook": members_once}
-"""How JSON is decoded: numbers keep the digits in which they are written."""
 
 
 class Sheet:

@@ -7,16 +7,17 @@ from collections.abc import Iterable
 
 from wanbench.checks import check_choice
 
+# What stands in a cell, in small letters, where nothing was measured.
 MISSING = (
     "", "-", "--", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "x", "*", "?", ".", "...", "…",
 )  # fmt: skip
-"""What stands in a cell, in small letters, where nothing was measured."""
+# Milliseconds per unit, as units are written.
 UNITS = {
     "ms": 1.0, "msec": 1.0, "msecs": 1.0, "millisecond": 1.0, "milliseconds": 1.0,
     "s": 1e3, "sec": 1e3, "secs": 1e3, "second": 1e3, "seconds": 1e3,
     "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "microsecond": 1e-3, "microseconds": 1e-3,
 }  # fmt: skip
-"""Milliseconds per unit, as units are written."""
+# The column of table pings that holds each statistic.
 STATISTICS = {
     "min": "min_rtt_ms", "minimum": "min_rtt_ms",
     "mean": "mean_rtt_ms", "average": "mean_rtt_ms", "avg": "mean_rtt_ms",
@@ -24,7 +25,6 @@ STATISTICS = {
     "max": "max_rtt_ms", "maximum": "max_rtt_ms",
     "p90": "p90_rtt_ms", "p95": "p95_rtt_ms", "p99": "p99_rtt_ms",
 }  # fmt: skip
-"""The column of table pings that holds each statistic."""
 
 _THIN = " \u00a0\u2009\u202f'’"
 _NUMBERS = {
@@ -42,12 +42,9 @@ _OTHER = re.compile(
     r"[kmgt]?bps|[kmgt]?i?b(?:it|its|yte|ytes)?/s)\b|[%$€]",
     re.IGNORECASE,
 )
-MAX_LENGTH = 40
-"""Characters of a number with its unit, many times over; bounds the search of the patterns."""
-MAX_MS = 1e7
-"""Almost three hours: no round trip takes as long."""
-MAX_CAPTION = 1000
-"""Characters of a caption that are read."""
+MAX_LENGTH = 40  # Characters of a number with its unit, many times over; bounds the search of the patterns.
+MAX_MS = 1e7  # Almost three hours: no round trip takes as long.
+MAX_CAPTION = 1000  # Characters of a caption that are read.
 
 
 def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None:

@@ -15,21 +15,19 @@ from wanbench.checks import check_choice, refusal
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.read.ingest import read_files
 from wanbench.read.ingest.content import as_utf8, decompressed
-from wanbench.read.ingest.iperf3_text import is_text
+from wanbench.read.ingest.iperf3_output import is_text
 
 from .assemble import finished
-from .provenance import check_about, file_sha256, source
+from .originals import check_about, file_sha256, source
 from .region_names import REGION, region_from
 from .sheet import formatted
 
 GROUPS = ("from", "to", "from_cloud", "to_cloud", "kind", "run", "setting")
 PATTERNS = f"a template or a regular expression with from and to, and no other names than {', '.join(GROUPS)}"
 KINDS = ("ping", "iperf3")
-JSON = re.compile(rb"\[?\s*\{")
-"""How iperf3's output begins, or a list of several."""
+JSON = re.compile(rb"\[?\s*\{")  # How iperf3's output begins, or a list of several.
 PLACE = re.compile(r"\{(\w*)\}")
-MAX_FILES = 100_000
-"""More files than all ordered pairs of the catalogue: the wrong folder was given."""
+MAX_FILES = 100_000  # More files than all ordered pairs of the catalogue: the wrong folder was given.
 CONTEXT = ("run_id", "test_id", "attempt", "from_region", "to_region")
 
 

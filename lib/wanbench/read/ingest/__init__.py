@@ -2,8 +2,8 @@
 From raw files to tables: a module (or folder) per tool, named like the experiment that runs it.
 
 `readers` maps files to readers, `run` reads run folders and loose files, and `rows` joins the results into tables.
-`content`, `formats`, `json_values` and `iperf3_documents` open and decode files, and `other_tools` names those that are
-not read. `pairs`, `per_test` and `setting` summarise tables; `account` counts the outcome of every attempt.
+`content` and `json_values` open and decode files, and `other_tools` names those that are not read. `pairs` summarises
+tables; `account` counts the outcome of every attempt.
 
 >>> import wanbench
 >>> wanbench.read.ingest.read_run("no/such/folder")
@@ -13,11 +13,8 @@ wanbench.errors.ParameterError: no/such/folder is not a run folder: it has no jo
 """
 
 from .account import account, failures
-from .pairs import summarise_pairs
-from .per_test import per_test
-from .run import read_files, read_run
-from .setting import MixedSettings, of_setting
-from .tabulate import tabulate
+from .pairs import MixedSettings, of_setting, per_test, summarise_pairs
+from .run import read_files, read_run, tabulate
 
 __all__ = [
     "MixedSettings",

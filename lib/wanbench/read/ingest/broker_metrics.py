@@ -14,15 +14,17 @@ is rejected: it holds several answers, which could not be distinguished.
 from __future__ import annotations
 
 import json
+import re
+from array import array
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from wanbench.errors import RawDataError
 
 from .content import decoded, read_bytes
-from .exposition import NO_TIME, Samples
 from .json_values import Members, object_of_line
 from .rows import fitting
 
@@ -113,3 +115,262 @@ def _members(path, line_number, line, word, expected) -> Members:
     if not line.startswith(word):
         raise RawDataError(path, line_number, line.decode("utf-8", "replace").strip(), expected)
     return object_of_line(path, line_number, line[len(word) :], expected)
+
+
+TYPES = (
+    "counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "stateset", "gaugehistogram",
+)  # fmt: skip
+CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
+NO_TIME = -(2**63)
+"""Placeholder time of a sample without one."""
+
+EARLIEST_S = -62_135_596_800
+"""The beginning of year 1, where Python's times begin."""
+
+LATEST_S = 253_402_300_799
+"""The end of year 9999, where Python's times end."""
+
+CHUNK = 50_000
+"""Samples and series held as Python objects at a time."""
+
+FREE_SAMPLES = 500_000
+"""Samples allowed in any file: a row of table metrics takes about 300 bytes of memory."""
+
+BYTES_PER_SAMPLE = 40
+"""A larger file may have one sample per this many bytes; real exporters write one in 50 to 150."""
+
+MOST_REPEATED = 0.1
+"""An exporter's mistake repeats a few of its series, several answers in one text nearly all."""
+
+_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
+_QUOTED = r'"(?:[^"\\\n]++|\\.)*+"'
+_BRACES = rf"\{{(?:[^\"{{}}\n]++|{_QUOTED})*+\}}"
+_NUMBER = r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?+"
+_VALUE = rf"({_NUMBER}|[+-]?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?+|[nN][aA][nN])"
+_SERIES = rf"[ \t]*+((?:{_NAME})?+[ \t]*+{_BRACES}|{_NAME}(?=[ \t]))[ \t]*+"
+_END = r"[ \t]*+\r?+(?:\n|\Z)"
+_SAMPLE = re.compile(rf"{_SERIES}{_VALUE}(?:[ \t]++([+-]?\d{{1,19}}))?+{_END}", re.ASCII)
+_OPEN_SAMPLE = re.compile(
+    rf"{_SERIES}{_VALUE}(?:[ \t]++({_NUMBER}))?+(?:[ \t]++#[ \t]++{_BRACES}[^\n]*+)?+{_END}", re.ASCII
+)
+_OTHER = re.compile(r"[ \t]*+(#[^\n]*+)?+\r?+(?:\n|\Z)", re.ASCII)
+_ABOUT = re.compile(r"#[ \t]++(TYPE|HELP)(?:[ \t]++|$)(.*)", re.DOTALL)
+_SUBJECT = re.compile(rf"({_NAME}|{_QUOTED})(?:[ \t]++(.*))?", re.DOTALL)
+_LABEL_NAME = r"[a-zA-Z_][a-zA-Z0-9_]*+"
+_TERM = rf"[ \t]*+({_LABEL_NAME}|{_QUOTED})[ \t]*+(?:=[ \t]*+({_QUOTED}))?+[ \t]*+"
+_LABEL = re.compile(_TERM)
+_LABELS = re.compile(rf"(?:{_TERM}(?:,{_TERM})*+,?+)?+[ \t]*+\}}")
+_PLAIN_LABEL = re.compile(rf'({_LABEL_NAME})="([^"\\\n]*+)"')
+_PLAIN_LABELS = re.compile(rf"(?:{_PLAIN_LABEL.pattern}(?:,|(?=\}})))*+\}}")
+_ESCAPE = re.compile(r"\\([\\n\"])")
+_EOF = re.compile(r"^# EOF\r?$", re.MULTILINE)
+WANTED = 'a line of the text format of Prometheus: name{label="value"} value time'
+UNITS = {
+    "bytes": "bytes",
+    "fraction": "fraction",
+    "milliseconds": "ms",
+    "ms": "ms",
+    "percent": "%",
+    "ratio": "fraction",
+    "records": "records",
+    "seconds": "s",
+}
+
+
+class Samples:
+    """
+    The samples of a file, in order: columns metric, subject, unit, cumulative, value and time.
+
+    `repeated` has a row of table unread for each time that a series without times occurs again; `ambiguous` are all
+    samples of such series, as nothing says which one counts.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for errors.
+    size : int
+        Its bytes, for the number of samples that it may hold.
+    """
+
+    def __init__(self, path, size: int):
+        self.path, self.n = path, 0
+        self._most = max(FREE_SAMPLES, size // BYTES_PER_SAMPLE)
+        self._types: dict[str, str] = {}
+        self._series: dict[str, int] = {}
+        self._known: dict[str, tuple[str, str, bool]] = {}
+        self._subjects: list[str] = []
+        self._abouts: list[tuple[str, str, bool]] = []
+        self._codes, self.values, self.times_us = array("i"), array("d"), array("q")
+        self._timeless = array("q")
+        self.repeated: list[dict] = []
+        self.ambiguous = np.array([], np.int64)
+        self._chunks: list[pa.RecordBatch] = []
+
+    def feed(self, text: str, line_number: int = 1, at_us: int = NO_TIME, *, whole: bool = False) -> None:
+        """
+        Parse an exporter's answer.
+
+        Parameters
+        ----------
+        text : str
+        line_number : int
+            The number of the text's first line in the file.
+        at_us : int
+            Time in Unix microseconds of samples without a time.
+        whole : bool
+            Whether the text is known to be whole; otherwise a last sample without a line's end is refused.
+        """
+        is_open = _EOF.search(text) is not None
+        pattern, unit_us = (_OPEN_SAMPLE, 1_000_000) if is_open else (_SAMPLE, 1_000)
+        at, before, is_sample = 0, 0, False
+        most = self._most
+        match, values, times_us = pattern.match, self.values, self.times_us
+        while at < len(text):
+            if line := match(text, at):
+                is_sample = True
+                series, value, stamp = line.groups()
+                code = self._series.get(series)
+                if code is None:
+                    code = self._begin(series, text, at, line_number)
+                number = float(value)
+                if number - number == 0:  # finite
+                    time_us = at_us if stamp is None else self._time(stamp, unit_us, text, at, line_number)
+                    if time_us == NO_TIME:
+                        self._timeless += array("q", (hash(series), at, len(values)))
+                    self._codes.append(code)
+                    values.append(number)
+                    times_us.append(time_us)
+                elif value[-1].isdigit():
+                    self._refuse(text, at, line_number, "a value that 64 bits hold")
+                self.n += 1
+                if self.n > most:
+                    self._refuse(text, at, line_number, f"at most {most:,} samples in a file of this size")
+            elif line := _OTHER.match(text, at):
+                is_sample = False
+                if line[1] and (about := _ABOUT.match(line[1])):
+                    self._about(about[1], about[2], text, at, line_number)
+            else:
+                self._refuse(text, at, line_number, WANTED)
+            before, at = at, line.end()
+        if is_sample and not whole and not text.endswith("\n"):
+            self._refuse(text, before, line_number, "a line's end after the last sample, which may be truncated")
+        self._find_repeated(text, line_number)
+
+    def add(self, metric: str, value: float, at_us: int) -> None:
+        """Add a sample of an unlabelled series that is not in the text."""
+        code = self._series.get(metric)
+        if code is None:
+            code = self._new(metric, metric, "")  # may flush, which replaces `_codes`
+        self._codes.append(code)
+        self.values.append(value)
+        self.times_us.append(at_us)
+
+    def columns(self) -> pa.Table:
+        """Columns metric, subject, unit and cumulative; `values` and `times_us` are separate."""
+        self._flush()
+        return pa.Table.from_batches(self._chunks, _SCHEMA)
+
+    def _begin(self, series, text, at, line_number) -> int:
+        metric, labels = _of_series(series)
+        if metric is None or (len(labels) > 1 and len({name for name, _ in labels}) < len(labels)):
+            self._refuse(text, at, line_number, "one name of a metric, and labels whose names differ")
+        return self._new(series, metric, ", ".join([f"{name}={value}" for name, value in labels]))
+
+    def _new(self, series: str, metric: str, subject: str) -> int:
+        if len(self._subjects) >= CHUNK or len(self._codes) >= 10 * CHUNK:
+            self._flush()
+        about = self._known.get(metric)
+        if about is None:
+            kind = self._types.get(metric) or self._types.get(metric.removesuffix("_total"))
+            cumulative = kind == "counter" or CUMULATIVE.fullmatch(metric) is not None
+            self._known[metric] = about = (metric, unit(metric), cumulative)
+        self._series[series] = code = len(self._subjects)
+        self._subjects.append(subject)
+        self._abouts.append(about)
+        return code
+
+    def _flush(self):
+        if self._codes:
+            metrics, units, cumulative = zip(*self._abouts, strict=True)
+            series = pa.record_batch([metrics, self._subjects, units, cumulative], _SCHEMA)
+            self._chunks.append(series.take(pa.array(memoryview(self._codes))))
+        self._codes, self._subjects, self._abouts = array("i"), [], []
+        self._series, self._known = {}, {}
+
+    def _about(self, word, rest, text, at, line_number):
+        about = _SUBJECT.fullmatch(rest.rstrip())
+        if not about or (word == "TYPE" and about[2] not in TYPES):
+            of_types = f" and one of {', '.join(TYPES)}" if word == "TYPE" else ""
+            self._refuse(text, at, line_number, f"# {word} with a name{of_types}")
+        if word == "TYPE":
+            self._types[_unquoted(about[1])] = about[2]
+            self._known.clear()
+
+    def _time(self, stamp, unit_us, text, at, line_number) -> int:
+        seconds = float(stamp) if unit_us == 1_000_000 else int(stamp) / 1_000
+        if not EARLIEST_S <= seconds <= LATEST_S:
+            self._refuse(text, at, line_number, "a time between the years 1 and 9999")
+        return round(seconds * 1_000_000) if unit_us == 1_000_000 else int(stamp) * 1_000
+
+    def _find_repeated(self, text, line_number):
+        """Series without times that occur again; RawDataError if they are too many for an exporter's mistake."""
+        hashes, places, samples = np.frombuffer(self._timeless, np.int64).reshape(-1, 3).T
+        _, first, series, n = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+        self.ambiguous = samples[n[series] > 1]
+        again, before = np.sort(np.delete(places, first)).tolist(), 0
+        expected = "a time with each sample of a series that occurs again"
+        if len(again) > MOST_REPEATED * len(first):
+            self._refuse(text, again[0], line_number, expected)
+        for at in again:
+            line_number += text.count("\n", before, at)
+            self.repeated.append(RawDataError(self.path, line_number, _line(text, at), expected).row())
+            before = at
+
+    def _refuse(self, text, at, line_number, expected):
+        raise RawDataError(self.path, line_number + text.count("\n", 0, at), _line(text, at), expected)
+
+
+_SCHEMA = pa.schema(
+    [
+        ("metric", pa.large_string()),
+        ("subject", pa.large_string()),
+        ("unit", pa.large_string()),
+        ("cumulative", pa.bool_()),
+    ]
+)
+
+
+def _line(text: str, at: int) -> str:
+    end = text.find("\n", at)
+    return text[at : len(text) if end < 0 else end].strip()
+
+
+def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
+    """Name and labels before a value; None for the name if malformed."""
+    metric, brace, rest = series.partition("{")
+    metric = metric.rstrip()
+    if not brace or (metric and _PLAIN_LABELS.fullmatch(rest) and "__name__" not in rest):
+        return metric, _PLAIN_LABEL.findall(rest)
+    labels = _LABEL.findall(rest) if _LABELS.fullmatch(rest) else [("", "")]
+    names = [metric] * bool(metric) + [_unquoted(name) for name, value in labels if not value and name[:1] == '"']
+    pairs = [(_unquoted(name), _unquoted(value)) for name, value in labels if value]
+    fits = len(names) == 1 and len(pairs) >= len(labels) - (not metric) and "__name__" not in dict(pairs)
+    return (names[0] if fits else None), pairs
+
+
+def _unquoted(text: str) -> str:
+    """A name, or the content of quotation marks."""
+    text = text[1:-1] if text.startswith('"') else text
+    return _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], text) if "\\" in text else text
+
+
+def unit(name: str) -> str:
+    """
+    The last word of a metric's name that is a unit, by Prometheus's naming convention.
+
+    >>> unit("kafka_bytes_in_total"), unit("jvm_gc_collection_seconds_sum"), unit("kafka_requests_total")
+    ('bytes', 's', '')
+    """
+    if name.endswith(("_count", "_bucket")):
+        return ""
+    return next((UNITS[word] for word in reversed(name.split("_")) if word in UNITS), "")

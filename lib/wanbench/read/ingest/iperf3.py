@@ -11,7 +11,7 @@ and are dropped.
 - A file may hold several tests, one after the other: all are read, and stream numbers continue across them.
 - An interrupted `--json-stream` keeps its intervals; `error` says where it ends.
 - Bytes, seconds and bits per second of every summary and interval must agree within 1 %, in text within its rounding.
-- Text has no RTTs, and its figures have three digits: `iperf3_text` says what else it lacks.
+- Text has no RTTs, and its figures have three digits: `iperf3_output` says what else it lacks.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from datetime import UTC, datetime
 
 from wanbench.errors import RawDataError
 
-from . import iperf3_text
 from .content import read_text
-from .iperf3_documents import LARGEST_BYTES, WANTED, documents, has_json
+from .iperf3_output import BEGINNING, LARGEST_BYTES, WANTED, has_json, is_text, json_documents, text_documents
 from .json_values import Members
 
 TOLERANCE = 0.01
@@ -48,16 +47,15 @@ def read(source) -> dict[str, list[dict]]:
     transfers: list[dict] = []
     intervals: list[dict] = []
     first_stream = 0
-    is_text = not has_json(text) and iperf3_text.is_text(text)
-    found = iperf3_text.documents(path, text) if is_text else documents(path, text)
-    for line_number, document in found:
-        test = _Test(Members(path, line_number, document), is_text)
+    printed_as_text = not has_json(text) and is_text(text)
+    for line_number, document in (text_documents if printed_as_text else json_documents)(path, text):
+        test = _Test(Members(path, line_number, document), printed_as_text)
         more = test.intervals(first_stream)
         transfers += test.transfers(more)
         intervals += more
         first_stream = max((row["stream"] + 1 for row in more), default=first_stream)
     if not transfers:
-        raise RawDataError(path, None, text.strip()[:80], iperf3_text.BEGINNING)
+        raise RawDataError(path, None, text.strip()[:80], BEGINNING)
     return {"transfers": transfers, "intervals": intervals}
 
 

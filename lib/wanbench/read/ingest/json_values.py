@@ -13,6 +13,9 @@ from .content import read_bytes, read_text
 LARGEST = 10**18
 """No count or number of any tool is larger; below it whole numbers fit into 64 bits."""
 
+LATEST_S = 1e11
+"""Unix seconds above it are milliseconds, or nonsense."""
+
 LARGEST_BYTES = 256 << 20
 """The counts of batches of a long load have some MB; everything else is smaller."""
 
@@ -27,6 +30,12 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
     if n > most:
         found = f"{n:,} values in {len(text):,} characters"
         raise RawDataError(path, None, found, f"at most {most:,} values in a file of this size")
+
+
+def is_time(value) -> bool:
+    """Whether it is a Unix time in seconds."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < LATEST_S and math.isfinite(value)
 
 
 def members_once(pairs: list[tuple]) -> dict:

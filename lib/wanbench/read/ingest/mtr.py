@@ -16,7 +16,7 @@ from wanbench.errors import RawDataError
 
 from .content import decoded, read_bytes
 from .json_values import LARGEST_BYTES, read_objects
-from .kafka_load.lines import lines
+from .kafka_load.lines import lines_of
 from .rows import fitting
 
 WANTED = "mtr's report (mtr -r) or JSON (mtr -j)"
@@ -51,7 +51,7 @@ def _of_json(source) -> list[dict]:
 
 def _of_report(path, text) -> list[dict]:
     rows, started, columns, host = [], None, None, None
-    for number, line, *_ in lines(path, text):
+    for number, line, *_ in lines_of(path, text):
         if line.startswith("Start: "):
             started = _time(line.removeprefix("Start: ").strip())
         elif heading := HEADING.match(line):

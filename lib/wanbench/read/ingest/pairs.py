@@ -1,19 +1,19 @@
-"""A row per ordered pair of regions, from the tables of a run or an import."""
+"""Summaries of tests: a row per ordered pair of regions, a row per test, and tests of some settings only."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 
 import numpy as np
 import pandas as pd
 
 from wanbench import tables
-from wanbench.checks import check_choice
+from wanbench.checks import check_choice, refusal
 from wanbench.errors import ParameterError
+from wanbench.formatting import count
 from wanbench.regions import distance_km, geodesic_km, light_rtt_ms, region
-
-from .setting import MixedSettings, mixture, selected
 
 PAIR = ["from_region", "to_region"]
 TEST = [*PAIR, "run_id", "test_id", "attempt"]
@@ -171,3 +171,124 @@ def _distance_km(a, b, points):
     except ParameterError:
         return np.nan
     return geodesic_km(*ends)
+
+
+SHOWN = 8
+"""Maximum number of settings named in an error."""
+
+PAIR = ["from_region", "to_region"]
+KEY = ["run_id", "test_id"]
+
+
+class MixedSettings(UserWarning):
+    """The summary of a pair mixes tests in different settings."""
+
+
+def mixture(tables: Mapping[str, pd.DataFrame]) -> str | None:
+    """A warning if the RTTs, or the throughputs, of a pair come from several settings; None if no pair's do."""
+    tests = tables["tests"]
+    done = tests[(tests.outcome == "done") & tests.setting.notna()]
+    if done.empty:
+        return None
+    keys = pd.MultiIndex.from_frame(done[KEY])
+    several = {}
+    for sources in (("echoes", "pings"), ("transfers",)):
+        measured = pd.concat([tables[name][KEY] for name in sources]).drop_duplicates()
+        part = done[keys.isin(pd.MultiIndex.from_frame(measured))]
+        for pair, names in part.groupby(PAIR).setting.unique().items():
+            if len(names) > 1:
+                several.setdefault(pair, names)
+    if not several:
+        return None
+    (start, end), names = next(iter(several.items()))
+    n = tests[PAIR].drop_duplicates().shape[0]
+    return (
+        f"{len(several):,} of {count(n, 'pair')} mix tests of different settings, as {start} to {end} does "
+        f"({' and '.join(map(repr, names[:2]))}); choose some with setting=, or all with setting='*'"
+    )
+
+
+def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
+    """
+    Imported tables with only the tests whose setting matches a pattern, as `summarise_pairs` takes them.
+
+    Table flags keeps the flags of those tests, and all flags whose scope is wider than a row.
+    """
+    by_test = {name: frame for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
+    chosen = selected(by_test, setting)
+    kept = dict(tables) | chosen
+    if "flags" in tables:
+        flags = tables["flags"]
+        kept["flags"] = flags[(flags.scope != "row") | flags.row.isin(chosen["tests"].test_id)]
+    return kept
+
+
+def selected(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
+    """The tables with only the tests whose setting matches a pattern, and only their data."""
+    patterns = [setting] if isinstance(setting, str) else list(setting)
+    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
+        raise refusal("setting", setting, "a pattern or several, such as 'PREMIUM *'")
+    tests = tables["tests"]
+    names = tests.setting.dropna().unique()
+    chosen = [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    if not chosen:
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        listed = "; ".join(sorted(names)[:SHOWN]) or "none"
+        raise refusal("setting", setting, f"{listed}{more}")
+    tests = tests[tests.setting.isin(chosen)]
+    keys = pd.MultiIndex.from_frame(tests[KEY])
+    kept = {
+        name: frame[pd.MultiIndex.from_frame(frame[KEY]).isin(keys)]
+        for name, frame in tables.items()
+        if name != "tests"
+    }
+    return {"tests": tests, **kept}
+
+
+KEY = ["run_id", "test_id"]
+STATISTICS = {name: f"{name}_rtt_ms" for name in ("min", "mean", "median")}
+
+
+def per_test(
+    tables: Mapping[str, pd.DataFrame], *, rtt: str = "mean", regions: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """
+    Join the pings and transfers of imported tables by test; a test with only one of them has nulls for the other.
+
+    Parameters
+    ----------
+    tables : mapping of DataFrame
+        With `pings` and `transfers`, as an importer gives them: one of each per test.
+    rtt : str
+        "min", "mean" or "median".
+    regions : DataFrame, optional
+        Table `regions` whose coordinates give `distance_km`; by default the catalogue's.
+
+    Returns
+    -------
+    DataFrame
+        run_id, test_id, from_region, to_region, from_cloud, to_cloud, started_at_utc, rtt_ms, throughput_bps, bytes,
+        distance_km and distance_catalogue_km (null where a region has no coordinates).
+    """
+    check_choice("rtt", rtt, STATISTICS)
+    missing = [name for name in ("pings", "transfers") if name not in tables]
+    if missing:
+        raise ParameterError(f"per_test needs the tables pings and transfers; missing: {', '.join(missing)}.")
+    pings, transfers = tables["pings"], tables["transfers"]
+    for name, table in (("pings", pings), ("transfers", transfers)):
+        if table.duplicated(KEY).any():
+            raise ParameterError(f"table {name} has more than one row of a test.")
+    joined = pings[[*KEY, *PAIR, "started_at_utc", STATISTICS[rtt]]].merge(
+        transfers[[*KEY, *PAIR, "started_at_utc", "throughput_bps", "bytes"]],
+        on=[*KEY, *PAIR],
+        how="outer",
+        suffixes=("", "_transfer"),
+    )
+    joined["started_at_utc"] = joined.started_at_utc.fillna(joined.pop("started_at_utc_transfer"))
+    joined = joined.rename(columns={STATISTICS[rtt]: "rtt_ms"})
+    for end in ("from", "to"):
+        joined[f"{end}_cloud"] = joined[f"{end}_region"].str.partition(":")[0]
+    for name, coordinates in (("distance_km", regions), ("distance_catalogue_km", None)):
+        distances = summarise_pairs(tables, rtt, regions=coordinates)[[*PAIR, "distance_km"]]
+        joined = joined.merge(distances.rename(columns={"distance_km": name}), on=PAIR, how="left")
+    return joined

@@ -11,9 +11,11 @@ import pandas as pd
 from wanbench import tables
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.folders import data_folder
+from wanbench.read.plausibility import check
 from wanbench.runs import Run
 
-from .lab_counters import of_all_sessions
+from .lab import of_all_sessions
 from .other_tools import recognised_file
 from .readers import ALWAYS, Reader, reader_in_run, reader_of
 from .rows import Rows, joined
@@ -141,3 +143,26 @@ def _check(path, sha256):
 def _plain(text) -> str:
     """Text that a table can store: bytes of a file's name that are not UTF-8 are escaped."""
     return str(text).encode("utf-8", "backslashreplace").decode()
+
+
+def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
+    """
+    All tables of a run, as `read_run` gives them, and the flags that the plausibility rules raise. Each is also
+    written to `<target>/<name>.parquet`.
+
+    The raw files are read every time, so that tables always match the readers.
+
+    Parameters
+    ----------
+    folder : path
+        The run folder.
+    target : path, optional
+        Default: `data/tables/<campaign>/<run id>` of the checkout.
+    """
+    run = Run.open(folder)
+    found = read_run(folder)
+    found["flags"] = check(found)
+    target = data_folder() / "tables" / run.campaign / run.run_id if target is None else Path(target)
+    for name, frame in found.items():
+        tables.write(name, frame, target)
+    return found

@@ -17,8 +17,8 @@ The rules cannot see:
 - an answer from near the sender over less than 500 km, or after 1 ms and more.
 """
 
-from .rate_ceilings import known_instances
-from .report import Report, report, suspects
-from .rules import RULES, check, geolocate
+from .rates import known_instances
+from .rule import RULES, Rule
+from .rules import Report, check, geolocate, report, suspects
 
-__all__ = ["RULES", "Report", "check", "geolocate", "known_instances", "report", "suspects"]
+__all__ = ["RULES", "Report", "Rule", "check", "geolocate", "known_instances", "report", "suspects"]

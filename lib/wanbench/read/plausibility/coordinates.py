@@ -1,4 +1,4 @@
-"""Regions whose round trips contradict their stated place, and the area that the round trips allow."""
+"""Regions whose round trips contradict their stated place."""
 
 from __future__ import annotations
 
@@ -11,53 +11,29 @@ from wanbench import regions as catalogue_of_regions
 from wanbench.formatting import count, number, quantity
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
-from . import light
-from .geolocation import Area, locate, position
-from .positions import great_circle_km
-from .rule import IMPOSSIBLE, SUSPECT, Rule
+from .light import light_flags
+from .places import Area, great_circle_km, locate, position
+from .rule import IMPOSSIBLE, RULES, SUSPECT
 
-RULE = Rule(
-    "coordinates",
-    "The round trips of a region allow its stated place.",
-    "a region is flagged if it is among the fewest that explain the pairs faster than light (greedy set cover), and "
-    "its RTTs exclude the stated place and allow another that fits the distances at least 1.5 times better; two "
-    "regions that fit each other's place in this way are exchanged; where no pair is too fast, a region is flagged "
-    "if exchanged coordinates or another sign fit 3 times better, and its stated place fits 2.5 times worse than "
-    "those of other regions, whose RTTs follow the distances (median misfit at most 0.4)",
-    "Gueye et al. 2006, Constraint-based geolocation of internet hosts",
-)
+COORDINATES = RULES["coordinates"]
+# Added to both RTTs before they are compared, so that the last mile of near landmarks does not decide.
 OFFSET_MS = 10.0
-"""Added to both RTTs before they are compared, so that the last mile of near landmarks does not decide."""
-FAR_LIGHT_MS = 5.0
-"""Over shorter paths the last mile, not light, determines the RTT."""
-USUAL_INFLATION = 1.5
-"""Where no pair is far enough apart to measure it."""
-MIN_LANDMARKS = 3
-"""Three discs bound an area on all sides."""
-MIN_FOR_FIT = 6
-"""Regions and landmarks from which a fit of RTT to distance can be judged."""
-MIN_GAIN = 1.5
-"""Another place must fit this much better: a right place never fits best exactly."""
-AS_GOOD = 2.0
-"""A usual mistake is named if its place fits at most this much worse than the best."""
-SOFT_GAIN = 3.0
-"""As `MIN_GAIN`, where no pair is faster than light: the fit alone is weaker evidence."""
+FAR_LIGHT_MS = 5.0  # Over shorter paths the last mile, not light, determines the RTT.
+USUAL_INFLATION = 1.5  # Where no pair is far enough apart to measure it.
+MIN_LANDMARKS = 3  # Three discs bound an area on all sides.
+MIN_FOR_FIT = 6  # Regions and landmarks from which a fit of RTT to distance can be judged.
+MIN_GAIN = 1.5  # Another place must fit this much better: a right place never fits best exactly.
+AS_GOOD = 2.0  # A usual mistake is named if its place fits at most this much worse than the best.
+SOFT_GAIN = 3.0  # As `MIN_GAIN`, where no pair is faster than light: the fit alone is weaker evidence.
+# Without a pair faster than light, a region is examined only if its place fits this much worse than usual.
 SOFT_WORSE = 2.5
-"""Without a pair faster than light, a region is examined only if its place fits this much worse than usual."""
-SOFT_AS_GOOD = 1.3
-"""And the corrected place must fit nearly as well as usual."""
-MAX_TYPICAL = 0.4
-"""RTTs that scatter more do not follow the distances."""
-N_TRIED = 5
-"""Number of candidates per step; others are in far fewer pairs."""
-SAME_PLACE_KM = 30.0
-"""Within one city."""
-FAR_KM = 500.0
-"""RTTs do not distinguish places that are nearer."""
-N_POINTS = 400
-"""Points of an area at which the fit is computed: they lie close enough for its minimum."""
-MAX_CITIES = 5
-"""Cities that a sentence lists."""
+SOFT_AS_GOOD = 1.3  # And the corrected place must fit nearly as well as usual.
+MAX_TYPICAL = 0.4  # RTTs that scatter more do not follow the distances.
+N_TRIED = 5  # Number of candidates per step; others are in far fewer pairs.
+SAME_PLACE_KM = 30.0  # Within one city.
+FAR_KM = 500.0  # RTTs do not distinguish places that are nearer.
+N_POINTS = 400  # Points of an area at which the fit is computed: they lie close enough for its minimum.
+MAX_CITIES = 5  # Cities that a sentence lists.
 
 
 @dataclass(frozen=True)
@@ -111,7 +87,7 @@ class _Region:
         return {name: place for (name, place), km in zip(places.items(), away, strict=True) if km > FAR_KM}
 
 
-def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
+def check_coordinates(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
     """Flags of misplaced regions and of the rows that they explain; and a mask of these rows."""
     explained = np.zeros(len(rtts), bool)
     usable = rtts[open_rows & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
@@ -125,9 +101,9 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tu
     below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
     for region, verdict, found, cause, value, bound in blamed:
         table = usable.table.mode().iloc[0]
-        flags.append(RULE.flag(table, "region", verdict, found, cause, region=region, value=value, bound=bound))
+        flags.append(COORDINATES.flag(table, "region", verdict, found, cause, region=region, value=value, bound=bound))
         theirs = below & ~explained & ((rtts.from_region == region) | (rtts.to_region == region)).to_numpy()
-        flags += light.flags(rtts[theirs], f"{region}: {cause}")
+        flags += light_flags(rtts[theirs], f"{region}: {cause}")
         explained |= theirs
     return flags, explained
 

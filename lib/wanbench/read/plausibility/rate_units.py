@@ -1,4 +1,4 @@
-"""Known conversion factors between rate units, and columns that are counts of blocks of bytes."""
+"""Columns of rates: conversion factors between units, counts of blocks of bytes, and columns in two units."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from math import gcd
 import numpy as np
 import pandas as pd
 
-from .rule import Rule
+from wanbench.formatting import count, number, quantity
 
-BLOCK = Rule(
-    "block",
-    "A rate is not a multiple of a block of bytes.",
-    "at least 8 different values are not all multiples of one number that 1,024 divides and that is not round",
-    "iperf(1): -l, 128 KiB by default for TCP",
-)
+from .rule import RULES, SUSPECT, Column
+
+BLOCK = RULES["block"]
 BYTES_FOR_BITS = "bytes for bits: the values are bytes per second, 8 times too small"
 TIMES_EIGHT = "8 times too large: bits for bytes, multiplied by 8 once too often"
+# The likely mistake, by the ratio of throughput to 8 x bytes / duration.
 UNITS = {
     8.0: TIMES_EIGHT,
     1 / 8: BYTES_FOR_BITS,
@@ -35,11 +33,8 @@ UNITS = {
     1e-6 / 8: "bytes for bits: the values are MB per second",
     1e-9: "factor 1,000,000,000: Gbit/s for bit/s",
 }
-"""The likely mistake, by the ratio of throughput to 8 x bytes / duration."""
-MIN_DIFFERENT = 8
-"""Fewer values have a common divisor by chance."""
-MAX_WHOLE = 2**60
-"""Far above every rate and count; integers below it are exact in the greatest common divisor."""
+MIN_DIFFERENT = 8  # Fewer values have a common divisor by chance.
+MAX_WHOLE = 2**60  # Far above every rate and count; integers below it are exact in the greatest common divisor.
 IPERF_BLOCK = 131_072
 
 
@@ -89,3 +84,77 @@ def block_cause(block: int) -> str:
     if block % IPERF_BLOCK == 0:
         return "bytes transferred, not a rate: whole blocks of iperf's 128 KiB"
     return f"bytes transferred, not a rate: whole blocks of {block:,} bytes"
+
+
+TWO_UNITS = RULES["two units"]
+CAUSES = {1e3: "factor 1,000: kbit/s for bit/s in these rows", 1e6: "factor 1,000,000: Mbit/s for bit/s in these rows"}
+MIN_ROWS = 20  # Fewer rows do not show what is usual.
+MIN_LOW = 5  # Fewer slow rows may be slow paths.
+SIMILAR_ROWS = 31  # Rows of similar RTT that a row is compared with: fifteen on either side.
+QUARTILE = 0.75  # Above the median, so that up to two thirds of the rows may be in the smaller unit.
+GAP = np.log10(15)  # Rates of one survey scatter over a factor of 50 at one RTT: a unit of 1,000 leaves a gap of 20.
+TOLERANCE = np.log10(1.6)  # Tolerance of the median ratio around a power of 1,000.
+SHARED_ENDS = 0.5  # If fewer slow rows share their hosts with fast rows, the hosts may be slow.
+
+
+def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
+    """Flags of rows 1,000 times slower than rows of similar RTT, with a gap in between, and of their column."""
+    rate = column.values.where(column.values > 0)
+    positive = rate.notna().to_numpy()
+    if positive.sum() < MIN_ROWS:
+        return []
+    below = _below_usual(np.log10(rate[positive].to_numpy()), rtt_ms(column.frame[positive], rtts))
+    ordered = np.sort(below)
+    gaps = np.diff(ordered)
+    for k in np.flatnonzero(gaps > GAP):
+        low = below > ordered[k]
+        factor = 10 ** round(float(np.median(below[low]) - np.median(below[~low])))
+        off = abs(np.median(below[low]) - np.median(below[~low]) - np.log10(factor))
+        if factor not in CAUSES or off > TOLERANCE or min(low.sum(), (~low).sum()) < MIN_LOW:
+            continue
+        rows = np.flatnonzero(positive)[low]
+        if not _shared(column, rows, np.flatnonzero(positive)[~low]):
+            continue
+        middle = float(column.values.iloc[rows].median()), float(rate.drop(rate.index[rows]).median())
+        times = 10 ** np.median(below[low])
+        found = (
+            f"{column.name}: {len(rows):,} of {count(int(positive.sum()), 'row')} are {number(times)} times slower "
+            f"than rows of similar RTT, {quantity(middle[0], 'bit/s')} in the median; none lies within a factor "
+            f"{number(10 ** gaps[k])} of them"
+        )
+        flags = [column.whole(TWO_UNITS, found, CAUSES[factor], *middle, SUSPECT)]
+        for row in rows:
+            rate = quantity(column.values.iloc[row], "bit/s")
+            found = f"{rate} where rows of similar RTT have {factor:,.0f} times that"
+            flags.append(column.row(TWO_UNITS, row, found, CAUSES[factor], middle[1], SUSPECT))
+        return flags
+    return []
+
+
+def rtt_ms(frame: pd.DataFrame, rtts: pd.DataFrame) -> np.ndarray:
+    """The minimum RTT of each row's pair, in either direction; NaN where there is none."""
+    ends = [np.minimum(rtts.from_region, rtts.to_region), np.maximum(rtts.from_region, rtts.to_region)]
+    minimum = rtts.rtt_ms.groupby(ends).min().to_dict()
+    ways = zip(frame.from_region.fillna(""), frame.to_region.fillna(""), strict=True)
+    return np.array([minimum.get(tuple(sorted(way)), np.nan) for way in ways], dtype=float)
+
+
+def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
+    """How far each log10 rate lies below the upper quartile of rows of similar RTT; rows without RTT come last."""
+    order = np.argsort(times_ms, kind="stable")
+    usual = (
+        pd.Series(logs[order])
+        .rolling(SIMILAR_ROWS, center=True, min_periods=(SIMILAR_ROWS + 1) // 2)
+        .quantile(QUARTILE)
+    )
+    below = np.empty(len(logs))
+    below[order] = usual.ffill().bfill().to_numpy() - logs[order]
+    return below
+
+
+def _shared(column: Column, low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether half of the slow rows have a sender, and half a receiver, that fast rows also have."""
+    return all(
+        ends.iloc[low].isin(set(ends.iloc[high].dropna())).mean() >= SHARED_ENDS
+        for ends in (column.sender, column.receiver)
+    )

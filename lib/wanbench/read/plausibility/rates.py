@@ -1,48 +1,223 @@
-"""Throughput against bytes and duration, window, link and instance; and its unit."""
+"""Throughput against bytes and duration, window, link, instance, and rate limiters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from io import StringIO
 
 import numpy as np
 import pandas as pd
 
+from wanbench.checks import refusal
 from wanbench.formatting import count, number, quantity
 
-from . import mixed_rate_units, rate_ceilings, rate_plateau
-from .observations import row_names
-from .rate_ceilings import Column
-from .rate_units import BLOCK, UNITS, block_cause, common_block, rounding
-from .rule import Rule
+from .rate_units import (
+    BLOCK,
+    BYTES_FOR_BITS,
+    TIMES_EIGHT,
+    UNITS,
+    block_cause,
+    check_two_units,
+    common_block,
+    rounding,
+    rtt_ms,
+)
+from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, Rule, row_names
 
-BYTES = Rule(
-    "bytes",
-    "Throughput is 8 x bytes / duration.",
-    "within 10 % and the rounding of the column, per row; a column whose median ratio is a known factor between units, "
-    "within 0.5 %, is in that unit",
-    "the definition",
-)
-WINDOW = Rule(
-    "window",
-    "No stream carries more than one window per round trip.",
-    "throughput <= 2 x 8 x streams x window / minimum RTT of the pair: Linux doubles the requested buffer",
-    "RFC 7323, section 1.1; socket(7), SO_SNDBUF",
-)
+LINK = RULES["link"]
+INSTANCE = RULES["instance"]
+TOLERANCE = 1.05  # A link's queue lets a short transfer exceed its rate by a little.
+FAR_ABOVE = 2.0  # Clouds promise the rate of an instance at least; some send a little more, none twice as much.
+CEILING = {LINK.name: "the link's rate", INSTANCE.name: "what the sender's instance may send"}
+EXCHANGED = "from and to are exchanged in these rows: {} of the other end allows them"
+OTHERWISE = "{} is not as stated, or the throughput is wrong or in another unit"
+EIGHTH = (0.105, 0.126)  # 84 to 101 % of an eighth: a saturated link, less its headers, in bytes.
+MIN_ROWS_EIGHTH = 10  # Fewer rows show an eighth by chance.
+SHARE_ABOVE = 0.02  # From this share of the rows on, and at least `MIN_ROWS_OF_COLUMN` rows, the column is flagged too.
+MIN_ROWS_ABOVE = 2
+MIN_ROWS_EXCHANGED = 3  # Fewer rows may fit the opposite direction by chance.
+
+
+def link_rates(column: Column, links: pd.DataFrame | None) -> np.ndarray:
+    """The rate of each row's emulated link in bit/s; NaN where there is no link, or no limit."""
+    if links is None or not len(links):
+        return np.full(len(column.frame), np.nan)
+    rates = links.dropna(subset="rate_bps").groupby(["from_region", "to_region"]).rate_bps.max().to_dict()
+    ways = zip(column.sender, column.receiver, strict=True)
+    return np.array([rates.get(way, np.nan) for way in ways], dtype=float)
+
+
+@cache
+def known_instances() -> pd.DataFrame:
+    """Published rates of instance types: instance, cloud, egress_bps, note, source, as_of."""
+    return pd.read_csv(StringIO(files(__package__).joinpath("instances.csv").read_text("utf-8")))
+
+
+def instance_rates(column: Column, instances: Mapping | None, tests: pd.DataFrame | None) -> np.ndarray:
+    """
+    The rate limit of each row's sender, in bit/s; NaN if unknown.
+
+    `instances` maps a cloud or a region to an instance type of `known_instances`, or to bit/s. For other rows the
+    instance type comes from the setting of the test, if that is "<machine> to <machine>".
+    """
+    given = _checked(instances or {})
+    rates = [given.get(name, given.get(str(name).partition(":")[0], np.nan)) for name in column.sender]
+    rates = np.array(rates, dtype=float)
+    return np.where(np.isnan(rates), _by_setting(column, tests), rates)
+
+
+def _checked(instances: Mapping) -> dict[str, float]:
+    """The rates of instances; ParameterError for an unknown instance type or a rate that is not positive."""
+    egress_bps = known_instances().set_index("instance").egress_bps
+    rates = {}
+    for place, instance in instances.items():
+        if isinstance(instance, str) and instance in egress_bps.index:
+            rates[place] = float(egress_bps[instance])
+        elif isinstance(instance, (int, float)) and not isinstance(instance, bool) and instance > 0:
+            rates[place] = float(instance)
+        else:
+            allowed = f"{', '.join(egress_bps.index)}, or bit/s above 0"
+            raise refusal(f"instance of {place}", instance, allowed)
+    return rates
+
+
+def _by_setting(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
+    """The rate of each row's sender by its test's setting, in bit/s; NaN if that names no instance type."""
+    if tests is None or "setting" not in tests or "test_id" not in column.frame or tests.setting.isna().all():
+        return np.full(len(column.frame), np.nan)
+    egress_bps = known_instances().set_index("instance").egress_bps.to_dict()
+    ends = tests.setting.fillna("").str.partition(" to ")
+    rates = {}
+    for k, way in ((0, "forward"), (2, "reverse")):
+        for run, test, text in zip(tests.run_id, tests.test_id, ends[k], strict=True):
+            named = (egress_bps[word] for word in text.split() if word in egress_bps)
+            rates[run, test, way] = next(named, np.nan)
+    ways = column.reverse.map({True: "reverse", False: "forward"})
+    keys = zip(column.frame.run_id, column.frame.test_id, ways, strict=True)
+    return np.array([rates.get(key, np.nan) for key in keys], dtype=float)
+
+
+def check_ceiling(
+    rule: Rule, column: Column, ceiling: np.ndarray, exchanged: np.ndarray, cause: str = ""
+) -> list[dict]:
+    """
+    Flags of the rates above a ceiling, per row and of the column.
+
+    Parameters
+    ----------
+    ceiling, exchanged : ndarray
+        The ceiling of each row, and the ceiling with from and to exchanged, in bit/s; NaN where there is none.
+    cause : str
+        The cause of an earlier flag of the column, "" without one.
+    """
+    value = column.values.to_numpy()
+    comparable = np.isfinite(value) & np.isfinite(ceiling)
+    share = np.divide(value, ceiling, out=np.full(len(value), np.nan), where=comparable)
+    over = np.flatnonzero(share > TOLERANCE)
+    n, what = int(comparable.sum()), CEILING[rule.name]
+    if not len(over):
+        return _an_eighth(rule, column, share[comparable])
+    limit = TOLERANCE if rule is LINK else FAR_ABOVE
+    flags = []
+    if len(over) >= MIN_ROWS_EXCHANGED and (value <= TOLERANCE * exchanged)[over].all():
+        cause = cause or EXCHANGED.format(what)
+    if len(over) >= max(MIN_ROWS_ABOVE, SHARE_ABOVE * n):
+        largest = int(np.nanargmax(share))
+        rows, times = f"{len(over):,} of {count(n, 'row')}", number(share[largest])
+        found = f"{column.name} exceeds {what} in {rows}, by up to {times} times"
+        if np.nanmax(share) / 8 <= TOLERANCE:
+            found += "; an eighth of it never does"
+            cause = cause or TIMES_EIGHT
+        ends = float(value[largest]), float(ceiling[largest])
+        verdict = IMPOSSIBLE if share[largest] > limit else SUSPECT
+        flags.append(column.whole(rule, found, cause or OTHERWISE.format(what), *ends, verdict))
+    for k in over:
+        found = f"{quantity(value[k], 'bit/s')} where {what} is {quantity(ceiling[k], 'bit/s')}"
+        verdict = IMPOSSIBLE if share[k] > limit else SUSPECT
+        flags.append(column.row(rule, k, found, cause or OTHERWISE.format(what), ceiling[k], verdict))
+    return flags
+
+
+def _an_eighth(rule: Rule, column: Column, share: np.ndarray) -> list[dict]:
+    """A flag of a column that is an eighth of its ceiling in nearly all rows: a saturated link in bytes."""
+    if rule is not LINK or len(share) < MIN_ROWS_EIGHTH:
+        return []
+    if ((share > EIGHTH[0]) & (share <= EIGHTH[1])).mean() < 0.9:
+        return []
+    middle = float(np.median(share))
+    found = f"{column.name} is {number(middle)} of {CEILING[rule.name]}, nearly the same in {count(len(share), 'row')}"
+    return [column.whole(rule, found, BYTES_FOR_BITS, middle, 1.0, SUSPECT)]
+
+
+LIMITER = RULES["limiter"]
+ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # Rates that people configure, times a power of ten.
+BAND = 0.02  # Width of the band: limited rates of ten seconds vary by less.
+MIN_ROWS = 10  # Fewer rates cluster by chance.
+MIN_SHARE = 0.2  # A limiter that slows fewer rows does not change the picture.
+MIN_DENSITY = 5  # Times the rows of the adjacent bands: rates without a limiter are spread smoothly.
+MIN_ENDS = 3  # Fewer hosts may share one slow network card.
+OVERHEAD = 0.08  # The part of a limiter's rate that headers take: 40 to 66 bytes of 1,500, and more of smaller packets.
+MIN_RTT_RATIO = 2.0  # Rates that a window limits depend on RTT; those of a limiter do not.
+LIMITED = "a rate limiter at {round}: these are its rates, not what the paths carry"
+
+
+def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
+    """A flag per sending cloud with such a cluster; `limits` are the known ceilings of the rows, else NaN."""
+    flags = []
+    clouds = column.sender.astype("str").str.partition(":")[0]
+    open_rows = (column.values > 0).to_numpy() & np.isnan(limits) & clouds.notna().to_numpy()
+    for cloud in sorted(clouds[open_rows].unique()):
+        rows = np.flatnonzero(open_rows & (clouds == cloud).to_numpy())
+        rates = column.values.iloc[rows].to_numpy(dtype=float)
+        start, adjacent = _fullest_band(rates)
+        inside = rows[(rates >= start) & (rates <= start * (1 + BAND))]
+        if len(inside) < max(MIN_ROWS, MIN_SHARE * len(rows)) or len(inside) < MIN_DENSITY * adjacent:
+            continue
+        ends = column.sender.iloc[inside].nunique(), column.receiver.iloc[inside].nunique()
+        times = rtt_ms[inside][np.isfinite(rtt_ms[inside])]
+        apart = len(times) and np.quantile(times, 0.9) > MIN_RTT_RATIO * np.quantile(times, 0.1)
+        at = _round(float(np.median(column.values.iloc[inside])))
+        if min(ends) < MIN_ENDS or not apart or at is None or rounding(column.values) > BAND / 4 * start:
+            continue
+        found = (
+            f"{len(inside):,} of {count(len(rows), 'rate')} from {cloud} lie between {quantity(start, 'bit/s')} and "
+            f"2 % more, and {adjacent:,.0f} in an adjacent band of that width"
+        )
+        cause = LIMITED.format(round=quantity(at, "bit/s"))
+        flags.append(column.whole(LIMITER, found, cause, float(np.median(column.values.iloc[inside])), at, SUSPECT))
+    return flags
+
+
+def _fullest_band(rates: np.ndarray) -> tuple[float, float]:
+    """The lower end of the fullest band, and the number of rates in the fuller of its two adjacent bands."""
+    ordered = np.sort(rates)
+    within = np.searchsorted(ordered, ordered * (1 + BAND), side="right") - np.arange(len(ordered))
+    start = float(ordered[np.argmax(within)])
+    edges = np.searchsorted(ordered, start * np.array([1 / (1 + BAND), 1, 1 + BAND, (1 + BAND) ** 2]))
+    return start, float(max(edges[1] - edges[0], edges[3] - edges[2]))
+
+
+def _round(rate: float) -> float | None:
+    """The round number that a rate equals or lies just below; None if there is none."""
+    power = 10.0 ** np.floor(np.log10(rate))
+    limits = [factor * power for factor in ROUND]
+    return next((limit for limit in limits if (1 - OVERHEAD) * limit <= rate <= 1.002 * limit), None)
+
+
+BYTES = RULES["bytes"]
+WINDOW = RULES["window"]
 RATES = ("throughput_bps", "sent_throughput_bps")
-ROW_TOLERANCE = 0.1
-"""Tools differ in what they count as duration."""
-COLUMN_TOLERANCE = 0.005
-"""Tolerance of a column's median ratio: the closest factors between units are 2.4 % apart."""
-SPREAD = 0.02
-"""Rows within it have the same ratio."""
-MOST_ROWS = 0.8
-"""A column is in another unit if so many rows agree; the rest may have other faults."""
-MIN_ROWS_OF_COLUMN = 5
-"""Fewer rows do not blame a column."""
+ROW_TOLERANCE = 0.1  # Tools differ in what they count as duration.
+COLUMN_TOLERANCE = 0.005  # Tolerance of a column's median ratio: the closest factors between units are 2.4 % apart.
+SPREAD = 0.02  # Rows within it have the same ratio.
+MOST_ROWS = 0.8  # A column is in another unit if so many rows agree; the rest may have other faults.
+MIN_ROWS_OF_COLUMN = 5  # Fewer rows do not blame a column.
 WRONG_ROW = "bytes, duration or throughput is that of another row, or wrong"
 
 
-def check(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, instances) -> list[dict]:
+def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, instances) -> list[dict]:
     """Flags of the rates in transfers and pairs."""
     flags = []
     for table in ("transfers", "pairs"):
@@ -60,25 +235,25 @@ def check(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, instanc
 def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
     flags, cause = [], ""
     computed = _computed_rate(column)
-    block = common_block(column.rate)
+    block = common_block(column.values)
     if block and computed.notna().mean() < MOST_ROWS:
         cause = block_cause(block)
-        found = f"all {count(int(column.rate.notna().sum()), 'value')} of {column.name} are multiples of {block:,}"
+        found = f"all {count(int(column.values.notna().sum()), 'value')} of {column.name} are multiples of {block:,}"
         flags.append(column.whole(BLOCK, found, cause, block, 1.0))
     if column.table == "transfers" and column.name == "throughput_bps":
         new = _bytes(column, computed)
         cause = cause or next((flag["cause"] for flag in new if flag["scope"] == "column"), "")
         flags += new + _in_no_time(column) + _window(column, rtts, cause)
     if not flags:
-        flags += mixed_rate_units.check(column, rtts)
+        flags += check_two_units(column, rtts)
     both = (column, column.exchanged())
-    link, link_back = (rate_ceilings.link_rates(way, links) for way in both)
-    instance, instance_back = (rate_ceilings.instance_rates(way, instances, tests) for way in both)
+    link, link_back = (link_rates(way, links) for way in both)
+    instance, instance_back = (instance_rates(way, instances, tests) for way in both)
     if not flags:
         limits = np.fmin(link, instance)
-        flags += rate_plateau.check(column, mixed_rate_units.rtt_ms(column.frame, rtts), limits)
-    flags += rate_ceilings.check(rate_ceilings.LINK, column, link, link_back, cause)
-    return flags + rate_ceilings.check(rate_ceilings.INSTANCE, column, instance, instance_back, cause)
+        flags += check_limiter(column, rtt_ms(column.frame, rtts), limits)
+    flags += check_ceiling(LINK, column, link, link_back, cause)
+    return flags + check_ceiling(INSTANCE, column, instance, instance_back, cause)
 
 
 def _computed_rate(column: Column) -> pd.Series:
@@ -92,21 +267,21 @@ def _computed_rate(column: Column) -> pd.Series:
 
 def _bytes(column: Column, computed: pd.Series) -> list[dict]:
     """Flags of the rows, and of the column, whose throughput is not 8 x bytes / duration."""
-    ratio = (column.rate / computed).to_numpy()
+    ratio = (column.values / computed).to_numpy()
     good = np.flatnonzero(np.isfinite(ratio) & (ratio > 0))
     if not len(good):
         return []
     flags, usual, unit = [], 1.0, ""
-    middle, step = float(np.median(ratio[good])), rounding(column.rate)
+    middle, step = float(np.median(ratio[good])), rounding(column.values)
     factor = _factor(middle)
-    off = np.abs(column.rate - computed * middle).to_numpy()[good]
+    off = np.abs(column.values - computed * middle).to_numpy()[good]
     alike = (off < SPREAD * middle * computed.to_numpy()[good] + step).mean()
-    clear = np.abs(column.rate - computed).to_numpy() > ROW_TOLERANCE * computed.to_numpy() + step
+    clear = np.abs(column.values - computed).to_numpy() > ROW_TOLERANCE * computed.to_numpy() + step
     if factor and len(good) >= MIN_ROWS_OF_COLUMN and alike >= MOST_ROWS:
         usual, unit = factor, UNITS[factor]
         found = f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
         flags.append(column.whole(BYTES, found, unit, middle, 1.0))
-    rates, due = column.rate.to_numpy(), computed.to_numpy()
+    rates, due = column.values.to_numpy(), computed.to_numpy()
     sizes, durations = (
         column.frame[name].to_numpy(dtype="float64", na_value=np.nan) for name in ("bytes", "duration_s")
     )
@@ -131,8 +306,8 @@ def _in_no_time(column: Column) -> list[dict]:
     size, duration = (column.frame[name].astype("float64") for name in ("bytes", "duration_s"))
     cause = "a duration that was not measured, or was cut to whole units"
     flags = []
-    for k in np.flatnonzero((duration == 0) & (size > 0) & (column.rate > 0)):
-        found = f"{quantity(column.rate.iloc[k], 'bit/s')} where {quantity(size.iloc[k], 'bytes')} took 0 s"
+    for k in np.flatnonzero((duration == 0) & (size > 0) & (column.values > 0)):
+        found = f"{quantity(column.values.iloc[k], 'bit/s')} where {quantity(size.iloc[k], 'bytes')} took 0 s"
         flags.append(column.row(BYTES, k, found, cause, np.nan))
     return flags
 
@@ -148,14 +323,14 @@ def _window(column: Column, rtts: pd.DataFrame, cause: str) -> list[dict]:
     window = frame.window_bytes.astype("float64") * frame.streams.astype("float64").fillna(1)
     if not window.notna().any():
         return []
-    rtt = mixed_rate_units.rtt_ms(frame, rtts)
+    rtt = rtt_ms(frame, rtts)
     bound = 2 * 8000 * window.to_numpy() / rtt
     tcp = (frame.protocol.fillna("TCP") == "TCP").to_numpy()
     cause = cause or "the window was not as requested, or throughput or RTT is wrong or in another unit"
     flags = []
-    for k in np.flatnonzero((column.rate.to_numpy() > bound) & tcp):
+    for k in np.flatnonzero((column.values.to_numpy() > bound) & tcp):
         found = (
-            f"{quantity(column.rate.iloc[k], 'bit/s')} with a window of {quantity(window.iloc[k], 'bytes')} and an "
+            f"{quantity(column.values.iloc[k], 'bit/s')} with a window of {quantity(window.iloc[k], 'bytes')} and an "
             f"RTT of {quantity(rtt[k], 'ms')}, which allow {quantity(bound[k], 'bit/s')}"
         )
         flags.append(column.row(WINDOW, k, found, cause, bound[k]))

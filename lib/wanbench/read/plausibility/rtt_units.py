@@ -1,4 +1,4 @@
-"""Round-trip times in a wrong unit: in a column, the rows of one region, one direction, or single rows."""
+"""RTTs in a wrong unit, halved RTTs, and answers from near the sender that look like RTTs in seconds."""
 
 from __future__ import annotations
 
@@ -7,66 +7,40 @@ import pandas as pd
 
 from wanbench.formatting import count, number, quantity
 
-from . import light
-from .rule import IMPOSSIBLE, Rule
+from .light import FAR_MS, light_flags, light_flags_of_region, opposite_ms, sub_millisecond
+from .rule import IMPOSSIBLE, RULES
 from .summaries import MAX_DECIMALS, decimals
 
-RULE = Rule(
-    "unit of RTT",
-    "A right RTT agrees with light and the opposite direction; one in a wrong unit is off by a factor of 1,000.",
-    "a thousandth: not below light in fibre or 1/300 of the opposite direction, unless 1,000 times the RTT is "
-    "outside the range from light in fibre to 4 times that plus 40 ms, or not within a factor 2 of the opposite "
-    "direction; likewise a thousand times, where single pairs under 2,000 ms may take as long in the other direction "
-    "(satellites, detours); single RTTs under 1 ms are in seconds only where the opposite direction agrees within 5 "
-    "%, or where they have more decimals than others: a NAT or a proxy near the sender answers as fast",
-    "light in fibre, ITU-T G.652",
-)
+RTT_UNIT = RULES["unit of RTT"]
 SECONDS = "factor 1,000: seconds for milliseconds"
 MICROSECONDS = "factor 1,000: microseconds for milliseconds"
-FACTORS = ((1e3, SECONDS), (1e-3, MICROSECONDS))
-"""The factor that makes the RTT right, and the cause."""
-MAX_INFLATION = 4.0
-"""Longer paths are rare: the usual inflation is 1.2 to 2.5."""
-MAX_EXTRA_MS = 40.0
-"""The last mile and queues, which do not grow with the distance."""
-AGREEMENT = 2.0
-"""Both directions of a pair agree within this factor."""
-FAR_APART = 300.0
-"""A factor between directions that queues do not reach, and a unit of 1,000 does."""
-TOO_LONG = 5.0
-"""An RTT so many times above the maximum that is usual cannot be in ms."""
+FACTORS = ((1e3, SECONDS), (1e-3, MICROSECONDS))  # The factor that makes the RTT right, and the cause.
+MAX_INFLATION = 4.0  # Longer paths are rare: the usual inflation is 1.2 to 2.5.
+MAX_EXTRA_MS = 40.0  # The last mile and queues, which do not grow with the distance.
+AGREEMENT = 2.0  # Both directions of a pair agree within this factor.
+FAR_APART = 300.0  # A factor between directions that queues do not reach, and a unit of 1,000 does.
+TOO_LONG = 5.0  # An RTT so many times above the maximum that is usual cannot be in ms.
+# From this share of wrong rows the whole column or region is flagged: the rest may have other faults.
 WHOLE_SHARE = 0.8
-"""From this share of wrong rows the whole column or region is flagged: the rest may have other faults."""
-MIN_ROWS = 3
-"""Fewer rows get one flag each."""
-ONE_DIRECTION_SHARE = 0.05
-"""From this share of the rows on, the column is flagged although no region explains them."""
-MIN_FIBRE_MS = 0.5
-"""Over shorter paths an RTT does not show its unit."""
-DETOUR_MS = 2000.0
-"""Satellites and detours may take as long."""
-SUB_MS = 1.0
-"""A NAT or a proxy near the sender answers within it."""
-FAR_MS = 5.0
-"""Over such a path, an answer within `SUB_MS` came from near the sender or is in seconds."""
+MIN_ROWS = 3  # Fewer rows get one flag each.
+ONE_DIRECTION_SHARE = 0.05  # From this share of the rows on, the column is flagged although no region explains them.
+MIN_FIBRE_MS = 0.5  # Over shorter paths an RTT does not show its unit.
+DETOUR_MS = 2000.0  # Satellites and detours may take as long.
+# A single RTT in seconds agrees with the opposite direction this closely; an answer from near hardly ever does.
 SINGLE_AGREEMENT = 0.05
-"""A single RTT in seconds agrees with the opposite direction this closely; an answer from near hardly ever does."""
-PING_DECIMALS = 3
-"""As ping prints ms."""
-MIN_DISTANCE_SCATTER = 0.3
-"""In natural logarithms: distances that scatter less do not show whether RTTs follow them."""
+PING_DECIMALS = 3  # As ping prints ms.
+MIN_DISTANCE_SCATTER = 0.3  # In natural logarithms: distances that scatter less do not show whether RTTs follow them.
+# RTTs follow the distance if their multiple of light scatters less than this part of the scatter of distances.
 FOLLOWS_DISTANCE = 0.8
-"""RTTs follow the distance if their multiple of light scatters less than this part of the scatter of distances."""
+# The deviation from the opposite direction, and the share of implausible RTTs, that RTTs in seconds stay below.
 ODD_SHARE = 0.2
-"""The deviation from the opposite direction, and the share of implausible RTTs, that RTTs in seconds stay below."""
-NEAR = "answered near the sender, by a NAT or a proxy, or a wrong RTT"
 NEAR_OR_SECONDS = (
     "answered near the sender, by a NAT or a proxy, or in seconds: an RTT under 1 ms over so long a path is one of "
     "both, and this row alone does not show which"
 )
 
 
-def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_rtt_units(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """Flags of the round trips in another unit among the open rows, and a mask of the rows they explain."""
     explained = ~open_rows
     flags = []
@@ -85,20 +59,14 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
             left = here & wrong & ~marked
             if factor > 1 and not any(flag["scope"] == "column" for flag in new):
                 unclear = _ambiguous(rtts, left, opposite)
-                flags += light.flags(rtts[unclear], NEAR_OR_SECONDS)
+                flags += light_flags(rtts[unclear], NEAR_OR_SECONDS)
                 explained |= unclear
                 left &= ~unclear
             marked = (marked | left) & ~explained
             rows = zip(rtts[marked].itertuples(index=False), opposite[marked], strict=True)
-            flags += [_flag(row, other, cause) for row, other in rows]
+            flags += [_unit_flag(row, other, cause) for row, other in rows]
             explained |= marked
     return flags, explained & open_rows
-
-
-def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
-    """The median RTT of the opposite direction (`among` these rows), per row; NaN where there is none."""
-    median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
-    return np.array([median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float)
 
 
 def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.ndarray:
@@ -123,11 +91,6 @@ def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.n
 def _max_usual_ms(rtts: pd.DataFrame) -> np.ndarray:
     """The largest usual RTT for the distance."""
     return (MAX_INFLATION * rtts.light_ms + MAX_EXTRA_MS).to_numpy()
-
-
-def sub_millisecond(rtts: pd.DataFrame) -> np.ndarray:
-    """Rows with all echoes under 1 ms over a path that takes light in fibre more than 5 ms."""
-    return ((rtts.max_ms < SUB_MS) & (rtts.fibre_ms > FAR_MS)).to_numpy()
 
 
 def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
@@ -206,7 +169,7 @@ def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list
             f"{column}: {n:,} of {rows} are so, {number(middle)} in the median where light in fibre takes "
             f"{number(common['bound'])} ms"
         )
-        return [RULE.flag(table, "column", IMPOSSIBLE, found, cause, **common)], here.copy()
+        return [RTT_UNIT.flag(table, "column", IMPOSSIBLE, found, cause, **common)], here.copy()
     flags, marked = [], np.zeros(len(rtts), bool)
     whole = {}
     for region, group in rtts[telling].groupby("from_region"):
@@ -218,7 +181,7 @@ def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list
     for region, (n_inside, n_region) in whole.items():
         found = f"{column}: {n_inside:,} of {count(n_region, 'row')} that start in {region} are so"
         of_region = f"{cause}, in what was measured from {region}"
-        flags.append(RULE.flag(table, "region", IMPOSSIBLE, found, of_region, region=region, **common))
+        flags.append(RTT_UNIT.flag(table, "region", IMPOSSIBLE, found, of_region, region=region, **common))
         marked |= here & (rtts.from_region == region).to_numpy()
     rest = wrong & here & ~marked
     follow = follows_distance(rtts[rest], opposite[rest]) or not sub_millisecond(rtts[rest]).all()
@@ -227,12 +190,137 @@ def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list
         both = sum((b, a) in pairs for a, b in pairs)
         which = "all in one direction of their pairs" if not both else f"{both:,} of them in both directions"
         found = f"{column}: {int(rest.sum()):,} of {rows} are so, {which}"
-        flags.append(RULE.flag(table, "column", IMPOSSIBLE, found, cause, **common))
+        flags.append(RTT_UNIT.flag(table, "column", IMPOSSIBLE, found, cause, **common))
     return flags, marked
 
 
-def _flag(row, opposite: float, cause: str) -> dict:
+def _unit_flag(row, opposite: float, cause: str) -> dict:
     other = f", and the opposite direction took {quantity(opposite, 'ms')}" if np.isfinite(opposite) else ""
     light = f" where light in fibre takes {quantity(row.fibre_ms, 'ms')}" if np.isfinite(row.fibre_ms) else ""
-    found = f"{row.from_region} to {row.to_region}: {quantity(row.rtt_ms, 'ms')}{light}{other}"
-    return RULE.flag_round_trip(row, IMPOSSIBLE, found, cause, row.fibre_ms)
+    found = f"{quantity(row.rtt_ms, 'ms')}{light}{other}"
+    return RTT_UNIT.flag_round_trip(row, IMPOSSIBLE, found, cause, row.fibre_ms)
+
+
+MIN_TARGETS = 3  # Minimum regions answered near the sender before the sender is blamed.
+ANSWERED_NEAR = (
+    "answered near {region}, by a NAT or a proxy: these RTTs are under 1 ms and do not follow the distance, which "
+    "RTTs in seconds would do"
+)
+
+
+def check_near_answers(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flags of the regions whose RTTs are under 1 ms at every distance, and a mask of the rows they explain."""
+    explained, flags = np.zeros(len(rtts), bool), []
+    near = open_rows & sub_millisecond(rtts)
+    opposite = opposite_ms(rtts, ~near)
+    for (table, region), group in rtts[near].groupby(["table", "from_region"]):
+        few = group.to_region.nunique() < MIN_TARGETS
+        if few or follows_distance(group, opposite[group.index]):
+            continue
+        cause = ANSWERED_NEAR.format(region=region)
+        found = (
+            f"{count(len(group), 'row')} from {region} take {quantity(group.rtt_ms.median(), 'ms')} in the median "
+            f"where light in fibre takes {quantity(group.fibre_ms.median(), 'ms')}"
+        )
+        flags += light_flags_of_region(group, table, region, found, cause)
+        explained[group.index] = True
+    return flags, explained
+
+
+HALF = RULES["half"]
+ONE_WAY = "factor 2: one-way delays for round trips"
+MIN_PAIRS = 3  # Fewer pairs may be too fast for other reasons.
+BELOW_LIGHT = 0.5  # Paths take about 1.5 times light, so most halved RTTs are below it.
+POSSIBLE = 0.95  # This share of the doubled RTTs must be possible; the rest may have other faults.
+# Paths of one survey scatter by about 0.2 around their usual multiple of light, in natural logarithms.
+MAX_SCATTER = 0.35
+MORE_SCATTER = 1.5  # Distances from a wrong place scatter more than half as much again.
+SAME_INFLATION = np.log(1.3)  # Regions of one survey differ by less in their usual multiple of light.
+
+
+def check_halved(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flags of the columns and regions whose RTTs are halved, and a mask of the rows they explain."""
+    explained, flags = np.zeros(len(rtts), bool), []
+    far = open_rows & (rtts.fibre_ms > FAR_MS).to_numpy()
+    for (table, column), group in rtts[far].groupby(["table", "column_name"], sort=False):
+        here = open_rows & ((rtts.table == table) & (rtts.column_name == column)).to_numpy()
+        if _pairs(group) >= MIN_PAIRS and _halved(group) and _scatter_of(2 * group.rtt_ms, group) < MAX_SCATTER:
+            found = (
+                f"{column}: {_below(group):.0%} of {count(len(group), 'row')} are below light in fibre, and twice "
+                f"their RTT is {number(_inflation(2 * group.rtt_ms, group))} times light in the median"
+            )
+            flags.append(_halved_flag(table, "column", found, ONE_WAY, group))
+            flags += light_flags(rtts[here & _fast(rtts)], ONE_WAY)
+            explained |= here
+            continue
+        for region in _regions(group):
+            cause = f"{ONE_WAY}, in what was measured with {region}"
+            mine = _of(group, region)
+            found = (
+                f"{_below(mine):.0%} of {count(len(mine), 'row')} of {region} are below light in fibre, and twice "
+                f"their RTT is {number(_inflation(2 * mine.rtt_ms, mine))} times light in the median, as others are"
+            )
+            flags.append(_halved_flag(table, "region", found, cause, mine, region=region))
+            theirs = here & ~explained & _ends_in(rtts, region)
+            flags += light_flags(rtts[theirs & _fast(rtts)], f"{region}: {cause}")
+            explained |= theirs
+    return flags, explained
+
+
+def _regions(group: pd.DataFrame) -> list[str]:
+    """The regions whose RTTs are halved, each compared with the pairs of the regions not yet blamed."""
+    fast = group[_fast(group)]
+    counts = pd.concat([fast.from_region, fast.to_region]).value_counts()
+    halved = []
+    for region in counts.index:
+        others = group[~_ends_in(group, region)]
+        mine = _of(group, region)
+        if len(others) < MIN_PAIRS or _pairs(mine) < MIN_PAIRS or not _halved(mine):
+            continue
+        alike = abs(np.log(_inflation(2 * mine.rtt_ms, mine) / _inflation(others.rtt_ms, others)))
+        limit = min(MORE_SCATTER * _scatter_of(others.rtt_ms, others), MAX_SCATTER)
+        if alike < SAME_INFLATION and _scatter_of(2 * mine.rtt_ms, mine) < limit:
+            halved.append(region)
+            group = others
+    return halved
+
+
+def _fast(rows: pd.DataFrame) -> np.ndarray:
+    return (rows.rtt_ms < rows.fibre_ms).to_numpy()
+
+
+def _below(rows: pd.DataFrame) -> float:
+    return float(_fast(rows).mean())
+
+
+def _halved(rows: pd.DataFrame) -> bool:
+    """Whether most RTTs are impossible, and hardly any of the doubled RTTs."""
+    return _below(rows) >= BELOW_LIGHT and float((2 * rows.rtt_ms >= rows.fibre_ms).mean()) >= POSSIBLE
+
+
+def _inflation(rtt_ms: pd.Series, rows: pd.DataFrame) -> float:
+    return float((rtt_ms / rows.light_ms).median())
+
+
+def _scatter_of(rtt_ms: pd.Series, rows: pd.DataFrame) -> float:
+    """The mean distance of the logarithm of RTT over light from its median."""
+    logs = np.log(rtt_ms / rows.light_ms)
+    return float((logs - logs.median()).abs().mean())
+
+
+def _pairs(rows: pd.DataFrame) -> int:
+    return len({frozenset(pair) for pair in zip(rows.from_region, rows.to_region, strict=True)})
+
+
+def _ends_in(rows: pd.DataFrame, region: str) -> np.ndarray:
+    return ((rows.from_region == region) | (rows.to_region == region)).to_numpy()
+
+
+def _of(rows: pd.DataFrame, region: str) -> pd.DataFrame:
+    return rows[_ends_in(rows, region)]
+
+
+def _halved_flag(table, scope, found, cause, rows, **where) -> dict:
+    ends = {"value": float(rows.rtt_ms.median()), "bound": float(rows.fibre_ms.median())}
+    column = rows.column_name.iloc[0]
+    return HALF.flag(table, scope, IMPOSSIBLE, found, cause, column_name=column, **ends, **where)

@@ -1,44 +1,38 @@
-"""All rules over one set of tables."""
+"""All rules over one set of tables; a summary of the flags, and the flagged rows of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from html import escape
 
 import numpy as np
 import pandas as pd
 
 from wanbench import tables as declared
-from wanbench.checks import refusal
+from wanbench.checks import check_choice, check_columns, check_table, refusal
+from wanbench.formatting import count
 
-from . import (
-    asymmetry,
-    coordinates,
-    duplicates,
-    early_echoes,
-    halved_rtts,
-    light,
-    mixed_rate_units,
-    near_answers,
-    observations,
-    off_earth,
-    rate_ceilings,
-    rate_plateau,
-    rate_units,
-    rates,
-    rtt_units,
-    shifted_copies,
-    summaries,
-    triangle,
+from .coordinates import area_of, check_coordinates
+from .copies import check_copied_days, check_copies
+from .light import (
+    against_light,
+    check_asymmetry,
+    check_early_echoes,
+    check_light,
+    check_opposite,
+    check_triangle,
+    zero_rtts,
 )
-from .geolocation import Area
-from .positions import known_places
+from .places import Area, check_earth, known_places
+from .rates import check_rates
+from .rtt_units import check_halved, check_near_answers, check_rtt_units
+from .rule import RULES, round_trips, row_names
+from .summaries import check_summaries
 
-RULES = (
-    off_earth.RULE, light.RULE, rtt_units.RULE, halved_rtts.RULE, coordinates.RULE, asymmetry.RULE, triangle.RULE,
-    summaries.RULE, duplicates.COPIES, duplicates.MIRROR, shifted_copies.RULE, rates.BYTES, rates.WINDOW,
-    rate_units.BLOCK, mixed_rate_units.RULE, rate_plateau.RULE, rate_ceilings.LINK, rate_ceilings.INSTANCE,
-)  # fmt: skip
-"""Every plausibility rule."""
+# The rules for RTTs that are wrong wherever the regions lie, in order.
+WHEREVER = (check_near_answers, check_rtt_units, check_early_echoes, check_halved)
 
 
 def check(
@@ -74,18 +68,14 @@ def check(
     tables = {name: frame for name, frame in tables.items() if len(frame)}
     links = tables.get("links") if links is None else links
     places = known_places(tables.get("regions"), regions)
-    rtts = light.against_light(observations.round_trips(tables), places)
-    zero = light.zero_rtts(_without_links(rtts, links))[0]
-    rtts = light.zero_rtts(rtts)[1]
-    flags = (
-        _of_round_trips(_without_links(rtts, links), places)
-        + off_earth.check(tables.get("regions"), regions)
-        + zero
-        + summaries.check(tables)
-        + duplicates.check(tables)
-        + shifted_copies.check(tables)
-        + rates.check(tables, rtts, links, instances)
-    )
+    rtts = against_light(round_trips(tables), places)
+    zero = zero_rtts(_without_links(rtts, links))[0]
+    rtts = zero_rtts(rtts)[1]
+    flags = _of_round_trips(_without_links(rtts, links), places)
+    flags += check_earth(tables.get("regions"), regions) + zero
+    flags += check_summaries(tables) + check_copies(tables) + check_copied_days(tables)
+    flags += check_rates(tables, rtts, links, instances)
+    flags += [flag for rule in RULES.values() if rule.check for flag in rule.check(tables)]
     return declared.from_rows("flags", flags)
 
 
@@ -108,10 +98,10 @@ def geolocate(
         If the region has no round trips with a known place.
     """
     places = known_places(tables.get("regions"), regions)
-    _, rtts = light.zero_rtts(light.against_light(observations.round_trips(tables), places))
+    _, rtts = zero_rtts(against_light(round_trips(tables), places))
     mine = (rtts.from_region == region) | (rtts.to_region == region)
-    _, explained = _of_wrong_rtts(rtts)
-    area = coordinates.area_of(region, rtts[mine & ~explained], places, without)
+    _, explained = _in_turn(WHEREVER, rtts)
+    area = area_of(region, rtts[mine & ~explained], places, without)
     if area is None:
         raise refusal("region", region, "a region with round trips to regions whose place is known")
     return area
@@ -126,29 +116,126 @@ def _without_links(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFra
     return rtts[~np.array(linked, dtype=bool)].reset_index(drop=True)
 
 
-def _of_wrong_rtts(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
-    """Flags of RTTs that are wrong wherever the regions lie, and a mask of the rows they explain."""
+def _in_turn(rules: Iterable[Callable], rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
+    """Flags of these rules, each of which looks only at the rows that no earlier one explains; and a mask of these."""
     flags, explained = [], np.zeros(len(rtts), bool)
-    for rule in (near_answers, rtt_units, early_echoes, halved_rtts):
-        new, rows = rule.check(rtts, ~explained)
+    for rule in rules:
+        new, rows = rule(rtts, ~explained)
         flags, explained = flags + new, explained | rows
     return flags, explained
 
 
 def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
-    """The rules of RTT in order: each looks only at the rows that no earlier rule explains."""
     if not len(rtts):
         return []
-    flags, explained = _of_wrong_rtts(rtts)
-    new, rows = coordinates.check(rtts, ~explained, places)
-    flags, explained = flags + new, explained | rows
-    new, rows = early_echoes.answered_near(rtts, ~explained)
-    flags, explained = flags + new, explained | rows
-    below = ~explained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
-    possible = rtt_units.opposite_ms(rtts)[below] >= rtts.fibre_ms.to_numpy()[below]
-    causes = np.where(possible, light.ONE_WAY, light.ISOLATED)
-    causes = np.where(rtt_units.sub_millisecond(rtts)[below], rtt_units.NEAR, causes)
-    flags, explained = flags + light.flags(rtts[below], causes), explained | below
-    measured = ~explained & (rtts.table != "transfers").to_numpy()
-    new, rows = asymmetry.check(rtts, measured)
-    return flags + new + triangle.check(rtts, measured & ~rows)
+    misplaced = partial(check_coordinates, places=places)
+    later = (misplaced, check_opposite, check_light, check_asymmetry, check_triangle)
+    return _in_turn((*WHEREVER, *later), rtts)[0]
+
+
+ABOUT = ("rtt", "throughput")
+WIDE = ("table", "column", "region")  # Scopes of more than one row.
+FLAGS = ("scope", "rule", "region", "column_name", "cause")  # The columns of table flags that every use of it needs.
+# The rules that blame a region for what was measured from it and to it; other rules blame it as the sender only.
+AT_BOTH_ENDS = ("coordinates", "half")
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """
+    A readable summary of table `flags`.
+
+    Attributes
+    ----------
+    flags : DataFrame
+        The table.
+    sentences : tuple of str
+        First the numbers of flags; then one sentence per flagged region, column or table; then one per rule and cause
+        of the rows that none of these explains, with the first such row.
+    """
+
+    flags: pd.DataFrame
+    sentences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        first, *others = map(escape, self.sentences)
+        items = "".join(f"<li>{sentence}</li>" for sentence in others)
+        return f"<p>{first}</p>" + (f'<ul class="flags">{items}</ul>' if items else "")
+
+
+def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
+    """A readable summary of table `flags`, or of that table among others."""
+    if isinstance(flags, Mapping):
+        flags = check_table("flags", flags)
+    if check_columns("flags", flags, FLAGS).empty:
+        return Report(flags, ("The plausibility rules raise no flag.",))
+    rows, wide = flags[flags.scope == "row"], flags[flags.scope.isin(WIDE)]
+    impossible = int((rows.verdict == "impossible").sum())
+    parts = [f"{count(len(rows), 'row')} ({impossible:,} impossible)"] if len(rows) else []
+    counts = wide.scope.value_counts()
+    parts += [count(int(counts[scope]), scope) for scope in WIDE if scope in counts]
+    sentences = [f"The plausibility rules flag {', '.join(parts)}."]
+    explained = set(wide.cause)
+    for flag in wide.itertuples(index=False):
+        sentences.append(f"{flag.rule} ({flag.verdict}): {flag.found}. Likely cause: {flag.cause}.")
+        explained.add(f"{flag.region}: {flag.cause}")
+    rest = rows[~rows.cause.isin(explained)]
+    for (rule, cause), group in rest.groupby(["rule", "cause"], sort=False):
+        also = f" and {count(len(group) - 1, 'other row')}" if len(group) > 1 else ""
+        sentences.append(f"{rule}: {group.found.iloc[0]}{also}: {cause}.")
+    return Report(flags, tuple(sentences))
+
+
+def suspects(frame: pd.DataFrame, flags: pd.DataFrame, *, table: str = "pairs", about: str | None = None) -> pd.Series:
+    """
+    The flagged rows of a table, as a mask with the frame's index.
+
+    A row is flagged by its own flag, by a flag of the region where it starts, and by one of `AT_BOTH_ENDS` of
+    either region. A row of `pairs` is flagged if a row of any table with its regions, in its direction, is. Flags of
+    whole columns and tables do not count: they would leave no rows.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Table `pairs`, or another, complete, as `check` read it.
+    table : str
+        Its name.
+    about : "rtt" or "throughput", optional
+        Ignore flags that concern only the other one.
+    """
+    check_choice("about", about, ABOUT, optional=True)
+    check_columns("flags", flags, FLAGS)
+    check_columns(table, frame, ["from_region", "to_region"])
+    flags = concerning(flags, about)
+    return _by_row(frame, flags, table) | _by_region(frame, flags)
+
+
+def concerning(flags: pd.DataFrame, about: str | None) -> pd.DataFrame:
+    """The flags that concern RTT or throughput; all flags for None."""
+    if about is None:
+        return flags
+    rtt = flags.column_name.astype("string").str.contains("rtt").fillna(False).astype(bool)
+    other = flags.column_name.notna() & (rtt if about == "throughput" else ~rtt)
+    return flags[~other]
+
+
+def _by_row(frame, flags, table) -> pd.Series:
+    rows = flags[flags.scope == "row"]
+    if table == "pairs":
+        pairs = set(zip(rows.from_region, rows.to_region, strict=True))
+        mask = [pair in pairs for pair in zip(frame.from_region, frame.to_region, strict=True)]
+        return pd.Series(mask, index=frame.index, dtype=bool)
+    names = set(rows.row[rows.table == table])
+    return row_names(table, frame).isin(names)
+
+
+def _by_region(frame, flags) -> pd.Series:
+    regions = flags[(flags.scope == "region") & flags.region.notna()]
+    placed = set(regions.region[regions.rule.isin(AT_BOTH_ENDS)])
+    return frame.from_region.isin(set(regions.region)) | frame.to_region.isin(placed)

@@ -1,7 +1,7 @@
 """
 Scrapes one Prometheus exporter at regular times, and prints its answers. Runs on a broker's host with nothing but
 Python: `python3 scrape.py <settings in JSON>` with url, interval_s, timeout_s, and about, which is printed. Started by
-`wanbench.measure.experiments.broker_metrics`; read by `wanbench.read.ingest.broker_metrics`.
+`wanbench.measure.experiments.sampling`; read by `wanbench.read.ingest.broker_metrics`.
 
 The first line is `#scrapes` and JSON. Then each scrape is a line `#scrape` and JSON, the number of bytes that follow
 in it, these bytes as they came, and a line's end. One that was not answered has an error and no bytes. On SIGTERM it
@@ -17,10 +17,8 @@ import sys
 import time
 import urllib.request
 
-LARGEST_BYTES = 64_000_000
-"""Size limit of an answer: no exporter's is longer, and a longer one would fill the disk."""
-LAST_S = 1.5
-"""How long the last scrape may take: a host kills a program two seconds after it asked it to end."""
+LARGEST_BYTES = 64_000_000  # size limit of an answer: no exporter's is longer, and a longer one would fill the disk
+LAST_S = 1.5  # how long the last scrape may take: a host kills a program two seconds after it asked it to end
 
 
 class Ended(BaseException):

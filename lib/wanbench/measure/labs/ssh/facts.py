@@ -38,7 +38,7 @@ NEEDS = {"iperf3": PATHS, "ping": PATHS, "java": KAFKA, "sar": KAFKA, "sadf": KA
 MODULES = {"kafka": "kafka-python", "confluent_kafka": "confluent-kafka"}
 """Modules that Kafka's experiments import on a host, and the packages that hold them."""
 OLDEST_JAVA = 17
-"""Oldest version that Kafka 4's brokers need, as in `wanbench.measure.kafka.available`."""
+"""Oldest version that Kafka 4's brokers need, as in `wanbench.measure.kafka.java_commands`."""
 _TIMEOUT_S = 120.0
 
 

@@ -1,11 +1,10 @@
 """What this page measures."""
 
-from .kafka_rate_search import KafkaRateSearch
+from .kafka_rate_search import KafkaRateSearch, rate_searches
 from .openmessaging import OpenMessaging
 from .openmessaging_files import Driver, Workload, read_driver, read_workload
-from .rate_searches import rate_searches
-from .systems import System, systems
-from .systems_by_steps import systems_by_steps
+from .openmessaging_open_loop import driver_of, to_open_loop, workload_of
+from .systems import System, read_systems, systems_by_steps
 
 __all__ = [
     "Driver",
@@ -13,9 +12,12 @@ __all__ = [
     "OpenMessaging",
     "System",
     "Workload",
+    "driver_of",
     "rate_searches",
     "read_driver",
     "read_workload",
-    "systems",
+    "read_systems",
     "systems_by_steps",
+    "to_open_loop",
+    "workload_of",
 ]

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import re
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
 from wanbench.checks import check_fields, refusal
-from wanbench.errors import ParameterError
-from wanbench.measure.experiments.base import ExperimentError, cluster_of
+from wanbench.errors import CommandError, LabError, ParameterError
+from wanbench.measure.experiments.base import ClientLoad, ExperimentError, keep, last_line
+from wanbench.measure.experiments.session import ClientSession
+from wanbench.measure.kafka.access import names_secret, put_private
 from wanbench.measure.kafka.java_commands import checked_heap
-from wanbench.measure.kafka.security.secret import names_secret
-from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile
+from wanbench.measure.labs.base import Completed, Host, Process
 
-from .openmessaging_files import Driver, Workload, read_driver, read_workload
+from .openmessaging_files import Driver, Workload, properties_text, read_driver, read_workload
 from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES
-from .openmessaging_session import OpenMessagingSession
 
 START_S, END_S = 15.0, 35.0
 """
@@ -28,24 +33,18 @@ _SECURITY = ("security.", "sasl.", "ssl.")
 
 
 @dataclass(frozen=True)
-class OpenMessaging:
+class OpenMessaging(ClientLoad):
     """
     A run of the OpenMessaging Benchmark, or of one of its forks, against the cluster of the lab.
 
-    The distribution on the hosts runs unmodified, by its own scripts bin/benchmark and bin/benchmark-worker. It gets
-    the workload, and the driver with the cluster's address and a reference to its security. Its durations are whole
-    minutes: a run without warm-up takes at least one.
-
-    Its measurements differ from those of `KafkaOpenLoop`: publish latency counts from the actual send, and "publish
-    delay" is the lateness of that send; end-to-end latency counts from the producer's time stamp in whole milliseconds
-    of both hosts' wall clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
-
-    It uses Kafka's Java clients, KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen: at
-    200 records/s of 1 kB over 20, 40 and 60 ms, acks "all", the median end to end was 129 and 160 ms for Java, 154 and
-    154 ms for librdkafka (``python benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks 2``; from two runs
-    each, the ratio of means is only known to lie between 0.3 and 4.1). With several in flight a broker processes one
-    request of a connection at a time (https://kafka.apache.org/protocol), with acks "all" for as long as replication
-    takes, so requests wait for one another. Compare systems by one engine only.
+    The distribution on the hosts runs unmodified. It gets the workload, and the driver with the cluster's address and a
+    reference to its security. Its durations are whole minutes: a run without warm-up takes at least one.
+     Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. It uses Kafka's Java clients,
+    KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen (``python
+    benchmarks/openmessaging.py --in-turn
+    --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). With
+    several in flight a broker processes one request of a connection at a time (https://kafka.apache.org/protocol), with
+    acks "all" for as long as replication takes. Compare systems by one engine only.
 
     Parameters
     ----------
@@ -54,19 +53,14 @@ class OpenMessaging:
     workload : Workload, mapping of its fields, or path of a workload file
         `payloadFile` is relative to the distribution.
     driver : Driver, mapping of its fields, or path of a driver file
-        Without security settings, which come from the cluster; its address is replaced. `reset` is refused, because it
-        deletes topics of others.
+        Without security settings and `reset`, which deletes topics of others; its address is replaced.
     workers : tuple of str, optional
-        Regions whose first hosts run a worker; a region may stand here several times. As in the benchmark, the first
-        half of them produce and the others consume (with an odd number, one more consumes). None: the benchmark runs on
-        the source alone, which both produces and consumes.
+        Regions whose first hosts run a worker; a region may stand here several times. The first half of them produce
+        and the others consume. None: the benchmark on the source does both.
     port : int
-        Port of the first worker of a host, which also uses the next one; further workers of the host use the following
-        ports.
+        Port of the first worker of a host, which also uses the next one; further workers use the following ports.
     heap_mb : int
         Java's heap of the benchmark and of each worker; older forks ignore it and take 4 GB.
-    start_timeout_s : float
-        Timeout for the workers to listen.
     timeout_s : float or None
         Timeout of the benchmark, from its start; None: two minutes more than expected.
 
@@ -154,35 +148,18 @@ class OpenMessaging:
             f"{workload.subscriptionsPerTopic} group{'s' * (workload.subscriptionsPerTopic != 1)}{where}"
         )
 
-    @property
-    def topics(self) -> int:
-        """Number of topics that it makes."""
-        return self.workload.topics
+    # A trial asks these of its load
 
-    @property
-    def partitions(self) -> int:
-        """Partitions of each topic."""
-        return self.workload.partitionsPerTopic
+    topics = property(lambda self: self.workload.topics)
+    partitions = property(lambda self: self.workload.partitionsPerTopic)
+    replication = property(lambda self: self.driver.replicationFactor)
+    topic_settings = property(lambda self: self._settings("topic"))
+    producer_settings = property(lambda self: self._settings("producer"))
+    consumer_settings = property(lambda self: self._settings("consumer"))
 
-    @property
-    def replication(self) -> int:
-        """Replicas of each partition."""
-        return self.driver.replicationFactor
-
-    @property
-    def topic_settings(self) -> tuple[tuple[str, str], ...]:
-        """Settings of the topics."""
-        return tuple(sorted(self.driver.settings("topic").items()))
-
-    @property
-    def producer_settings(self) -> tuple[tuple[str, str], ...]:
-        """Settings of the producers, by their names in Java."""
-        return tuple(sorted(self.driver.settings("producer").items()))
-
-    @property
-    def consumer_settings(self) -> tuple[tuple[str, str], ...]:
-        """Settings of the consumers, by their names in Java."""
-        return tuple(sorted(self.driver.settings("consumer").items()))
+    def _settings(self, what: str) -> tuple[tuple[str, str], ...]:
+        """Settings of topics or clients, by their names in Java."""
+        return tuple(sorted(self.driver.settings(what).items()))
 
     @property
     def length_s(self) -> float:
@@ -194,51 +171,29 @@ class OpenMessaging:
         """Time limit of the benchmark."""
         return self.expected_s(0.0) + 120.0 if self.timeout_s is None else self.timeout_s
 
-    def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
-    ) -> list[RawFile]:
+    def session(self, cluster, producers: Sequence[Host], consumers: Sequence[Host], *where) -> OpenMessagingSession:
         """
-        Run the benchmark on `source`, and its workers in the regions `workers`. `when_sending` is called once, when its
-        warm-up or, without one, its measurement starts.
+        Run the benchmark on the first of the producers' hosts, and its workers in the regions `workers`; `when_sending`
+        is called when its warm-up or, without one, its measurement starts.
+         Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and
+        <stem>.driver.yaml; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of each program. Its topics
+        are deleted.
 
-        Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml
-        its input files; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of the benchmark and of each
-        worker, and stderr if there is any. Its topics are deleted.
-
-        Raises
-        ------
-        ExperimentError
-            Before anything starts if there is no cluster, or no host in a region of `workers`, or a host lacks Java,
-            the distribution, its scripts or its jars. Later if a worker or the benchmark fails, or leaves no result.
-            What was printed is kept.
+        Raises ExperimentError if there is no host in a region of `workers`; `run` also if a host lacks Java or the
+        distribution, or a program fails or leaves no result.
         """
-        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
-
-    def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
-    ) -> list[RawFile]:
-        """The same as `run`, on the first of the producers' hosts; `workers` alone says where clients run."""
-        if not producers:
-            raise ExperimentError("the benchmark needs a host to run on")
-        cluster = cluster_of(*producers, *consumers)
         if self.workers is None and len({host.name for host in producers}) > 1:
             raise ExperimentError(
                 f"OpenMessaging would run on {producers[0].name} alone, and the trial has clients in several regions; "
                 "name them as workers"
             )
-        lab = cluster.lab
-        if missing := [region for region in self.workers or () if not lab.hosts.get(region)]:
+        hosts = cluster.lab.hosts
+        if missing := [region for region in self.workers or () if not hosts.get(region)]:
             raise ExperimentError(
-                f"OpenMessaging workers has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
+                f"OpenMessaging workers has {', '.join(missing)}; the lab has {', '.join(sorted(hosts))}"
             )
-        workers = [lab.host(region) for region in self.workers or ()]
-        return OpenMessagingSession(self, cluster, producers[0], workers, folder, stem, when_sending).run()
+        workers = [cluster.lab.host(region) for region in self.workers or ()]
+        return OpenMessagingSession(self, cluster, producers[:1], workers, *where)
 
     def workload_on_host(self) -> Workload:
         """The workload with the path of its payload on the hosts."""
@@ -270,3 +225,260 @@ def _path(value, kind):
     raise refusal(
         f"OpenMessaging {kind.__name__.lower()}", value, f"a {kind.__name__}, a mapping of its fields or a path"
     )
+
+
+TOPIC_PREFIX = "test-topic"
+"""Prefix of the Kafka driver's topics, in all forks."""
+SENDS = b"----- Starting "
+"""Printed by the benchmark when its warm-up or measurement starts."""
+FAILS = b"Failed to run the workload"
+WRITES = b"Writing test result into"
+LISTENS = "Javalin has started"
+"""Printed by a worker once it listens."""
+CHECK_S = 1.0
+_OVERLAP = 64
+"""Bytes to search again, because a line may arrive in parts: more than the length of the text searched for."""
+_RUN_S = 30.0
+_MOST_LOG_BYTES = 1_000_000
+"""Maximum bytes kept from the beginning and from the end of an output: ten windows a minute are 5 kB."""
+_FAULT = re.compile(rb"[\w.$]+(Exception|Error)\b.*")
+_FAILED = re.compile(rb" ERROR [^\n]*")
+
+
+@dataclass
+class _Program:
+    """The benchmark or a worker: `what` it is, and its folder on its host."""
+
+    what: str
+    host: Host
+    folder: str
+    process: Process | None = None
+    done: Completed | None = None
+
+    def stop(self) -> None:
+        if self.process is not None and self.done is None:
+            self.done = self.process.stop()
+
+
+class OpenMessagingSession(ClientSession):
+    """One run of `settings` (an OpenMessaging): the benchmark on the producers' host, workers on those of consumers."""
+
+    def __init__(self, load, *where):
+        super().__init__(load, *where)
+        [host] = self.producer_hosts
+        unique = f"openmessaging-{uuid.uuid4().hex[:8]}"
+        self.benchmark = _Program("benchmark", host, f"{host.scratch}/{unique}-benchmark")
+        self.workers = [
+            _Program(f"worker-{number}", worker, f"{worker.scratch}/{unique}-worker-{number}")
+            for number, worker in enumerate(self.consumer_hosts)
+        ]
+        self.addresses = self._addresses()
+        self._topics_before: set[str] | None = None
+        self._prepared: list[_Program] = []
+        self._contents: dict[str, bytes] = {}
+
+    def _measure(self) -> None:
+        self._check_hosts()
+        self._prepare()
+        self._start()
+        self._follow()
+
+    def _programs(self) -> list[_Program]:
+        return [self.benchmark, *self.workers]
+
+    def _addresses(self) -> list[str]:
+        """Each worker uses a port for its commands and the next for its statistics."""
+        taken: dict[str, int] = {}
+        found = []
+        for worker in self.workers:
+            number = taken[worker.host.name] = taken.get(worker.host.name, -1) + 1
+            found.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
+        return found
+
+    def _check_hosts(self) -> None:
+        """ExperimentError if a host lacks Java or the distribution."""
+        path, hosts = self.settings.distribution, {}
+        for program in self._programs():
+            script = f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
+            hosts.setdefault(program.host.name, (program.host, {}))[1][script] = None
+        for host, scripts in hosts.values():
+            if not self._is(host, "-d", path):
+                raise ExperimentError(f"OpenMessaging distribution is {path!r}; {host.name} has no such folder")
+            for script in scripts:
+                if not self._is(host, "-f", script):
+                    raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {script}")
+            find = ["find", f"{path}/lib", "-maxdepth", "1", "-name", "*benchmark-framework*.jar"]
+            if not host.run(find, timeout_s=_RUN_S, ok=None).stdout.strip():
+                raise ExperimentError(
+                    f"OpenMessaging distribution {path} on {host.name} has no jar of the benchmark in lib; build "
+                    "it, or unpack its binary distribution"
+                )
+            try:
+                java = host.run(["java", "-version"], timeout_s=_RUN_S, ok=None).returncode
+            except LabError:
+                java = 127
+            if java:
+                raise ExperimentError(f"{host.name} has no Java, which the OpenMessaging Benchmark needs")
+        payload = self.settings.workload_on_host()
+        if not payload.useRandomizedPayloads and not self._is(self.benchmark.host, "-f", payload.payloadFile):
+            raise ExperimentError(f"{self.benchmark.host.name} has no payloadFile {payload.payloadFile}")
+
+    @staticmethod
+    def _is(host: Host, kind: str, path: str) -> bool:
+        return host.run(["test", kind, path], timeout_s=_RUN_S, ok=None).returncode == 0
+
+    def _prepare(self) -> None:
+        """A folder for each program with a link to the distribution; workload and driver for the benchmark."""
+        self._topics_before = self._topics()
+        for program in self._programs():
+            host = program.host
+            host.run(["mkdir", "-m", "700", program.folder], timeout_s=_RUN_S)
+            self._prepared.append(program)
+            parts = [f"{self.settings.distribution}/{part}" for part in ("bin", "lib")]
+            host.run(["ln", "-s", "-t", program.folder, *parts], timeout_s=_RUN_S)
+        inside = Path(self.benchmark.folder).name
+        for name, file in (("workload", self.settings.workload_on_host()), ("driver", self._driver())):
+            self._contents[f"{name}.yaml"] = file.text().encode()
+            put_private(self.benchmark.host, f"{inside}/{name}.yaml", file.text())
+
+    def _driver(self):
+        """
+        The driver with the cluster's address, and its security by reference to a file on the client's host, so that it
+        contains no secret.
+        """
+        settings = {"bootstrap.servers": self.cluster.bootstrap}
+        path = self.cluster.client_file(self.benchmark.host)
+        if path is not None:
+            for worker in self.workers:
+                if not self._is(worker.host, "-r", path):
+                    raise ExperimentError(
+                        f"{worker.host.name} does not see {path}, which says how clients reach the cluster; workers of "
+                        "a secured cluster must share a file system"
+                    )
+            names = self.benchmark.host.run(["sed", "-n", "s/=.*//p", path], timeout_s=_RUN_S).stdout.decode().split()
+            settings |= {
+                "config.providers": "file",
+                "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+                **{name: f"${{file:{path}:{name}}}" for name in names},
+            }
+        given = self.settings.driver
+        common = given.commonConfig + "\n" * bool(given.commonConfig and not given.commonConfig.endswith("\n"))
+        return replace(given, commonConfig=common + properties_text(settings))
+
+    def _start(self) -> None:
+        for worker, address in zip(self.workers, self.addresses, strict=True):
+            port = int(address.rpartition(":")[2])
+            self._start_program(worker, "bin/benchmark-worker", "--port", str(port), "--stats-port", str(port + 1))
+        limit_s = time.monotonic() + self.settings.start_timeout_s
+        for worker in self.workers:
+            try:
+                worker.process.wait_for_output(LISTENS, max(limit_s - time.monotonic(), 0.1))
+            except CommandError as error:
+                raise ExperimentError(self._why(worker, f"did not listen: {error}")) from error
+        arguments = ["--drivers", "driver.yaml", "--output", "result.json"]
+        arguments += ["--workers", ",".join(self.addresses)] if self.workers else []
+        self._start_program(self.benchmark, "bin/benchmark", *arguments, "workload.yaml")
+
+    def _start_program(self, program: _Program, script: str, *arguments: str) -> None:
+        heap = f"HEAP_OPTS=-Xms{self.settings.heap_mb}m -Xmx{self.settings.heap_mb}m"
+        java = f"JDK_JAVA_OPTIONS=-XX:-UsePerfData -Djava.io.tmpdir={program.folder}"
+        program.process = program.host.start(["env", "-C", program.folder, heap, java, "bash", script, *arguments])
+
+    def _follow(self) -> None:
+        """
+        Wait for the benchmark's result. It may not end by itself afterwards: its local worker leaves threads.
+
+        Raises
+        ------
+        ExperimentError
+            If it fails or ends before, takes too long, or a worker or a broker dies.
+        """
+        benchmark, sending, position = self.benchmark, False, 0
+        limit_s = self.settings.time_limit_s()
+        end = time.monotonic() + limit_s
+        while True:
+            with suppress(CommandError):
+                benchmark.done = benchmark.process.wait(CHECK_S)
+            printed = benchmark.process.printed(position) if benchmark.done is None else benchmark.done.stdout
+            if not sending and SENDS in printed:
+                sending = True
+                self.when_sending()
+            if FAILS in printed:
+                raise ExperimentError(self._why(benchmark, "failed"))
+            if WRITES in printed:
+                self._contents["result.json"] = self._written_result()
+                return
+            if benchmark.done is not None:
+                raise ExperimentError(self._why(benchmark, f"ended with status {benchmark.done.returncode}"))
+            position += max(len(printed) - _OVERLAP, 0)
+            self.cluster.check()
+            for worker in self.workers:
+                if not worker.process.is_running():
+                    worker.done = worker.process.wait(0)
+                    raise ExperimentError(self._why(worker, "ended before the benchmark did"))
+            if time.monotonic() > end:
+                raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
+
+    def _written_result(self) -> bytes:
+        """The result once complete; ExperimentError on timeout."""
+        path, content = f"{self.benchmark.folder}/result.json", b""
+
+        def is_whole():
+            nonlocal content
+            with tempfile.TemporaryDirectory() as temporary, suppress(ValueError):
+                if self._is(self.benchmark.host, "-f", path):
+                    self.benchmark.host.get(path, Path(temporary, "result.json"))
+                    content = Path(temporary, "result.json").read_bytes()
+                    return json.loads(content) is not None
+            return False
+
+        if not self._until(is_whole, _RUN_S):
+            raise ExperimentError(self._why(self.benchmark, "left no whole result"))
+        return content
+
+    def _why(self, program: _Program, what: str) -> str:
+        """The failure, with the first error in the output and its cause."""
+        done = program.done or program.process.so_far()
+        printed = done.stdout + b"\n" + done.stderr
+        failure = f"the OpenMessaging Benchmark's {program.what} on {program.host.name} {what}"
+        failed = _FAILED.search(printed)
+        if failed is None:
+            return f"{failure}: {last_line(done)}"
+        causes = [found.group() for found in _FAULT.finditer(printed, failed.end())]
+        parts = [failed.group()[7:307], *(cause[:300] for cause in causes[-1:])]
+        return f"{failure}: {b': '.join(parts).decode('utf-8', 'replace')}"
+
+    def _topics(self) -> set[str]:
+        found = self.cluster.ask(self.benchmark.host, "topics")
+        return {topic["name"] for topic in found if topic["name"].startswith(TOPIC_PREFIX)}
+
+    def _clean_up(self) -> str | None:
+        """Delete the benchmark's topics and folders; returns what remains, and why."""
+        why = None
+        try:
+            made = [] if self._topics_before is None else sorted(self._topics() - self._topics_before)
+            for topic in made if self.benchmark.process is not None else ():
+                self.cluster.delete_topic(topic)
+        except LabError as error:
+            why = f"the benchmark's topics could not be deleted: {error}"
+        for program in self._prepared:
+            with suppress(LabError):
+                program.host.run(["rm", "-rf", "--", program.folder], timeout_s=_RUN_S, ok=None)
+        return why
+
+    def _keep(self, error: str | None) -> None:
+        for name, content in self._contents.items():
+            self._write(name, content)
+        for program in self._programs():
+            if program.done is not None:
+                done = replace(program.done, stdout=_cut(program.done.stdout), stderr=_cut(program.done.stderr))
+                self.files += keep(self.folder, self.settings.name, f"{self.stem}.{program.what}", "txt", done)
+
+
+def _cut(printed: bytes) -> bytes:
+    """An output; a long one shortened to both ends, with the number of bytes omitted."""
+    left_out = len(printed) - _MOST_LOG_BYTES
+    if left_out <= 0:
+        return printed
+    half = _MOST_LOG_BYTES // 2
+    return printed[:half] + f"\n... {left_out:,} bytes left out ...\n".encode() + printed[-half:]

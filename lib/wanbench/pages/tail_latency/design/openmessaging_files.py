@@ -7,50 +7,132 @@ endless run), and replaces an unknown key distributor by its default. Here these
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 
-from wanbench.checks import check_choice
+import javaproperties
+import yaml
 
-from . import openmessaging_open_loop as carried
-from .java_properties import read_properties
-from .openmessaging_fields import LARGEST_LONG, FlatFile, kept, read_file
+from wanbench.checks import check_choice, check_flag, check_number, refusal
+from wanbench.errors import ParameterError
+from wanbench.files import replace_file
 
 KEY_DISTRIBUTORS = ("NO_KEY", "KEY_ROUND_ROBIN", "RANDOM_NANO")
 KAFKA_DRIVER = "io.openmessaging.benchmark.driver.kafka.KafkaBenchmarkDriver"
+LARGEST_INT, LARGEST_LONG = 2**31 - 1, 2**63 - 1
+"""Ranges of Java's int and long, the benchmark's whole numbers."""
+LARGEST_BYTES = 64 << 10
+"""Maximum size of a file: far above the largest known workload or driver file, 3 kB."""
+_MOST_ENTRIES = 10_000
+"""Maximum length of a list."""
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?(0|[1-9][0-9_]{0,24})",
+    "float": r"[-+]?(?=.*[.eE])([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][-+]?[0-9]{1,3})?",
+}
+"""
+Plain scalars that all parsers read alike. Octal, hexadecimal and sexagesimal numbers and dates of YAML 1.1 stay text.
+"""
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers = {}
+
+    def compose_node(self, parent, index):
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(problem="there is an alias", problem_mark=self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+
+for _name, _pattern in _PLAIN.items():
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"(?:{_pattern})\\Z"), None)
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Dumper.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar(f"{_TAG}str", text, style="|" if "\n" in text else None)
+)
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """The settings in the text of a Java properties file."""
+    try:
+        return javaproperties.loads(text)
+    except javaproperties.InvalidUEscapeError:
+        raise ParameterError("a property has a broken escape; allowed: \\u and four hexadecimal digits.") from None
+
+
+def properties_text(settings: Mapping[str, str]) -> str:
+    """One line for each setting, as Java reads it."""
+    return javaproperties.dumps(settings, timestamp=False)
+
+
+def kept(kind: str, default=MISSING, *, shown: bool = True, **more):
+    """Declare a field of a file, of a type that `_check_value` knows. Without default it is required."""
+    return field(default=default, repr=shown, metadata={"kind": kind, **more})
+
+
+class FlatFile:
+    """Base of both file types: a dataclass with the file's fields; None for a missing one."""
+
+    def __post_init__(self):
+        for each in fields(self):
+            object.__setattr__(self, each.name, _check_value(type(self), each, getattr(self, each.name)))
+
+    @classmethod
+    def of_mapping(cls, values: Mapping):
+        """Build from names and values as in a file; ParameterError names what is wrong and what is allowed."""
+        if not isinstance(values, Mapping):
+            raise refusal(cls.__name__, values, "a mapping of its fields")
+        _check_names(cls, values)
+        return cls(**values)
+
+    def as_mapping(self) -> dict[str, object]:
+        """The present fields, in file order."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def text(self) -> str:
+        """The file's content."""
+        plain = {name: _lists(value) for name, value in self.as_mapping().items()}
+        return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+
+    def write(self, path) -> Path:
+        """Write the file atomically; returns its path. The benchmark requires an extension such as .yaml."""
+        path = Path(path)
+        if path.suffix not in (".yaml", ".yml"):
+            raise refusal("path", str(path), "a name that ends in .yaml or .yml")
+        replace_file(path, self.text().encode())
+        return path
 
 
 @dataclass(frozen=True)
 class Workload(FlatFile):
     """
     A workload: records, rate and receivers. Fields have the benchmark's names.
-
-    None means that the file lacks the field; the benchmark then uses its own default, which differs between forks:
-    `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork.
+     None means that the file lacks the field; the benchmark then uses its own default, which differs between forks:
+    `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork. `sampleRateMillis` and the existing topics
+    are only in Redpanda's fork; the other lists, `randomTopicNames` and `logIntervalMillis` only in AutoMQ's;
+    `consumerOnly` only in Confluent's and StreamNative's.
 
     Parameters
     ----------
-    topics, partitionsPerTopic, messageSize, producersPerTopic : int
-        `messageSize` in bytes.
-    subscriptionsPerTopic, consumerPerSubscription : int
-        Consumer groups of each topic, and consumers of each group.
     producerRate : int
-        Messages per second of all producers of all topics together (WorkloadGenerator gives all of it to the workers,
-        which divide it). 0: the benchmark searches for the highest rate that it can sustain.
+        Messages per second of all producers of all topics together. 0: the benchmark searches for the highest rate that
+        it can sustain.
     testDurationMinutes : int
         Whole minutes; 0 never ends.
-    keyDistributor : one of `KEY_DISTRIBUTORS`
     useRandomizedPayloads, randomBytesRatio, randomizedPayloadPoolSize
         Payloads with this share of random bytes, the rest zeros, drawn from a pool; in place of `payloadFile`.
     consumerBacklogSizeGB, backlogDrainRatio
         The backlog that is built before consumers start, and how far it must be drained.
-    warmupDurationMinutes : int
-    sampleRateMillis, existingTopicList, existingProduceTopicList, existingConsumeTopicList
-        Only in Redpanda's fork.
-    partitionsPerTopicList, producersPerTopicList, producerRateList, randomTopicNames, logIntervalMillis
-        Only in AutoMQ's fork.
-    consumerOnly : bool
-        Only in Confluent's and StreamNative's forks.
     """
 
     topics: int = kept("whole")
@@ -81,60 +163,12 @@ class Workload(FlatFile):
     logIntervalMillis: int | None = kept("whole", None)
     consumerOnly: bool | None = kept("flag", None)
 
-    def open_loop(self, driver: Driver | None = None, *, ignoring: Iterable[str] = (), **changes):
-        """
-        The KafkaOpenLoop that offers the same load.
-
-        Parameters
-        ----------
-        driver : Driver, optional
-            Gives replication, settings of topics and clients. None: those of KafkaOpenLoop.
-        ignoring : iterable of str
-            Fields and settings to leave out because they cannot be carried over.
-        **changes
-            Fields of KafkaOpenLoop that replace those from the files.
-
-        Raises
-        ------
-        ParameterError
-            If something cannot be carried over and is neither in `ignoring` nor replaced in `changes`: the error names
-            all such fields. Differences in those that are carried over are in `cautions`.
-        """
-        return carried.open_loop(self, driver, ignoring, changes)
-
-    def cautions(self, driver: Driver | None = None) -> tuple[str, ...]:
-        """How a KafkaOpenLoop of this workload differs from the benchmark, in sentences."""
-        return carried.cautions(self, driver)
-
-    @classmethod
-    def of(cls, load, **changes) -> Workload:
-        """
-        The workload that offers the same load as a KafkaOpenLoop; `changes` are fields of Workload.
-
-        Raises
-        ------
-        ParameterError
-            If the rate is not a whole number, or the durations are not whole minutes, and `changes` does not say
-            otherwise; or the payload is neither random nor given as a file.
-        """
-        return cls(**carried.workload_fields(load, changes))
-
 
 @dataclass(frozen=True)
 class Driver(FlatFile):
     """
-    A Kafka driver: settings of topics and clients, each as the text of a Java properties file.
-
-    Parameters
-    ----------
-    name : str
-    driverClass : str
-        The driver of Kafka; files of other systems are refused.
-    replicationFactor : int
-    topicConfig, commonConfig, producerConfig, consumerConfig : str
-        Not shown, because they may hold secrets.
-    reset : bool, optional
-        Only in the forks: first delete all topics of earlier runs.
+    A Kafka driver: settings of topics and clients, each as the text of a Java properties file, which is not shown,
+    because it may hold secrets. `reset`, only in the forks: first delete all topics of earlier runs.
     """
 
     name: str | None = kept("text", "Kafka")
@@ -152,26 +186,6 @@ class Driver(FlatFile):
         common = read_properties(self.commonConfig) if what in ("producer", "consumer") else {}
         return {**common, **read_properties(getattr(self, f"{what}Config"))}
 
-    @classmethod
-    def of(cls, load, bootstrap: str | None = None, **changes) -> Driver:
-        """
-        The driver with the settings of a KafkaOpenLoop, by their names in Java.
-
-        Parameters
-        ----------
-        load : KafkaOpenLoop
-        bootstrap : str, optional
-            "host:port,host:port". None: without an address, as `OpenMessaging` requires.
-        **changes
-            Fields of Driver.
-
-        Raises
-        ------
-        ParameterError
-            If the load has a setting that only librdkafka has, or a linger of a fraction of a millisecond.
-        """
-        return cls(**{**carried.driver_fields(load, bootstrap), **changes})
-
 
 def read_workload(path) -> Workload:
     """
@@ -183,9 +197,147 @@ def read_workload(path) -> Workload:
         If the file cannot be read, is not plain YAML of one level, or has an unknown, missing or malformed field; names
         the file, the line, the field, what was given and what is allowed.
     """
-    return read_file(Workload, path)
+    return _read(Workload, path)
 
 
 def read_driver(path) -> Driver:
     """Read a Kafka driver file; errors are as in `read_workload`, and show no possibly secret values."""
-    return read_file(Driver, path, required={each.name for each in fields(Driver)} - {"name", "reset"})
+    return _read(Driver, path, required={each.name for each in fields(Driver)} - {"name", "reset"})
+
+
+def _read(cls, path, required=None):
+    nodes, known = read_flat(path), {each.name: each for each in fields(cls)}
+    values: dict[str, object] = dict.fromkeys(known)  # of those that are required none is missing
+    # choices first: other fields may depend on them, as on the system of a driver
+    for name in sorted(nodes, key=lambda name: name not in known or known[name].metadata["kind"] != "choice"):
+        node, value = nodes[name]
+        try:
+            _check_names(cls, [name], ())
+            kind = known[name].metadata["kind"]
+            if isinstance(node, yaml.ScalarNode) and value is not None and kind in ("text", "properties", "choice"):
+                value = node.value  # text fields accept any scalar, as in the benchmark
+            values[name] = _check_value(cls, known[name], value)
+        except ParameterError as error:
+            raise ParameterError(f"{path}, line {node.start_mark.line + 1}: {error}") from None
+    _check_names(cls, nodes, required, place=f"{path}: ")
+    return cls(**values)
+
+
+def read_flat(path) -> dict[str, tuple[yaml.Node, object]]:
+    """
+    The entries of a YAML file by name: the node, and its value, a scalar or a list of scalars or of lists of them.
+
+    Raises
+    ------
+    ParameterError
+        If the file cannot be read, has more than `LARGEST_BYTES`, is not YAML, or has more than one document, a name
+        twice, an alias, or a deeper structure; names file and line.
+    """
+    path = Path(path)
+    try:
+        if not path.is_file():
+            raise ParameterError(f"{path} is not a file; allowed: a YAML file.")
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            raise ParameterError(f"{path} has more than {LARGEST_BYTES:,} bytes; allowed: a smaller file.")
+        loader = _Loader(content.decode("utf-8-sig"))
+        root = loader.get_single_node()
+        if not isinstance(root, yaml.MappingNode):
+            raise ParameterError(f"{path} holds {root.id if root else 'nothing'}; allowed: names with values.")
+        entries: dict[str, tuple[yaml.Node, object]] = {}
+        for key, node in root.value:
+            where = f"{path}, line {key.start_mark.line + 1}:"
+            if not isinstance(key, yaml.ScalarNode) or _depth(node) > 2:
+                raise ParameterError(f"{where} allowed: names with scalars, or lists of scalars or of such lists.")
+            if key.value in entries:
+                raise ParameterError(f"{where} there is {key.value[:60]!r} twice; allowed: each name once.")
+            entries[key.value] = node, loader.construct_object(node, deep=True)
+        return entries
+    except UnicodeDecodeError:
+        raise ParameterError(f"{path} is not UTF-8; allowed: text in UTF-8.") from None
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise ParameterError(
+            f"{path}{line}: {getattr(error, 'problem', None) or 'this is not YAML'}; allowed: YAML."
+        ) from None
+
+
+def _depth(node: yaml.Node) -> int:
+    """The depth of lists in an entry; 3 for more, and for a mapping."""
+    if isinstance(node, yaml.SequenceNode):
+        return min(3, 1 + max((_depth(one) for one in node.value), default=0))
+    return 0 if isinstance(node, yaml.ScalarNode) else 3
+
+
+def _lists(value: object) -> object:
+    return [_lists(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _check_names(cls, given, required=None, place=""):
+    names = [each.name for each in fields(cls)]
+    if required is None:
+        required = {each.name for each in fields(cls) if each.default is MISSING}
+    for name in given:
+        if name not in names:
+            raise ParameterError(
+                f"{place}{cls.__name__} has no field {str(name)[:100]!r}; allowed: {', '.join(names)}."
+            )
+    if missing := [name for name in names if name in required and name not in given]:
+        raise ParameterError(f"{place}{cls.__name__} lacks {', '.join(missing)}.")
+
+
+def _check_value(cls, each, value):
+    label, kind = f"{cls.__name__} {each.name}", each.metadata["kind"]
+    if value is None and (each.default is None or each.name == "name"):
+        return None
+    if kind == "whole":
+        return check_number(label, value, 0, each.metadata.get("high", LARGEST_INT), whole=True)
+    if kind == "share":
+        return float(check_number(label, value, 0, 1))
+    if kind == "flag":
+        return check_flag(label, value)
+    if kind == "choice":
+        return check_choice(label, value, each.metadata["allowed"])
+    if kind == "text":
+        if not isinstance(value, str) or not value.isprintable():
+            raise refusal(label, value, "one line of text")
+        return value
+    if kind == "properties":
+        return _check_properties(label, value)
+    if not isinstance(value, list | tuple) or len(value) > _MOST_ENTRIES:
+        raise refusal(label, value, f"a list of up to {_MOST_ENTRIES:,} entries")
+    if kind == "texts":
+        if not all(isinstance(entry, str) and entry.isprintable() for entry in value):
+            raise refusal(label, value, "a list of names")
+        return tuple(value)
+    if kind == "rows":
+        if not all(isinstance(row, list | tuple) and len(row) in (2, 3) for row in value):
+            raise refusal(label, value, "a list of [minutes, rate] or [hour, minute, rate]")
+        return tuple(tuple(_whole(label, number) for number in row) for row in value)
+    return tuple(_whole(label, number) for number in value)
+
+
+def _whole(label, number):
+    return check_number(f"a number in {label}", number, 0, LARGEST_INT, whole=True)
+
+
+def _check_properties(label, value):
+    """Check for printable characters, tabs and line ends; errors do not show the text."""
+    fault = None
+    if not isinstance(value, str):
+        fault = f"a {type(value).__name__}"
+    elif not value.replace("\n", "").replace("\t", "").isprintable():
+        fault = "text with characters that cannot be printed"
+    if fault:
+        raise ParameterError(f"{label} is {fault}; allowed: the text of a Java properties file.")
+    try:
+        read_properties(value)
+    except ParameterError as error:
+        raise ParameterError(f"{label}: {error}") from None
+    return value

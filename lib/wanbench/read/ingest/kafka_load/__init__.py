@@ -1,14 +1,392 @@
 """
-Read output of Kafka's perf tools, from the experiment `kafka_load` or any script.
+Tables of a log of Kafka's perf tools: producers, consumers, round trips, their intervals and metrics.
 
-A file passes through `lines` (text and line numbers), `outputs` (assigns lines to tools; a file may mix several),
-`producer`, `consumer` and `round_trip` (each tool's lines and rows), `client_metrics` (--print-metrics), `complaints`
-(errors, warnings, and irrelevant lines) and `numbers` (figures in any locale); `log` makes tables of all. `times` and
-`batches` read the experiment's files next to the logs.
+A line without figures that is an error, a warning, or an unreadable figure counts in `n_errors`, and the first is
+`error`; other lines may be a script's. A file without output of these tools is rejected. Percentiles stay as printed,
+one per process, and are never averaged.
+
+Next to `<stem>.producer-0.txt` there may be `<stem>.producer-0.lines.json` (time of each line),
+`<stem>.producer-0.stderr.txt` (its errors and warnings count with those of the output) and `<stem>.times.json` (when
+the warm-up of the whole load was over, and whether its producers were stopped on purpose). If the file's name
+identifies the tool, as here, a tool without output is a row too.
 """
 
-from .batches import read_batches
-from .log import read, read_round_trips
-from .times import read_times
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+
+from wanbench.errors import RawDataError
+from wanbench.read.ingest.content import plain_name, read_text
+from wanbench.read.ingest.rows import fitting
+
+from . import consumer, producer
+from .files import NAME, LoadTimes, read_batches, read_times, sibling, times_of_lines
+from .lines import (
+    LARGEST_BYTES,
+    MORE,
+    NOTHING,
+    OTHERWISE,
+    UNKNOWN,
+    Line,
+    formatted,
+    is_prefix,
+    is_spoken,
+    kind_of_line,
+    lines_of,
+    must_search,
+    real,
+    tool_of_line,
+)
 
 __all__ = ["read", "read_batches", "read_round_trips", "read_times"]
+
+TABLES = {
+    "producer": ("producers", "producer_windows", "metrics"),
+    "consumer": ("consumers", "consumer_windows", "metrics"),
+    "round trip": ("round_trips", "quantiles"),
+}
+
+
+def read(source) -> dict[str, pd.DataFrame]:
+    """
+    Tables, without their context, of one file: those of each tool with output in it.
+
+    Producers and consumers are numbered from the number in the file's name (`<stem>.producer-2.txt`), or from 0.
+
+    Parameters
+    ----------
+    source : path-like or bytes
+
+    Raises
+    ------
+    RawDataError
+        If the file holds output of none of the tools, or it or a file next to it cannot be read.
+
+    Examples
+    --------
+    >>> log = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\\n"
+    >>> tables = read(log + b"java.net.ConnectException: refused\\n")
+    >>> tables["producer_windows"][["records", "mean_latency_ms"]].values.tolist()
+    [[500.0, 2.5]]
+    >>> tables["producers"].error[0]
+    'no summary: java.net.ConnectException: refused'
+    """
+    return _read(source, None)
+
+
+def read_round_trips(source) -> dict[str, pd.DataFrame]:
+    """
+    Tables round_trips and quantiles from EndToEndLatency's output, without their context.
+
+    Raises
+    ------
+    RawDataError
+        If the file holds nothing of it.
+
+    Examples
+    --------
+    >>> log = b"0\\t61.2\\nAvg latency: 41,2031 ms\\n\\nPercentiles: 50th = 40, 99th = 52, 99.9th = 61\\n"
+    >>> tables = read_round_trips(log)
+    >>> tables["round_trips"][["mean_latency_ms", "p99_latency_ms"]].values.tolist()
+    [[41.2031, 52.0]]
+    >>> tables["quantiles"].latency_ms.tolist()
+    [40.0, 52.0, 61.0]
+    """
+    return _read(source, producer.ROUND_TRIP)
+
+
+def _read(source, expected: str | None) -> dict[str, pd.DataFrame]:
+    """As `read`; with `expected`, only of this tool, recognised even if it only printed errors."""
+    path, text = _text(source)
+    named = NAME.search(plain_name(path))
+    reader = OutputReader(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))
+    for line in lines_of(path, text, times_of_lines(source)):
+        reader.feed(line)
+    if stderr := sibling(source, ".stderr.txt"):
+        for line in lines_of(*_text(stderr)):
+            reader.feed(line)
+    reader.end()
+    if expected is not None and not any(output.tool == expected for output in reader.outputs):
+        raise RawDataError(path, None, f"output of a {reader.outputs[0].tool}", WANTED)
+    times = LoadTimes.of_log(source)
+    for output in reader.outputs:
+        output.complaints.stopped = times.stopped and output.tool == "producer"
+    rows = _rows(reader, int(named["number"]) if named else 0)
+    group = int(named["group"]) if named and named["group"] else None
+    for row in (*rows.get("consumers", ()), *rows.get("consumer_windows", ())):
+        row["group"] = group
+    windows = rows.get("producer_windows", ())
+    for row, behind_s in zip(windows, times.behind_s(windows), strict=True):
+        row["warmup"] = times.warmup(row) if row["warmup"] is None else row["warmup"]
+        row["behind_s"] = behind_s
+    wanted = [expected] if expected else dict.fromkeys(output.tool for output in reader.outputs)
+    return {name: fitting(path, name, rows.get(name, [])) for tool in wanted for name in TABLES[tool]}
+
+
+def _text(source) -> tuple[object, str]:
+    return read_text(source, most_bytes=LARGEST_BYTES, otherwise=OTHERWISE)
+
+
+def _rows(reader: OutputReader, first: int) -> dict[str, list[dict]]:
+    """Rows by table; the outputs of each tool are numbered from `first`."""
+    by_table: dict[str, list[dict]] = {}
+    following: dict[str, int] = {}
+    for output in reader.outputs:
+        number = following.get(output.tool, first)
+        for row in reader.metrics.get(id(output), ()):
+            row["host"] = f"{output.tool} {number}"
+            by_table.setdefault("metrics", []).append(row)
+            output.metric(row)
+        rows = output.rows(number)
+        for name, more in rows.items():
+            by_table.setdefault(name, []).extend(more)
+        numbers = [row[output.tool] for name in rows for row in rows[name] if output.tool in row]
+        following[output.tool] = max(numbers, default=number) + 1
+    return by_table
+
+
+OUTPUTS = {
+    "producer": producer.ProducerOutput,
+    "consumer": consumer.ConsumerOutput,
+    "round trip": producer.RoundTripOutput,
+}
+SIGNS = ("header", "warm-up", "steady state", "progress")
+"""Kinds of events without figures."""
+
+FREE_ROWS = 50_000
+"""Rows allowed in any file: each takes about 600 bytes of memory."""
+
+CHARACTERS_PER_ROW = 80
+"""A larger file may have one row per this many characters; the shortest line of figures has 87."""
+
+OUTPUT_ROWS = 3
+"""An output takes the memory of so many rows."""
+
+WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToEndLatency"
+
+
+class OutputReader:
+    """
+    Assigns lines, in order, to outputs.
+
+    Attributes
+    ----------
+    size : int
+        The file's, in characters.
+    expected : str, optional
+        The tool, if it is known beforehand.
+    may_be_silent : bool
+        Whether an empty file is output of that tool.
+    outputs : list
+        In order of appearance.
+    metrics : dict
+        Rows of table metrics that clients printed of themselves, by the id of their output.
+    """
+
+    def __init__(self, path, size: int = 0, expected: str | None = None, *, may_be_silent: bool = False):
+        self._rows_left = max(FREE_ROWS, size // CHARACTERS_PER_ROW)
+        self.path, self.expected, self.may_be_silent = path, expected, may_be_silent
+        self.outputs: list = []
+        self.metrics: dict[int, list[dict]] = {}
+        self._of_tool: dict[str, object] = {}
+        self._latest = None
+        self._waiting: list[tuple[str, str]] = []
+        self._has_figures = False
+        self._n_spoken = self._n_unknown = 0
+        self._spoke: str | None = None
+        self._header: tuple[str, ...] | None = None
+        self._after: str | None = None
+        self._first: Line | None = None
+
+    def feed(self, line: Line) -> None:
+        """Process one line, which may have figures, a message, or both if two outputs were written at once."""
+        if self._first is None and line.text.strip():
+            self._first = line
+        if event := producer.alone(line.text, line.whole):
+            self._take("producer", event, line)
+            self._has_figures, self._after = True, None
+            return
+        at, matches = 0, {}
+        while (at == 0 or at < len(line.text)) and (match := self._find(line, at, matches)):
+            start, end, tool, event = match
+            before = line.text[at:start]
+            if before.strip() and not (at == 0 and is_prefix(before)):
+                self._message(line.printed[at:start], torn=False)
+            self._take(tool, event, line)
+            if event["kind"] in SIGNS:
+                self._weigh(tool, spoken=line.text.strip() == line.text[start:end].strip())
+            else:
+                self._has_figures = True
+            at, self._after = end, None
+        if at == 0 or line.text[at:].strip():
+            self._message(line.printed[at:], torn=not line.whole)
+
+    def end(self) -> None:
+        """Finish after the last line; RawDataError if nothing of these tools was in the file."""
+        if self._has_figures or (self.outputs and self.may_be_silent):
+            return
+        if self._first is None and self.may_be_silent:
+            self._begin(self.expected).complaints.silent = True
+            return
+        if self._first is None:
+            raise RawDataError(self.path, None, "an empty file", WANTED)
+        tool = self.expected or self._spoke
+        enough = 1 if self.may_be_silent else max(1, self._n_unknown)
+        if tool is None or self._n_spoken < enough:
+            raise RawDataError(self.path, self._first.number, self._first.printed.strip(), WANTED)
+        if not self.outputs:
+            self._begin(tool)
+
+    def _weigh(self, tool: str | None, *, spoken: bool) -> None:
+        """Count a line without figures as a tool's, or as unknown."""
+        if spoken:
+            self._n_spoken += 1
+            self._spoke = self._spoke or tool
+        else:
+            self._n_unknown += 1
+
+    def _find(self, line, at, matches):
+        """
+        The earliest figures of any tool from a place on: start, end, tool, event.
+
+        `matches` caches later matches, so that a line is searched once, not once per figure.
+        """
+        text = line.text
+        if must_search(matches, "producer", at):
+            matches["producer"] = producer.find(text, at, line.whole)
+        if matches["producer"] and matches["producer"][0] == at:  # nothing can come before it
+            start, end, event = matches["producer"]
+            return start, end, "producer", event
+        by_tool = {"producer": matches["producer"]}
+        by_tool["consumer"] = consumer.find(text, at, self._header, matches)
+        if must_search(matches, "round trip", at):
+            matches["round trip"] = producer.find_round_trip(text, at, line.whole)
+        if must_search(matches, "metric", at):
+            matches["metric"] = self._metric(text, at)
+        by_tool |= {tool: matches[tool] for tool in ("round trip", "metric")}
+        present = [(*match, tool) for tool, match in by_tool.items() if match is not None]
+        if not present:
+            return None
+        start, end, event, tool = min(present, key=lambda match: match[0])
+        return start, end, tool, event
+
+    def _metric(self, text, at):
+        if ":{" not in text:
+            return None
+        begin = METRIC_BEGINNING.search(text, at)
+        line = begin and METRIC.match(text, begin.start())
+        return line and (line.start(), line.end(), {"kind": "metric", "line": line})
+
+    def _take(self, tool, event, line):
+        if event["kind"] == "metric":
+            named = source_of(event["line"]["group"], event["line"]["labels"])
+            tool = named or (self._latest and self._latest.tool) or self.expected
+            tool = tool if tool in ("producer", "consumer") else "producer"
+            output = self._of_tool.get(tool) or self._begin(tool)
+            if row := metric_row(event["line"], output.tool):
+                self._count(1, line)
+                self.metrics.setdefault(id(output), []).append(row)
+            return
+        output = self._of_tool.get(tool)
+        if output is None or not output.takes(event):
+            self._count(OUTPUT_ROWS, line)
+            output = self._begin(tool)
+        if event["kind"] == "header":
+            self._header = event["names"]
+        self._count(1, line)
+        output.add(event, line)
+        output.complaints.other = None  # a line before figures does not say why later ones are missing
+        self._latest = output
+
+    def _count(self, n: int, line: Line) -> None:
+        """Reject more rows than a file of this size may have."""
+        self._rows_left -= n
+        if self._rows_left < 0:
+            expected = f"at most one row of figures in {CHARACTERS_PER_ROW} characters, or {FREE_ROWS:,}"
+            raise RawDataError(self.path, line.number, line.printed.strip(), expected)
+
+    def _begin(self, tool):
+        output = OUTPUTS[tool]()
+        self.outputs.append(output)
+        self._of_tool[tool] = output
+        if tool == "consumer":
+            self._header = None
+        self._latest = output
+        waiting, self._waiting = self._waiting, []
+        for text, kind in waiting:
+            self._note(text, kind)
+        return output
+
+    def _message(self, text, *, torn):
+        if not text or text.isspace():
+            self._after = NOTHING
+            return
+        kind = kind_of_line(text, self._after)
+        self._after = kind
+        if kind in (NOTHING, MORE):
+            return
+        if not self._has_figures:
+            self._weigh(tool_of_line(text), spoken=is_spoken(text))
+        output = self._whose(text)
+        if torn and kind == UNKNOWN and output is not None:
+            output.complaints.torn = formatted(text)[-60:]
+        elif output is None:
+            self._waiting.append((text, kind))
+        else:
+            self._note(text, kind)
+
+    def _whose(self, text):
+        return self._of_tool.get(tool_of_line(text)) or self._latest
+
+    def _note(self, text, kind):
+        self._whose(text).complaints.add(text, kind)
+
+
+METRIC_DECIMALS = 3
+"""The tools' number of decimals."""
+
+NO_NUMBERS = ("app-info:version", "app-info:commit-id")
+METRIC = re.compile(
+    r"(?P<group>[A-Za-z][\w.-]*):(?P<name>[A-Za-z0-9][\w.-]*):\{(?P<labels>[^{}]*)\} *: (?P<value>[^ ].*)"
+)
+METRIC_BEGINNING = re.compile(r"(?<![\w.-])[A-Za-z][\w.-]{0,200}:[A-Za-z0-9][\w.-]{0,200}:\{")
+_METRIC_VALUE = re.compile(r"-?\d{1,30}(?:[.,]\d+)?(?:E-?\d+)?")
+
+
+def source_of(group: str, labels: str) -> str | None:
+    """Whether a metric is a "producer" or "consumer" one, by its group or else its labels; None if unknown."""
+    tools = ("producer", "consumer")
+    by_group = (name for name in tools if group.startswith(name))
+    return next(by_group, None) or next((name for name in tools if name in labels), None)
+
+
+def metric_row(line: re.Match, source: str) -> dict | None:
+    """
+    A row of table metrics, without its context and host; None without a numeric value.
+
+    >>> line = METRIC.match("consumer-metrics:io-time:{client-id=a, node-id=node-1} : 16,100")
+    >>> metric = metric_row(line, "consumer")
+    >>> metric["metric"], metric["subject"], metric["value"]
+    ('consumer-metrics:io-time', 'client-id=a, node-id=node-1', 16.1)
+    """
+    metric = f"{line['group']}:{line['name']}"
+    text = line["value"].strip()
+    if metric in NO_NUMBERS or not _METRIC_VALUE.fullmatch(text):
+        return None
+    try:
+        value = float(text) if "E" in text else real(text, METRIC_DECIMALS)
+    except ValueError:
+        return None
+    if value is None or not abs(value) < float("inf"):
+        return None
+    return {
+        "source": source,
+        "host": None,
+        "subject": line["labels"],
+        "metric": metric,
+        "value": value,
+        "unit": "",
+        "cumulative": line["name"].endswith("-total"),
+    }

@@ -21,9 +21,7 @@ import re
 from datetime import datetime
 from functools import cache
 
-from .complaints import NO_SUMMARY, Complaints
-from .lines import Line, must_search
-from .numbers import WHOLE, real, real_with, whole
+from .lines import NO_SUMMARY, WHOLE, Complaints, Line, must_search, real, real_with, whole
 
 MIB = 2**20
 EPOCH_MS = 1e11

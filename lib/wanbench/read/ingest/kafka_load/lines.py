@@ -1,13 +1,20 @@
 """
-Lines of Kafka's tools, robust against changes to the file.
+Lines of Kafka's tools: their text, their numbers in any locale, and what those without figures mean.
 
-Known: \\r\\n, a last line without its end, and digits of any script.
+Lines may end in \\r\\n, the last one without its end, and have digits of any script. A mark in a number is a decimal
+mark if the tool's usual number of digits follows it, if it follows another mark, or if the digits around it cannot be
+groups of three. Ambiguous ones ("1,600") are not guessed.
+
+A line without figures counts as an error or warning if it has a log level, is an exception, names a failure, or looks
+like the tools' own figures, which could not be read. Any other line may be a script's: it does not count.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
+from math import inf, isfinite
 from typing import NamedTuple
 
 from wanbench.errors import RawDataError
@@ -67,13 +74,13 @@ class _Digits(dict):
 _DIGITS = _Digits()
 
 
-def lines(path, text: str, printed_at_s: list[float] | None = None) -> Iterator[Line]:
+def lines_of(path, text: str, printed_at_s: list[float] | None = None) -> Iterator[Line]:
     """
     The lines, with their times if known; one longer than `LONGEST_LINE` in pieces.
 
     RawDataError if there are more than a file of this size may have.
 
-    >>> [(line.number, line.printed, line.whole) for line in lines("a.txt", "one\\r\\ntwo")]
+    >>> [(line.number, line.printed, line.whole) for line in lines_of("a.txt", "one\\r\\ntwo")]
     [(1, 'one', True), (2, 'two', False)]
     """
     n, most = text.count("\n"), max(FREE_LINES, len(text) // CHARACTERS_PER_LINE)
@@ -101,3 +108,254 @@ def _lines(text: str, times: list[float]) -> Iterator[Line]:
 def must_search(matches: dict, name, at: int) -> bool:
     """Whether to search (again) from `at` on: there was no search, or its match begins before `at`."""
     return name not in matches or (matches[name] is not None and matches[name][0] < at)
+
+
+GROUPING = "'’\u00a0\u2009\u202f"
+_MARKS = f"[.,{GROUPING}]"
+WHOLE = rf"-?(?:\d{{1,3}}(?:{_MARKS}\d{{3}}){{1,5}}|\d{{1,19}})"
+REAL = rf"(?:NaN|-?(?:Infinity|∞)|-?\d(?:[\d .,{GROUPING}]{{0,30}}\d)?)"
+"""Patterns of a whole number, and of a real one with any number of decimals; neither is sure to be one."""
+
+_NUMBERS = re.compile(r"\d+")
+_MOST = 2**63 - 1
+"""The largest count of a table, and of Java."""
+
+
+def real_with(decimals: int) -> str:
+    """Pattern of a real number with this number of decimals."""
+    whole = rf"(?:\d{{1,3}}(?:{_MARKS}\d{{3}}){{1,5}}|\d{{1,19}})"
+    return rf"(?:NaN|-?(?:Infinity|∞)|-?{whole}[.,]\d{{{decimals}}})"
+
+
+def whole(text: str) -> int:
+    """
+    A whole number; ValueError if it is not one, or needs more than 64 bits.
+
+    >>> whole("20079"), whole("1.000.000"), whole("-12")
+    (20079, 1000000, -12)
+    """
+    if len(text) < 19 and text.isascii() and text.isdigit():
+        return int(text)
+    sign = -1 if text.startswith("-") else 1
+    groups = _NUMBERS.findall(text)
+    if not groups or (len(groups) > 1 and not _are_groups(groups)) or len(text) > 40:
+        raise ValueError(f"{text!r} is not a whole number")
+    value = int("".join(groups))
+    if value > _MOST:
+        raise ValueError(f"{text!r} is more than any count")
+    return sign * value
+
+
+def real(text: str, decimals: int) -> float | None:
+    """
+    A real number; None for NaN and infinity; ValueError if its marks are ambiguous.
+
+    Parameters
+    ----------
+    text : str
+    decimals : int
+        As many as the tool prints.
+
+    Examples
+    --------
+    >>> real("9986,019573", 6), real("1.234,5", 1), real("1\u202f999,6", 1), real("-0.0000", 4), real("NaN", 2)
+    (9986.019573, 1234.5, 1999.6, 0.0, None)
+    >>> real("1,600", 1)
+    Traceback (most recent call last):
+        ...
+    ValueError: '1,600' may be a decimal number or one in groups of three
+    """
+    before, point, fraction = text.partition(".")
+    if point and len(fraction) == decimals and text.isascii() and before.isdigit() and fraction.isdigit():
+        return float(text)
+    if not text[-1:].isdigit():
+        return None
+    sign = -1.0 if text.startswith("-") else 1.0
+    groups = _NUMBERS.findall(text)
+    marks = _NUMBERS.sub("", text.lstrip("-"))
+    if len(marks) != len(groups) - 1:
+        raise ValueError(f"{text!r} is not a number")
+    if _ends_in_decimals(text, groups, marks, decimals):
+        *groups, fraction = groups
+    else:
+        fraction = "0"
+    if len(groups) > 1 and (not _are_groups(groups) or len(set(marks[: len(groups) - 1])) > 1):
+        raise ValueError(f"{text!r} is not a number in groups of three")
+    value = float(f"{''.join(groups)}.{fraction}")
+    return sign * value + 0.0 if isfinite(value) and value < inf else None
+
+
+def _ends_in_decimals(text, groups, marks, decimals) -> bool:
+    if not marks or marks[-1] not in ".,":
+        return False
+    if marks[-1] in marks[:-1]:
+        return False
+    if len(groups[-1]) == decimals or len(groups[-1]) != 3:
+        return True
+    if len(marks) > 1 or len(groups[0]) > 3 or groups[0] == "0" or marks == ".":
+        return True
+    raise ValueError(f"{text!r} may be a decimal number or one in groups of three")
+
+
+def _are_groups(groups) -> bool:
+    return len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:])
+
+
+LONGEST = 300
+"""Characters of a message that a cell keeps: enough for the exception and its reason."""
+
+
+_STAMP = (
+    r"(?:\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d[.,:]?\d*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
+    r"(?:\[[^\]]*\]\s*|main\s+)?"
+)
+_LEVEL = re.compile(rf"\s*{_STAMP}\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|SEVERE)\b", re.IGNORECASE)
+_EXCEPTION = re.compile(
+    r"(?:Exception in thread \"[^\"]*\" )?(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error|Throwable|Interrupt)\b|"
+    r"[\w.-]+:\s+error:\s"
+)
+_TRACE = re.compile(r"\s*(?:at [\w.$/<>@-]+\(|\.\.\. \d+ |Caused by: |Suppressed: |\[CIRCULAR REFERENCE)")
+_MEANS_NOTHING = re.compile(
+    r"Reading payloads from: |Number of (?:records|messages) read: |Metric Name +Value\s*$|"
+    r"Topic .* does not exist\. Will create topic |SLF4J\(?|log4j:WARN|OpenJDK .*VM warning: |"
+    r"Java HotSpot.*VM warning: |Picked up (?:_?JAVA|JDK)_|"
+    r"WARNING: (?:option \[threads\]|A terminally deprecated|.*\bhas been deprecated|.*\bis deprecated)",
+    re.IGNORECASE,
+)
+_PREFIX = re.compile(
+    r"[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?"
+    r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?[\])]?[,:|]?|[\w.-]{1,80} *\|"
+)
+
+_CLUES = {
+    "producer": re.compile(
+        r"\[Producer clientId|ProducerPerformance|producer-perf|perf-producer|producer-performance|"
+        r"clients\.producer\."
+    ),
+    "consumer": re.compile(
+        r"\[Consumer clientId|ConsumerPerf|consumer-perf|perf-consumer|consuming the expected number|"
+        r"clients\.consumer\."
+    ),
+    "round trip": re.compile(r"EndToEndLatency|poll\(\) timed out before finding a result|e2e-latency"),
+}
+
+_SPOKEN = re.compile(
+    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d[^ ]*\s+\[?(?:WARN|ERROR|FATAL)\b|(?:WARN|ERROR|FATAL)\s+\[|"
+    r"log4j:ERROR |WARNING: Exiting before |Exiting before consuming the |usage: (?:kafka-)?\w+-\w+|"
+    r"Error: (?:Could not find or load|Unable to initialize) main class |Error occurred during initialization of VM"
+)
+_COUNTS = re.compile(
+    r"\b(?:error|exception|fail|fatal|killed|tim(?:ed|e) ?out|refused|denied|abort|terminated|unable|cannot|could not|"
+    r"not found|no such|segmentation)|records? sent|records/sec|MB/sec|Avg latency|Percentiles|(?:-?[\d.]+, ){4}",
+    re.IGNORECASE,
+)
+"""A line of no known kind that counts: it names a failure, or looks like figures."""
+_OF_A_SCRIPT = re.compile(
+    r"(?:\[[^\]]{1,80}\]|[\w.~:@/\\-]{1,80})?(?<!\d)[$#%>] |\++ |[=*#]{2,}|-{3,}|"
+    r"(?:real|user|sys)\s+[\dm.,]+s?\s*$|[\d.]+user [\d.]+system "
+)
+"""A prompt or a traced command, a heading, or what `time` prints."""
+NO_SUMMARY = "no summary"
+NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", "unknown"
+"""Kinds of lines: without meaning; continuing the line before; and three that may count."""
+
+
+def kind_of_line(text: str, after: str | None) -> str:
+    """
+    The kind of a line without figures: NOTHING, MORE (continues the line before), WARNING, ERROR or UNKNOWN.
+
+    `after` is the kind of the line before, None if that had figures.
+
+    >>> kind_of_line("[2022-11-16 17:00:42,193] WARN [Producer clientId=a] Got error (Sender)", None)
+    'warning'
+    >>> kind_of_line("\\tat kafka.tools.Perf.main(Perf.scala:5)", "error"), kind_of_line("C:\\\\> kafka-topics", None)
+    ('more', 'unknown')
+    """
+    if not text.strip() or _MEANS_NOTHING.match(text):
+        return NOTHING
+    if _TRACE.match(text) and after is not None:
+        return MORE
+    if level := _LEVEL.match(text):
+        word = level[1].upper()
+        return NOTHING if word in ("TRACE", "DEBUG", "INFO") else WARNING if word.startswith("WARN") else ERROR
+    if text[0] in " \t" and after is not None:
+        return MORE
+    return ERROR if _EXCEPTION.match(text) else UNKNOWN
+
+
+def is_spoken(text: str) -> bool:
+    """
+    Whether a program printed the line at run time: a log entry, exception, usage text, or refusal by Java.
+
+    >>> is_spoken("kafka-producer-perf-test: error: no topic"), is_spoken("Warning: kafka-producer-perf-test is slow")
+    (True, False)
+    """
+    return bool(_SPOKEN.match(text) or _EXCEPTION.match(text))
+
+
+def is_prefix(text: str) -> bool:
+    """
+    Whether a script put this before the tool's line: a time, or the name of a container.
+
+    >>> is_prefix("[2026-01-05T10:00:05Z] "), is_prefix("producer-1  | "), is_prefix("killed at 10:00:05 ")
+    (True, True, False)
+    """
+    return _PREFIX.fullmatch(text.strip()) is not None
+
+
+def tool_of_line(text: str) -> str | None:
+    """The tool that printed it, if recognisable: "producer", "consumer" or "round trip"; else None."""
+    return next((name for name, clue in _CLUES.items() if clue.search(text)), None)
+
+
+class Complaints:
+    """
+    Errors and warnings of one output: the number of lines, the first, and the last of the gravest.
+
+    `other` is the last line after the figures that may be a script's, `torn` a truncated last line, `stopped` whether
+    the tool was stopped on purpose, `silent` whether it printed nothing.
+    """
+
+    def __init__(self):
+        self.n = 0
+        self.first: str | None = None
+        self.last: str | None = None
+        self.other: str | None = None
+        self.torn: str | None = None
+        self.stopped = self.silent = False
+        self._grave = False
+
+    def add(self, text: str, kind: str) -> None:
+        """Add a line."""
+        if kind == UNKNOWN and _OF_A_SCRIPT.match(text):
+            return
+        if kind == UNKNOWN and not (_COUNTS.search(text) or is_spoken(text)):
+            self.other = formatted(text)
+            return
+        self.n += 1
+        self.first = self.first or formatted(text)
+        grave = kind == ERROR
+        if grave or not self._grave:
+            self.last, self._grave = formatted(text), grave
+
+    def cell(self, missing: str | None) -> str | None:
+        """
+        The text of column `error`: the first line; for missing figures, which, and the likely reason: the tool was
+        stopped, the output is truncated, the last error, or the last line.
+        """
+        if missing is None:
+            return self.first
+        why = ["the tool was stopped at its scheduled end"] if self.stopped else []
+        why += ["the tool printed nothing"] if self.silent else []
+        why += [f"the output breaks off in {self.torn!r}"] if self.torn else []
+        why += [self.last or self.other] if self.last or self.other else []
+        if not why and missing == NO_SUMMARY:
+            why = ["the output ends before it"]
+        return ": ".join([missing, *why])
+
+
+def formatted(text: str) -> str:
+    """The text in one line of at most `LONGEST` characters, without control characters or lone surrogates."""
+    text = "".join(character if character.isprintable() else " " for character in text.strip())
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

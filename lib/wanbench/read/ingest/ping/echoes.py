@@ -13,7 +13,7 @@ import numpy as np
 
 from wanbench.errors import RawDataError
 
-from .events import REPLY, REPORT, SILENCE, Event, Footer
+from .lines import REPLY, REPORT, SILENCE, Event, Footer
 
 WRAP = 65536
 """Sequences count modulo 16 bits."""

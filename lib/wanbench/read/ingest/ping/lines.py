@@ -1,8 +1,8 @@
 """
 Parse one line of ping, in all its dialects.
 
-Known: iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host;
-IPv4 and IPv6.
+Known: iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host
+with `-C`, `-c` or `-l`, which has neither header nor footer; IPv4 and IPv6.
 
 Outside a ping (before its header, after its counts, or after the last line of one that was killed) any line may stand:
 prompts, dates, output of a script. But a line that only ping prints is rejected there, as its header was not
@@ -12,15 +12,107 @@ understood. So is an unknown line within a ping, as it may be an unknown form of
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import pandas as pd
 
 from wanbench.errors import RawDataError
 
-from . import fping
-from .events import ADDRESS, AT, REPLY, REPORT, SILENCE, Event, Footer, Ping, number
-from .footer_times import CARRY_MS, WITHOUT_CARRY, Times
+from .footer_times import CARRY_MS, WITHOUT_CARRY, Tally, Times
+
+REPLY = 0
+SILENCE = 1
+"""No answer yet."""
+REPORT = 2
+"""An error that names its echo."""
+
+AT = r"(?:\[(?P<at>[0-9]{1,12}\.[0-9]{1,6})\] |(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6} ))?"
+"""Seconds since 1970; or (macOS --apple-time) a time of day, without date and zone, which is dropped."""
+ADDRESS = r"[0-9A-Za-z.:%_-]{1,128}"
+
+
+class Event(NamedTuple):
+    """Content of a line about one echo; -1 and None: not printed."""
+
+    line_number: int
+    kind: int
+    sequence: int
+    received_at_s: float | None = None
+    rtt_ms: float | None = None
+    ttl: int = -1
+    reply_bytes: int = -1
+    responder: str | None = None
+    error: str | None = None
+    duplicate: bool = False
+
+
+class Footer(NamedTuple):
+    """The counts in ping's footer, and their line."""
+
+    line_number: int
+    text: str
+    transmitted: int
+    received: int
+    duplicates: int
+
+
+@dataclass(slots=True)
+class Ping:
+    """
+    One ping in a file: its header, and its footer once read.
+
+    `number` counts from 0, `line_number` is its header's (of fping: that of the first echo). `counted` are the echoes
+    of Windows, or first echoes of fping. `reported` counts the errors that Windows counts as received,
+    `doubtful` the times that may lack a carry, as printed.
+    """
+
+    number: int
+    line_number: int
+    dialect: str
+    first_sequence: int
+    target: str
+    footer: Footer | None = None
+    times: Times | None = None
+    reported: int = 0
+    counted: int = 0
+    doubtful: Tally = field(default_factory=Tally)
+
+
+def number(digits: str | None) -> float | None:
+    """The number that these digits write; None for none."""
+    return None if digits is None else float(digits)
+
+
+_TIME = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
+_TARGET = rf"(?P<target>{ADDRESS})(?: \([^ ]{{1,128}}\))?"
+FPING_ECHO = re.compile(
+    rf"{AT}{_TARGET} *: (?:\[(?P<seq>[0-9]{{1,9}})\], (?:(?P<size>[0-9]{{1,6}}) bytes, (?P<time>{_TIME}) ms"
+    r"|timed out) \((?:[0-9.]{1,12}|NaN) avg, [0-9]{1,3}% loss\)"
+    rf"|duplicate for \[(?P<again>[0-9]{{1,9}})\], (?P<more>[0-9]{{1,6}}) bytes, (?P<late>{_TIME}) ms)"
+    rf"(?: \[<- (?P<who>{ADDRESS})\])?"
+)
+FPING_SUMMARY = re.compile(rf"{ADDRESS}(?: \([^ ]{{1,128}}\))? *: (?:(?:-|[0-9.]{{1,12}})(?: |$)|xmt/rcv/%loss = )")
+FPING_NOTE = re.compile(r"ICMP [-A-Za-z() ]{1,80} from .* for ICMP Echo sent to .*")
+"""Why an echo will time out; it names no echo."""
+
+
+def fping_echo(line_number: int, text: str) -> tuple[str, Event] | None:
+    """The target and the event in a line about an echo; None if it is about none."""
+    line = FPING_ECHO.fullmatch(text)
+    if line is None:
+        return None
+    sequence, at = int(line["seq"] or line["again"]), number(line["at"])
+    time = number(line["time"] or line["late"])
+    if time is None:
+        return line["target"], Event(line_number, SILENCE, sequence, at, error="timed out")
+    size = int(line["size"] or line["more"])
+    zero = None if time else "time=0 ms"
+    again = line["again"] is not None
+    event = Event(line_number, REPLY, sequence, at, time or None, -1, size, line["who"], zero, again)
+    return line["target"], event
+
 
 LONGEST_LINE = 4096
 """No line of ping is nearly as long; a bound keeps the patterns fast."""
@@ -181,14 +273,14 @@ class LineReader:
         if not (may_begin or self._indent or self._is_timed):
             return text, None
         before = PREFIX.match(text)
-        if may_begin and not fping.ECHO.fullmatch(text):
+        if may_begin and not FPING_ECHO.fullmatch(text):
             self._indent, self._is_timed = before["indent"], before["time"] is not None
         if not (self._is_timed and before["time"]):
             return text.removeprefix(self._indent), None
         return text[before.end() :], _unix_s(before)
 
     def _read(self, line_number, text, whole):
-        if len(text) > LONGEST_LINE and not (self._is_of_fping() and fping.SUMMARY.match(text)):
+        if len(text) > LONGEST_LINE and not (self._is_of_fping() and FPING_SUMMARY.match(text)):
             self.refuse(line_number, text, f"lines of at most {LONGEST_LINE} characters")
         if not text.strip():
             return None
@@ -197,9 +289,9 @@ class LineReader:
         if text.startswith("P") and self._begins(line_number, text):
             return None
         if "% loss)" in text or self._is_of_fping():
-            if found := fping.echo(line_number, text):
+            if found := fping_echo(line_number, text):
                 return self._of_fping(text, *found)
-            if self._is_of_fping() and fping.SUMMARY.match(text):
+            if self._is_of_fping() and FPING_SUMMARY.match(text):
                 self.phase = "outside"
                 return None
         return getattr(self, f"_{self.phase}")(line_number, text)
@@ -276,7 +368,7 @@ class LineReader:
         if event is not None:
             return event
         dump, self._dump_follows = self._dump_follows, text.startswith(DUMP_HEADER)
-        notes = (NOTE_LINE, MESSAGE_LINE, *([fping.NOTE] if self.ping.dialect == "fping" else []))
+        notes = (NOTE_LINE, MESSAGE_LINE, *([FPING_NOTE] if self.ping.dialect == "fping" else []))
         if dump or self._dump_follows or any(note.fullmatch(text) for note in notes):
             return None
         if FLOOD_LINE.match(text):

@@ -1,0 +1,40 @@
+"""Extension points: what other packages add to wanbench by their entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+
+class extensions(Mapping):
+    """
+    Collect what is built in and what installed packages add, by name; each is imported when it is first asked for.
+
+    Parameters
+    ----------
+    group : str
+        Group of the entry points, such as "wanbench.labs".
+    builtin : mapping
+        Name to the object, or to where it is: "module:object". A package cannot replace these.
+
+    Examples
+    --------
+    >>> formats = extensions("wanbench.no-such-group", {"json": "json:loads", "bytes": len})
+    >>> sorted(formats), formats["json"]("[1, 2]"), formats["bytes"](b"ab")
+    (['bytes', 'json'], [1, 2], 2)
+    """
+
+    def __init__(self, group: str, builtin: Mapping[str, Any]):
+        own = {name: EntryPoint(name, at, group) if isinstance(at, str) else at for name, at in builtin.items()}
+        self._entries = {entry.name: entry for entry in entry_points(group=group)} | own
+
+    def __getitem__(self, name: str) -> Any:
+        entry = self._entries[name]
+        return entry.load() if isinstance(entry, EntryPoint) else entry
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)

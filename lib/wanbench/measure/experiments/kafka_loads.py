@@ -1,0 +1,203 @@
+"""What Kafka's loads share: checks of parameters, and records of known compressibility."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from wanbench.checks import check_choice, refusal
+from wanbench.errors import ParameterError
+from wanbench.measure.kafka.access import names_secret
+from wanbench.measure.labs.base import Host
+from wanbench.measure.labs.programs import put_whole
+
+ACKS = ("0", "1", "all")
+REGION = "region"
+"""Value of client_rack for the client's own region: clusters of a lab name racks after regions."""
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+_SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
+
+
+def check_clients(load: object, owned: Mapping[str, Mapping[str, str | None]], payloads: Collection[str]) -> None:
+    """Check what all loads of clients share, and store settings as pairs; `owned` as in `check_settings`."""
+    kind = type(load).__name__
+    for name, allowed in (("acks", ACKS), ("compression", COMPRESSIONS), ("payload", payloads)):
+        check_choice(f"{kind} {name}", getattr(load, name), allowed)
+    rack = load.client_rack
+    if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
+        raise refusal(f"{kind} client_rack", rack, f"None, {REGION!r} or the name of a rack")
+    for name, of_load in owned.items():
+        object.__setattr__(load, name, setting_pairs(load, name))
+        check_settings(load, name, of_load)
+    if load.payload == "json" and load.record_bytes < SMALLEST_RECORD_BYTES:
+        raise ParameterError(
+            f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_RECORD_BYTES}."
+        )
+
+
+def check_sent_bytes(load: object, sent_bytes: int) -> None:
+    """Refuse a load that sends more than its `most_bytes`."""
+    if sent_bytes > load.most_bytes:
+        raise ParameterError(
+            f"{type(load).__name__} would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send "
+            "less or raise it."
+        )
+
+
+def rack_of(client_rack: str | None, region: str) -> str | None:
+    """The client.rack of a client in a region."""
+    return region if client_rack == REGION else client_rack
+
+
+def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], ...]:
+    """Kafka's settings as sorted pairs of text: comparable, hashable and serialisable."""
+    settings = getattr(experiment, parameter)
+    try:
+        items = dict(settings).items()
+    except (TypeError, ValueError):  # the value is not shown: it may be a secret
+        raise ParameterError(
+            f"{type(experiment).__name__} {parameter} is a {type(settings).__name__}; allowed: a mapping of names to "
+            "values."
+        ) from None
+    texts = ((str(name), str(value).lower() if isinstance(value, bool) else str(value)) for name, value in items)
+    return tuple(sorted(texts))
+
+
+def check_settings(experiment: object, parameter: str, owned: Mapping[str, str | None]) -> None:
+    """Reject Kafka settings that are secret, malformed, or `owned` by the experiment, with the reason given there."""
+    label = f"{type(experiment).__name__} {parameter}"
+    for key, value in getattr(experiment, parameter):
+        if names_secret(key):  # before an error that shows the value
+            raise ParameterError(
+                f"{label} has {key!r}, a secret; the cluster has the clients' security, not the experiment."
+            )
+        if not _SETTING_NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
+            raise ParameterError(
+                f"{label} has {key!r}: {value!r}; names are such as 'fetch.min.bytes', values one line of text "
+                "without '='."
+            )
+        if key in owned:
+            raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")
+
+
+LARGEST_FILE_BYTES = 8 << 20
+"""Maximum size of the file: the tool holds all its records in memory."""
+MOST_RECORDS = 10_000
+"""Maximum number of records: enough that a batch rarely repeats one, which would compress better than real data."""
+SMALLEST_RECORD_BYTES = 150
+"""Size of the fields without the note."""
+_RUN_S = 30.0
+
+_REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
+_KINDS = ("order.created", "order.paid", "order.shipped", "basket.changed", "account.opened", "search.done")
+_WORDS = (
+    "amber", "basin", "candle", "delta", "ember", "fjord", "garnet", "harbour", "island", "juniper", "kernel",
+    "lantern", "meadow", "nickel", "orchard", "pebble", "quartz", "ribbon", "saddle", "timber", "umber", "valley",
+    "willow", "yarrow",
+)  # fmt: skip
+
+
+_LEVELS = ("INFO", "INFO", "INFO", "INFO", "DEBUG", "WARN", "ERROR")
+_CLASSES = ("c.shop.order.OrderService", "c.shop.basket.BasketController", "c.shop.search.SearchClient", "o.h.e.SqlLog")
+_MESSAGES = (
+    "request {id} GET /api/v2/orders/{n} answered 200 in {ms} ms", "user {n} added item {m} to basket {id}",
+    "query took {ms} ms and gave {m} rows", "cache miss for key {id}, loaded in {ms} ms",
+    "retry {m} of call {id} to payment after {ms} ms: connection reset by peer",
+)  # fmt: skip
+_SEVEN_BITS = bytes(11 if byte & 127 == 10 else byte & 127 for byte in range(256))
+"""Maps any byte to an ASCII character other than a line end."""
+
+
+def records(payload: str, record_bytes: int, seed: int) -> bytes:
+    """
+    Lines of exactly `record_bytes` each, up to `LARGEST_FILE_BYTES` and `MOST_RECORDS`.
+
+    Parameters
+    ----------
+    payload : str
+        "json": names and structure repeat as in an application's records; numbers, identifiers and words differ.
+        "log": lines as servers log them, several to a record, joined by tabs.
+        "random": any ASCII characters, which carry 7 bits per byte; longer characters of UTF-8, which the
+        tool reads, carry fewer. zstd and gzip compress them by a factor of 1.14, lz4 and snappy not at all.
+
+    Examples
+    --------
+    >>> lines = records("json", 200, seed=0).split(b"\\n")[:-1]
+    >>> len(lines), {len(line) for line in lines}
+    (10000, {200})
+    >>> records("log", 200, seed=0) == records("log", 200, seed=0)
+    True
+    """
+    rng = random.Random(seed)
+    n = max(1, min(MOST_RECORDS, LARGEST_FILE_BYTES // (record_bytes + 1)))
+    return b"".join(_MAKERS[payload](rng, record_bytes) + b"\n" for _ in range(n))
+
+
+def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
+    """Put a load's records on hosts, once per content; returns each host's path by name, and metadata to record."""
+    content = records(load.payload, load.record_bytes, load.payload_seed)
+    sha256 = hashlib.sha256(content).hexdigest()
+    paths = {}
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        for host in hosts:
+            path = paths[host.name] = f"{host.scratch}/records-{sha256[:16]}.txt"
+            if host.run(["test", "-f", path], timeout_s=_RUN_S, ok=None).returncode:
+                put_whole(host, Path(file.name), path)
+    return paths, {"sha256": sha256, "records": content.count(b"\n")}
+
+
+def _random_record(rng, record_bytes):
+    return rng.randbytes(record_bytes).translate(_SEVEN_BITS)
+
+
+def _log_record(rng, record_bytes):
+    lines, so_far = [], 0
+    while so_far <= record_bytes:
+        values = {
+            "id": f"{rng.getrandbits(48):012x}",
+            "n": rng.randrange(10**6),
+            "m": rng.randrange(100),
+            "ms": round(rng.expovariate(0.05), 1),
+        }
+        at = f"2026-03-{rng.randrange(1, 29):02d}T{rng.randrange(24):02d}:{rng.randrange(60):02d}"
+        at += f":{rng.randrange(60):02d}.{rng.randrange(1000):03d}Z"
+        thread, where = f"[http-{rng.randrange(1, 33)}]", rng.choice(_CLASSES)
+        message = rng.choice(_MESSAGES).format(**values)
+        lines.append(f"{at} {rng.choice(_LEVELS)} {thread} {where} - {message}")
+        so_far += len(lines[-1]) + 1
+    return "\t".join(lines)[:record_bytes].encode()
+
+
+def _json_record(rng, record_bytes):
+    about = {
+        "id": f"{rng.getrandbits(64):016x}",
+        "kind": rng.choice(_KINDS),
+        "region": rng.choice(_REGIONS),
+        "at": 1_700_000_000_000 + rng.randrange(10**9),
+        "amount": round(rng.expovariate(0.02), 2),
+        "items": rng.randrange(1, 12),
+        "note": "",
+    }
+    bare = json.dumps(about, separators=(",", ":"))
+    return json.dumps(about | {"note": _note(rng, record_bytes - len(bare))}, separators=(",", ":")).encode()
+
+
+def _note(rng, length):
+    words, so_far = [], 0
+    while so_far <= length:
+        more = rng.choices((*_WORDS, f"{rng.randrange(10**6):06d}"), k=16)
+        words += more
+        so_far += sum(map(len, more)) + len(more)
+    return " ".join(words)[:length]
+
+
+_MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
+MADE = tuple(_MAKERS)
+"""The available payloads."""

@@ -1,0 +1,231 @@
+"""Plan this page's trials: one factor at a time around a baseline, and several together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from math import ceil
+
+import numpy as np
+
+from wanbench.checks import check_number, refusal
+from wanbench.designs import Range, space_filling
+from wanbench.errors import ParameterError
+from wanbench.measure.experiments import KafkaLoad, KafkaTrial
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.plan import Trial
+from wanbench.measure.plan.trials import shuffled
+
+BUFFERS = "buffers"
+DEFAULT, KERNEL = "default", "kernel"
+LEFT_TO_KERNEL = -1
+"""Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem."""
+PRODUCTS = {"bdp": 1, "2 bdp": 2}
+"""Levels of `buffers` in bandwidth-delay products."""
+BROKER_BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
+CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
+CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
+"""Kafka's default; the consumer's perf tool has a different one, 2 MiB."""
+TOPIC_SETTINGS = ("min.insync.replicas",)
+"""Factors that are settings of the topic; all others with a dot in their name are settings of brokers."""
+
+Links = Mapping[tuple[str, str], LinkSettings]
+
+
+def one_at_a_time(
+    baseline: KafkaTrial,
+    factors: Mapping[str, Sequence],
+    *,
+    replicates: int,
+    links: Links | None = None,
+    others: Mapping[str, KafkaTrial] | None = None,
+    seed: int = 0,
+) -> list[Trial]:
+    """
+    The baseline, and for each factor each of its levels, all else equal.
+     A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
+    restarts between such groups. The order of groups is random for every two blocks and reversed in the second: a
+    steady drift then affects all groups equally, and no restart falls between the blocks. The first block begins with
+    the cluster's own settings, if used.
+
+    Parameters
+    ----------
+    factors : mapping of sequences
+        Levels by factor: see `at_level`. "acks, min.insync.replicas" varies several together; each of its levels is a
+        list with a value for each. The baseline's own level is left out.
+    links : mapping of (from, to) to LinkSettings, optional
+        The links of the lab; `buffers` needs them.
+    others : mapping of str to KafkaTrial, optional
+        Further settings by name, which differ from the baseline in several factors.
+
+    Returns
+    -------
+    list of Trial
+        In the order to measure; `setting` is "baseline", "<factor> <level>" or a name of `others`.
+
+    Examples
+    --------
+    >>> trials = one_at_a_time(KafkaTrial(KafkaLoad()), {"acks": ["all", "1"]}, replicates=2)
+    >>> sorted((trial.block, trial.setting) for trial in trials)
+    [(1, 'acks 1'), (1, 'baseline'), (2, 'acks 1'), (2, 'baseline')]
+    """
+    check_number("replicates", replicates, 1, whole=True)
+    if not isinstance(factors, Mapping):
+        raise refusal("factors", factors, "a mapping of factors to their levels")
+    settings = {"baseline": baseline, **(others or {})}
+    for factor, levels in factors.items():
+        if isinstance(levels, str) or not isinstance(levels, Sequence):
+            raise refusal(f"factor {factor}", levels, "a list of levels")
+        for level in levels:
+            varied = at_level(baseline, factor, level, links=links)
+            if varied != baseline:
+                settings[_name(factor, level)] = varied
+    rng = np.random.default_rng(seed)
+    groups: list[list[str]] = []
+    trials = []
+    for block in range(1, replicates + 1):
+        groups = groups[::-1] if block % 2 == 0 else shuffled(_groups(settings), rng)
+        if block == 1:
+            groups = sorted(groups, key=lambda group: settings[group[0]].set_up_s(None) > 0)
+        names = [name for group in groups for name in shuffled(group, rng)]
+        trials += [Trial(name, (settings[name],), block) for name in names]
+    return trials
+
+
+def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = None) -> KafkaTrial:
+    """
+    A trial with one factor at another level.
+
+    Parameters
+    ----------
+    factor : str
+        A field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as "min.insync.replicas"
+        or "num.replica.fetchers" (level None: Kafka's default); several of them with commas between; or "buffers".
+    level
+        For several factors a list. For "buffers", of the sockets of brokers, replica fetchers and clients: "default",
+        Kafka's defaults; "bdp", the bandwidth-delay product of the longest RTT and the lowest rate among the links; "2
+        bdp", twice that; "kernel", autotuning by the kernel.
+    links : mapping of (from, to) to LinkSettings, optional
+        The links of the lab.
+    """
+    names = [name.strip() for name in factor.split(",")]
+    if len(names) > 1:
+        if isinstance(level, str) or not isinstance(level, Sequence) or len(level) != len(names):
+            raise refusal(f"level of {factor}", level, f"a list of {len(names)}")
+        for name, one in zip(names, level, strict=True):
+            trial = at_level(trial, name, one, links=links)
+        return trial
+    if factor == BUFFERS:
+        return _with_buffers(trial, level, links)
+    if "." in factor:
+        return _with_setting(trial, factor, level)
+    if isinstance(level, list):
+        level = tuple(level)
+    if factor in {field.name for field in fields(KafkaLoad)}:
+        return replace(trial, load=replace(trial.load, **{factor: level}))
+    if factor in {field.name for field in fields(KafkaTrial)}:
+        return replace(trial, **{factor: level})
+    raise refusal(
+        "factor",
+        factor,
+        f"{BUFFERS}, a field of KafkaLoad or KafkaTrial, or a setting of topics or brokers, as num.replica.fetchers is",
+    )
+
+
+def bandwidth_delay_bytes(links: Links) -> int:
+    """
+    The bandwidth-delay product of the longest RTT and the lowest rate among links.
+
+    >>> from wanbench.measure.labs import matrix_links
+    >>> bandwidth_delay_bytes(matrix_links({("a", "b"): 70, ("a", "c"): 40}, rate_bps=1e8))
+    875000
+    """
+    rates = [link.rate_bps for link in links.values() if link.rate_bps]
+    if not rates:
+        raise ParameterError("buffers of a bandwidth-delay product need links that have a rate; none has.")
+    back_ms = {pair: links[pair[::-1]].delay_ms if pair[::-1] in links else 0.0 for pair in links}
+    rtt_ms = max(link.delay_ms + back_ms[pair] for pair, link in links.items())
+    return ceil(min(rates) / 8 * rtt_ms / 1000)
+
+
+def _with_buffers(trial, level, links):
+    if level not in (DEFAULT, KERNEL, *PRODUCTS):
+        raise refusal(f"level of {BUFFERS}", level, ", ".join(map(repr, (DEFAULT, *PRODUCTS, KERNEL))))
+    size = {DEFAULT: None, KERNEL: LEFT_TO_KERNEL}.get(level)
+    if level in PRODUCTS:
+        size = PRODUCTS[level] * bandwidth_delay_bytes(links or {})
+    load, clients = trial.load, dict.fromkeys(CLIENT_BUFFERS, size)
+    return replace(
+        trial,
+        broker_settings=_over(trial.broker_settings, dict.fromkeys(BROKER_BUFFERS, size)),
+        load=replace(
+            load,
+            producer_settings=_over(load.producer_settings, clients),
+            consumer_settings=_over(load.consumer_settings, clients if size else {**clients, **CONSUMER_DEFAULT}),
+        ),
+    )
+
+
+def _with_setting(trial, name, level):
+    if name in TOPIC_SETTINGS:
+        load = trial.load
+        return replace(trial, load=replace(load, topic_settings=_over(load.topic_settings, {name: level})))
+    return replace(trial, broker_settings=_over(trial.broker_settings, {name: level}))
+
+
+def _over(settings, changes):
+    """Settings with these changed; None removes one."""
+    changed = {**dict(settings or ()), **changes}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def _groups(settings):
+    groups: dict[tuple, list[str]] = {}
+    for name, trial in settings.items():
+        groups.setdefault(trial.cluster_settings, []).append(name)
+    return list(groups.values())
+
+
+def _name(factor, level):
+    names = [name.strip() for name in factor.split(",")]
+    levels = level if len(names) > 1 else [level]
+    return ", ".join(f"{name} {_text(one)}" for name, one in zip(names, levels, strict=True))
+
+
+def _text(level):
+    if level is None:
+        return "none"
+    return "+".join(map(str, level)) if isinstance(level, list | tuple) else str(level)
+
+
+TOGETHER = "together"
+"""The common setting name of these trials, although their levels differ."""
+
+
+def together(
+    baseline: KafkaTrial,
+    factors: Mapping[str, Range | Sequence],
+    runs: int,
+    *,
+    links: Links | None = None,
+    seed: int = 0,
+) -> list[Trial]:
+    """
+    The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
+     They belong to no block, as they share no setting with one-factor trials. `factors` has a `Range` or a sequence of
+    choices by factor (see `at_level`); `runs` is the number of trials in addition to those at the centre of all ranges,
+    0 for none.
+
+    Examples
+    --------
+    >>> from wanbench.measure.experiments import KafkaLoad
+    >>> space = {"batch_bytes": Range(16_384, 262_144, log=True, whole=True), "compression": ["none", "lz4"]}
+    >>> len(together(KafkaTrial(KafkaLoad()), space, 8)), together(KafkaTrial(KafkaLoad()), space, 0)
+    (12, [])
+    """
+    if runs == 0:
+        return []
+    names = ", ".join(factors)
+    rows = space_filling(factors, runs, seed)[list(factors)].to_dict("records")
+    of_row = [next(iter(row.values())) if len(row) == 1 else list(row.values()) for row in rows]
+    return [Trial(TOGETHER, (at_level(baseline, names, levels, links=links),)) for levels in of_row]

@@ -1,0 +1,222 @@
+"""Calibrate a lab: try link settings, and change a link while echoes cross it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from wanbench.checks import check_fields
+from wanbench.errors import CommandError
+from wanbench.measure.campaign import start
+from wanbench.measure.experiments.base import ExperimentError, keep, links_of
+from wanbench.measure.experiments.ping import Ping
+from wanbench.measure.labs.base import Host
+from wanbench.measure.links import LinkSettings
+from wanbench.measure.plan import Plan, make_plan
+from wanbench.runs import RawFile, Run, write_raw
+from wanbench.runs.journal import now_utc
+
+Links = dict[tuple[str, str], LinkSettings]
+
+
+def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
+    """
+    Disjoint links: each setting joins two separate invented regions, symmetrically.
+
+    Examples
+    --------
+    >>> sorted(separate_pairs([LinkSettings(10), LinkSettings(20)]))[:2]
+    [('lab:a1', 'lab:b1'), ('lab:a2', 'lab:b2')]
+    """
+    links = {}
+    for number, one in enumerate(settings, start=1):
+        links[f"lab:a{number}", f"lab:b{number}"] = one
+        links[f"lab:b{number}", f"lab:a{number}"] = one
+    return links
+
+
+def plan_for_links(
+    links: Mapping[tuple[str, str], LinkSettings], experiments: list, *, batch: int | None = None, seed: int = 0
+) -> Plan:
+    """
+    A plan that tests every link once, in the first-named direction, to calibrate a lab.
+
+    `links` has both directions, as returned by `separate_pairs`; the rest is as in `wanbench.measure.plan.make_plan`.
+    """
+    forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
+    return make_plan(
+        pairs=forward,
+        rtt_ms={pair: links[pair].delay_ms + links[pair[::-1]].delay_ms for pair in forward},
+        rate_bps=max((link.rate_bps or 0 for link in links.values()), default=0) or None,
+        experiments=experiments,
+        batch=batch,
+        seed=seed,
+    )
+
+
+def calibrate(
+    campaign: str,
+    settings: Sequence[LinkSettings],
+    experiment,
+    *,
+    lab: str,
+    batch: int | None = None,
+    seed: int = 0,
+    **options,
+) -> Run:
+    """
+    Try link settings concurrently with one experiment.
+     Each of `settings` gets a separate pair of invented regions, with the same settings in both directions. `batch` is
+    the maximum number of concurrent links; `lab` and `options` are as in `wanbench.measure.campaign.run`.
+    """
+    links = separate_pairs(settings)
+    plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
+    return start.run(plan, links, lab=lab, campaign=campaign, **options)
+
+
+_MARGIN_S = 30.0
+"""Time for the first echo, and for ping to end."""
+
+
+class _PingMeanwhile:
+    """Echoes, while something is changed and restored; a subclass defines `_change`."""
+
+    name: str
+    interval_s: float
+
+    def _lasts_s(self) -> float:
+        raise NotImplementedError
+
+    def _change(self, source: Host, target: Host) -> AbstractContextManager[dict]:
+        """Apply a change, once, and undo it at the end; yields the times of its commands."""
+        raise NotImplementedError
+
+    def _ping(self) -> Ping:
+        return Ping(count=max(1, round(self._lasts_s() / self.interval_s)), interval_s=self.interval_s)
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Ping, and change the link meanwhile; leaves <name>/<stem>.txt, and perhaps the times of the changes.
+
+        Raises
+        ------
+        ExperimentError
+            If the hosts are not joined by an emulated link, or ping fails. The change is undone in any case.
+        """
+        links_of(source)
+        process = source.start(self._ping().command(target.address))
+        try:
+            with ExitStack() as stack:
+                process.wait_for_output("bytes from", self.before_s + _MARGIN_S)
+                time.sleep(self.before_s)
+                times = stack.enter_context(self._change(source, target))
+                done = process.wait(self._lasts_s() + _MARGIN_S)
+        except CommandError as error:
+            raise ExperimentError(str(error), keep(folder, self.name, stem, "txt", process.stop())) from error
+        finally:
+            process.stop()
+        files = keep(folder, self.name, stem, "txt", done)
+        if times:
+            about = {"command": [self.name, source.region, target.region], "returncode": 0}
+            about |= {"started_at_utc": done.started_at_utc, "ended_at_utc": now_utc()}
+            content = json.dumps(times, indent=1).encode() + b"\n"
+            files.append(write_raw(folder, self.name, f"{stem}.{self.name}.json", content, **about))
+        return files
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration: that of its echoes, and the wait for the first."""
+        return self._ping().expected_s(rtt_ms) + rtt_ms / 1000
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Bytes on the wire, requests and replies."""
+        return self._ping().expected_bytes(rtt_ms)
+
+
+@dataclass(frozen=True)
+class Cut(_PingMeanwhile):
+    """
+    Ping every `interval_s` while the link of the pair is cut in both directions for `cut_s`, and healed.
+
+    Only for labs with emulated links. Besides ping's output it leaves cut.json with the time of each command and of the
+    lab's confirmation. Read by `wanbench.read.ingest.cut`.
+    """
+
+    before_s: float = 1.0
+    cut_s: float = 1.0
+    after_s: float = 1.0
+    interval_s: float = 0.005
+
+    name: ClassVar[str] = "cut"
+
+    def __post_init__(self):
+        check_fields(self, *((name, 0.1, 3600) for name in ("before_s", "cut_s", "after_s")))
+        check_fields(self, ("interval_s", 0.001, 3600))
+        self._ping()
+
+    def __str__(self) -> str:
+        return f"cut: an echo every {self.interval_s:g} s, the link cut after {self.before_s:g} s for {self.cut_s:g} s"
+
+    def _lasts_s(self) -> float:
+        return self.before_s + self.cut_s + self.after_s
+
+    @contextmanager
+    def _change(self, source: Host, target: Host) -> Iterator[dict]:
+        links, times = links_of(source), {}
+        try:
+            _timed(links.cut, "cut", source, target, times)
+            time.sleep(self.cut_s)
+        finally:
+            _timed(links.heal, "healed", source, target, times)
+        yield times
+
+
+@dataclass(frozen=True)
+class Shorten(_PingMeanwhile):
+    """
+    Ping, and meanwhile shorten the delay of the link between the two regions in both directions to `delay_ms`.
+     No echo may overtake an earlier one when the delay drops. Echoes every `interval_s` last `before_s` and `after_s`;
+    then the original delay is restored. Read by `wanbench.read.ingest.ping`.
+    """
+
+    delay_ms: float
+    before_s: float = 1.0
+    after_s: float = 1.0
+    interval_s: float = 0.005
+
+    name: ClassVar[str] = "shorten"
+
+    def __post_init__(self):
+        check_fields(self, ("delay_ms", 0, 10_000), ("before_s", 0.1, 3600), ("after_s", 0.1, 3600))
+        check_fields(self, ("interval_s", 0.001, 3600))
+
+    def __str__(self) -> str:
+        return f"shorten: an echo every {self.interval_s:g} s, the delay {self.delay_ms:g} ms after {self.before_s:g} s"
+
+    def _lasts_s(self) -> float:
+        return self.before_s + self.after_s
+
+    @contextmanager
+    def _change(self, source: Host, target: Host) -> Iterator[dict]:
+        links = links_of(source)
+        ways = [(source.region, target.region), (target.region, source.region)]
+        if not all(way in links.links for way in ways):
+            raise ExperimentError(f"{source.name} and {target.name} are not linked both ways")
+        before_ms = {way: links.links[way].delay_ms for way in ways}
+        try:
+            for way in ways:
+                links.set_link(*way, delay_ms=self.delay_ms)
+            yield {}
+        finally:
+            for way in ways:
+                links.set_link(*way, delay_ms=before_ms[way])
+
+
+def _timed(command, event, source, target, times):
+    times[f"{event}_at_s"] = time.time()
+    command(source.region, target.region)
+    times[f"{event}_answered_at_s"] = time.time()

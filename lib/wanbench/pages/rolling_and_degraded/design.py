@@ -1,0 +1,353 @@
+"""Plan this page's trials, and detect a slow broker from outside. Read by `wanbench.read.ingest.detection`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import ClassVar
+
+from wanbench.change_detection import Alarm, Detector, DetectorSettings
+from wanbench.checks import check_fields, check_flag, check_number, refusal
+from wanbench.errors import CommandError, LabError, ParameterError
+from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
+from wanbench.measure.experiments.base import ExperimentError, cluster_of
+from wanbench.measure.experiments.session import LOOK_S, ConcurrentSession, Program, client_command
+from wanbench.measure.kafka import leadership
+from wanbench.measure.kafka.programs import detection_probe
+from wanbench.measure.labs.base import Host
+from wanbench.measure.plan import Trial
+from wanbench.measure.plan.trials import check_keys
+from wanbench.runs import RawFile
+
+
+@dataclass(frozen=True)
+class Detection:
+    """
+    A probe of every broker, an online detector, and, if asked, demotion of the broker it names.
+     The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
+    So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
+    detector works. A record that is unanswered after the detector's `limit_ms` counts with that latency at once.
+     A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
+    becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
+    the earlier order and preferred leaders are restored, also after `BrokerActions` that change the same order.
+
+    Every latency is stored, so that other detectors can be tried (`wanbench.pages.rolling_and_degraded.detection`).
+
+    Parameters
+    ----------
+    interval_s : float
+        Interval between two records to a broker.
+    take_out : bool, optional
+        Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica:
+        then no record waits for it, and it copies nothing until it is restored. None: it continues to follow.
+    settle_s : float
+        Duration of the load before the detector begins to learn.
+    duration_s : float
+        Duration of `run`, without a load: an undisturbed hour shows the rate of false alarms.
+
+    Examples
+    --------
+    >>> print(Detection(demote_on_alarm=True))
+    detection by cusum on 10 records/s to each broker, who is then demoted
+    """
+
+    detector: DetectorSettings = field(default_factory=DetectorSettings)
+    interval_s: float = 0.1
+    record_bytes: int = 100
+    demote_on_alarm: bool = False
+    settle_s: float = 5.0
+    duration_s: float = 300.0
+    take_out: bool | None = None
+
+    name: ClassVar[str] = "detection"
+    waits_for_load: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if isinstance(self.detector, dict):  # as a manifest holds it
+            object.__setattr__(self, "detector", DetectorSettings(**self.detector))
+        if not isinstance(self.detector, DetectorSettings):
+            raise refusal("Detection detector", self.detector, "DetectorSettings")
+        check_flag("Detection demote_on_alarm", self.demote_on_alarm)
+        check_flag("Detection take_out", self.take_out, optional=True)
+        check_fields(self, ("record_bytes", 1, 100_000), whole=True)
+        check_fields(
+            self, ("interval_s", 0.01, self.detector.window_s), ("settle_s", 0, 3600), ("duration_s", 1, 86_400)
+        )
+
+    def __str__(self) -> str:
+        then = ", who is then demoted" if self.demote_on_alarm else ""
+        return f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
+
+    def concurrently(
+        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
+    ) -> AbstractContextManager[list[RawFile]]:
+        """
+        Probe and detect while the block runs; the yielded list holds the raw files once the block is left:
+        detection/<stem>.detection.json, which names <stem>.probe-0.jsonl.gz.
+         `sending` returns True once the load sends, or False if it never will; None: learning begins at the start.
+        Raises ExperimentError if it cannot start, or could not undo something; never in place of an exception of the
+        block.
+        """
+        return DetectionSession(self, source, folder, stem, sending).beside()
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """Probe and detect for `duration_s`. Errors as in `concurrently`."""
+        return DetectionSession(self, source, folder, stem).run()
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration of `run`."""
+        return self.duration_s + 5.0
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Approximate bytes that the source sends to three brokers, two of them elsewhere, with headers."""
+        return 2 * self.duration_s / self.interval_s * (self.record_bytes + 150)
+
+
+READY_S = 120.0
+END_S = 30.0
+
+
+class DetectionSession(ConcurrentSession):
+    """A run of `settings` (a Detection) on the cluster of the source."""
+
+    file = "detection"
+    join_s = 180.0
+
+    def _begin(self) -> None:
+        """Make the topic and start the probe."""
+        self.alarms: list[dict] = []
+        self.nodes: list[int] = []
+        self.detector = Detector(self.settings.detector)
+        self._topic = self._unique("detection")
+        self._made, self._probe = False, None
+        self._began_at_s: float | None = None
+        self._original: leadership.Order = {}
+        self._demoted: set[int] = set()
+        self._cluster = cluster_of(self.host)
+        brokers = self._cluster.ask(self.host, "cluster")["brokers"]
+        self.nodes = [row["node_id"] for row in brokers if not row["is_fenced"]]
+        self._cluster.ask(self.host, "create_topic", name=self._topic, placement=[[node] for node in self.nodes])
+        self._made = True
+        self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
+        command = client_command(
+            self.host,
+            detection_probe,
+            topic=self._topic,
+            nodes=",".join(map(str, self.nodes)),
+            stop_file=self._stop_file,
+            interval_us=round(self.settings.interval_s * 1e6),
+            limit_us=round(self.settings.detector.limit_ms * 1e3),
+            record_bytes=self.settings.record_bytes,
+        )
+        self._probe = Program("probe", 0, self.host, self.host.start(command))
+        try:
+            self._probe.process.wait_for_output('"ready"', READY_S)
+        except CommandError as error:
+            raise ExperimentError(f"the probe is not ready: {error}") from None
+
+    def _programs(self) -> list[Program]:
+        return [] if self._probe is None else [self._probe]
+
+    # While it runs
+
+    def _follow(self) -> None:
+        self._began_at_s = time.time() + (0 if self.sending is None else self.settings.settle_s)
+        while not self._over.wait(LOOK_S):
+            for known_at_s, node_id, value_ms in fed(self._probe, self.nodes, self.settings.detector):
+                if known_at_s >= self._began_at_s:
+                    alarm = self.detector.update(known_at_s, node_id, value_ms)
+                    if alarm is not None:
+                        self._alarm(alarm)
+
+    def _alarm(self, alarm: Alarm) -> None:
+        row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(self.detector.baseline(alarm.broker))}
+        row |= {"demoted_at_s": None, "leaders_moved": None, "error": None}
+        self.alarms.append(row)
+        few = 2 * alarm.n_alarmed <= len(self.nodes)
+        if not self.settings.demote_on_alarm or alarm.broker in self._demoted or not few:
+            return
+        try:
+            row["leaders_moved"] = self._demote(alarm.broker)
+            row["demoted_at_s"] = time.time()
+        except LabError as error:
+            row["error"] = str(error)[:500]
+
+    def _demote(self, node_id: int) -> int:
+        """Move all leadership off a broker; returns the number of partitions moved."""
+        view = self._cluster.ask(self.host, "topics", internal=True)
+        less = leadership.without_replica if self.settings.take_out else leadership.without_leader
+        order = less(view, node_id)
+        leadership.merge(self._original, leadership.remember(self._cluster.first_order, view, order))
+        self._demoted.add(node_id)
+        if not order:
+            return 0
+        led = {(topic, row["partition"]) for topic, row in leadership.partitions(view) if row["leader"] == node_id}
+        answer = self._cluster.ask(self.host, "lead", replicas=order, others=bool(self.settings.take_out))
+        if answer["led"] == sum(map(len, order.values())):
+            return len(led)
+        now = leadership.leaders(self._cluster.ask(self.host, "topics", internal=True))
+        return sum(now.get(each, node_id) != node_id for each in led)
+
+    # Afterwards
+
+    def _end(self) -> None:
+        if self._probe is not None and self._probe.done is None:
+            self._attempt(lambda: self.host.run(["touch", self._stop_file], timeout_s=END_S))
+            self._attempt(lambda: self._probe.wait(END_S))
+        if self._original:
+            self._attempt(lambda: self._cluster.ask(self.host, "lead", replicas=self._original, others=True))
+            self._attempt(lambda: self._cluster.ask(self.host, "elect"))
+            leadership.forget(self._cluster.first_order, self._original)
+        self._stop()
+        if self._made:
+            self._attempt(lambda: self._cluster.ask(self.host, "delete_topic", name=self._topic))
+
+    def _document(self) -> dict:
+        return {"nodes": self.nodes, "began_at_s": self._began_at_s, "ended_at_s": time.time(), "alarms": self.alarms}
+
+
+def fed(probe: Program, nodes: Sequence[int], settings):
+    """New output of a probe since the last call: (known_at_s, node_id, latency in ms), in order."""
+    for line in probe.news():
+        if not isinstance(line, list) or isinstance(line[0], str) or line[3:] == ["after"]:
+            continue
+        partition, due, latency, *why = line
+        # a record that failed after it was late has been fed then; one that failed at once is told by its error
+        if why and why[0] != "late":
+            continue
+        us = settings.limit_ms * 1e3 if latency is None else latency
+        yield probe.unix_s(due + us), nodes[partition], us / 1e3
+
+
+TO_RESTORE_S = 1.0
+"""Delay before a broker at full speed leads again: the command that ends its slowness has finished by then."""
+_OF_ROLL = ("load", "broker_settings")
+_OF_SLOWNESS = "take_out"
+
+
+def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
+    """
+    Trials that restart every broker in turn.
+     `kinds` has by name the fields of a `BrokerAction`, such as {"kind": "restart"}, and optionally "load" and
+    "broker_settings", the differences from other rolls. `calm_s` is the time before each restart in which the cluster
+    is complete; before the first it includes the warm-up, and a load with a longer one begins it later by as much.
+    `trial` has further fields of `KafkaTrial`.
+
+    Examples
+    --------
+    >>> made = rolls(KafkaOpenLoop(100), {"kill": {"kind": "kill", "for_s": 2}}, calm_s=5)
+    >>> print(made["kill"].alongside[0])
+    every broker in turn: kill at 5 s for 2 s
+    """
+    made = {}
+    for name, given in kinds.items():
+        own = _changed(name, load, given.get("load", {}))
+        action = _action(
+            name,
+            {key: value for key, value in given.items() if key not in _OF_ROLL},
+            at_s=calm_s + own.warmup_s - load.warmup_s,
+        )
+        made[name] = KafkaTrial(
+            own,
+            broker_settings=given.get("broker_settings"),
+            **trial | {"alongside": (*trial.get("alongside", ()), BrokerActions((action,), rolling=True, pause_s=0))},
+        )
+    return made
+
+
+def slowed(
+    load: KafkaOpenLoop,
+    kinds: Mapping[str, Mapping],
+    detection: Detection,
+    *,
+    brokers: int,
+    first_s: float,
+    slow_s: float,
+    calm_s: float,
+    **trial,
+) -> dict[str, KafkaTrial]:
+    """
+    Trials that slow every broker in turn: for each kind one in which the detector only watches, and one, "<kind>,
+    demoted", in which the named broker is demoted until it has recovered.
+     `kinds` are as in `rolls`, optionally with "take_out", for the detection in the trial with demotion. The name
+    becomes the trial's `system`. `first_s`, `slow_s` and `calm_s` are the start of the first slowness, the duration of
+    each, and the pause before the next.
+
+    Examples
+    --------
+    >>> times = {"first_s": 20, "slow_s": 10, "calm_s": 5}
+    >>> made = slowed(KafkaOpenLoop(100), {"slow": {"kind": "slow"}}, Detection(), brokers=2, **times)
+    >>> [(name, trial.load.duration_s) for name, trial in made.items()]
+    [('slow', 45.0), ('slow, demoted', 45.0)]
+    >>> print(made["slow, demoted"].alongside[1].actions[2])
+    restore at 31 s
+    """
+    check_number("brokers", brokers, 1, 9, whole=True)
+    made, turn_s = {}, slow_s + calm_s
+    for name, given in kinds.items():
+        slow, restored, given = [], [], dict(given)
+        take_out = given.pop(_OF_SLOWNESS, None)
+        for turn in range(brokers):
+            at_s = first_s + turn * turn_s
+            slow.append(_action(name, given, node_id=turn + 1, at_s=at_s, for_s=slow_s))
+            restored.append(BrokerAction("restore", at_s=at_s + slow_s + TO_RESTORE_S))
+        for label, demotes, actions in ((name, False, slow), (f"{name}, demoted", True, slow + restored)):
+            watched = replace(detection, demote_on_alarm=demotes, take_out=take_out if demotes else None)
+            made[label] = KafkaTrial(
+                replace(load, duration_s=first_s + brokers * turn_s - load.warmup_s),
+                system=name,
+                **trial | {"alongside": (*trial.get("alongside", ()), watched, BrokerActions(tuple(actions)))},
+            )
+    return made
+
+
+def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
+    """
+    A trial in which all leaders move to one broker, and are later spread again.
+
+    Parameters
+    ----------
+    first_s, skew_s : float
+        Start of the pile, and its duration; the load continues for the same time after it.
+    """
+    actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
+    return KafkaTrial(
+        replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s),
+        **trial | {"alongside": (*trial.get("alongside", ()), BrokerActions(actions))},
+    )
+
+
+def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
+    """
+    The trials, with `warm_up` before the first and after each that leaves brokers newly started: a roll, or a trial
+    with broker settings of its own. Such brokers are slow until their code is compiled.
+    """
+    made = [warm_up]
+    for trial in trials:
+        if _starts_brokers(made[-1]):
+            made.append(warm_up)
+        made.append(trial)
+    return made
+
+
+def _starts_brokers(trial: Trial) -> bool:
+    return any(
+        each.broker_settings or any(isinstance(one, BrokerActions) and one.rolling for one in each.alongside)
+        for each in trial.experiments
+    )
+
+
+def _action(name: str, given: Mapping, **more) -> BrokerAction:
+    allowed = [field.name for field in fields(BrokerAction) if field.name not in ("node_id", "at_s")]
+    check_keys(f"“{name}”", given, allowed)
+    if "kind" not in given:
+        raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, link.")
+    return BrokerAction(**{**given, **more})
+
+
+def _changed(name: str, load: KafkaOpenLoop, changes: Mapping) -> KafkaOpenLoop:
+    check_keys(f"the load of “{name}”", changes, type(load))
+    return replace(load, **changes)

@@ -1,0 +1,325 @@
+"""Quantiles of one distribution or two, their differences, and the percentile plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import floor, hypot, isfinite, log10, nan
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from wanbench.checks import check_kind
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.figures import primitives, theme
+from wanbench.formatting import count, number, percent, quantity
+from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.tails import quantile_intervals as order
+from wanbench.methods.tails.distribution import FEW_BEYOND, NAIVE, Tail
+
+from .latencies import of_benchmark
+from .trials import TailTrials
+
+QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
+PERCENTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
+"""Those of test 3 of the source."""
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+
+METHOD = "the intervals of both quantiles combined (Zou & Donner 2008), each by {}"
+NUMBERS = ("estimate", "low", "high")
+
+
+@dataclass(frozen=True, repr=False)
+class Quantiles(Result):
+    """Several quantiles of one distribution, each with its intervals."""
+
+    TITLE = "Quantiles of latency"
+
+    tail: Tail
+    quantiles: tuple[float, ...]
+    numbers: tuple[Estimate, ...]
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The estimate of each quantile."""
+        return self.numbers
+
+    @property
+    def sentence(self) -> str:
+        """The quantiles with their intervals."""
+        parts = []
+        for q, e in zip(self.quantiles, self.estimates, strict=True):
+            ends = f" ({e.formatted_interval})" if e.formatted_interval else ""
+            parts.append(f"{order.name(q)} {e.formatted}{ends}")
+        level, records = self.estimates[0].formatted_level, count(self.tail.n, "record")
+        return f"Latency of {self.tail.name} ({records}, {level} intervals): {', '.join(parts)}."
+
+    def __getitem__(self, q: float) -> Estimate:
+        return self.estimates[self.quantiles.index(q)]
+
+
+def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings) -> Quantiles:
+    """
+    Quantiles of a distribution with intervals; settings and errors are those of `Tail.estimate`.
+    """
+    check_kind("tail", tail, Tail)
+    at = order.check_quantiles(at)
+    return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level, **settings) for q in at))
+
+
+@dataclass(frozen=True, repr=False)
+class TailComparison(Result):
+    """
+    Two tails compared.
+
+    Attributes
+    ----------
+    a, b : Quantiles
+    differences : tuple of Estimate
+        b minus a in ms, one for each quantile.
+    """
+
+    a: Quantiles
+    b: Quantiles
+    differences: tuple[Estimate, ...]
+
+    TITLE = "Difference of latency by quantile"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The differences, one per quantile."""
+        return self.differences
+
+    def table(self) -> pd.DataFrame:
+        """
+        A row per quantile: both values and the difference with intervals; whether intervals `overlap`, and whether the
+        values `agree` (the interval of the difference contains 0).
+
+        Both are null if a quantile is unknown, or if the intervals meet only because an end is open.
+        """
+        rows = []
+        for q, a, b, difference in zip(
+            self.a.quantiles, self.a.estimates, self.b.estimates, self.differences, strict=True
+        ):
+            row = {"quantile": q}
+            for prefix, one in (("a", a), ("b", b), ("difference", difference)):
+                row |= {f"{prefix}_{name}": getattr(one, name) for name in NUMBERS}
+            row["overlap"] = _verdict(a.low <= b.high and b.low <= a.high, a, b)
+            row["agree"] = _verdict(difference.low <= 0 <= difference.high, difference)
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    @property
+    def sentence(self) -> str:
+        """At which quantiles the two agree, differ, or cannot be compared."""
+        table = self.table()
+        parts = []
+        for agree, verb in ((True, "agree within the intervals of both"), (False, "differ")):
+            names = [order.name(q) for q in table["quantile"][table.agree == agree]]
+            parts += [f"{verb} at {', '.join(names)}"] if names else []
+        unknown = int(table.agree.isna().sum())
+        parts += [f"cannot be compared at {count(unknown, 'quantile')}"] if unknown else []
+        return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(parts)}."
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """The percentile plot of both."""
+        return percentile_plot([self.a, self.b], note=note or self.sentence)
+
+
+def compare_tails(
+    a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings
+) -> TailComparison:
+    """
+    Quantiles of two distributions, and their differences.
+
+    Settings are those of `Tail.estimate`. Both are treated as independent: for two tools on one cluster at one time the
+    intervals are then too wide.
+    """
+    both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
+    differences = []
+    for q, one, other in zip(both[0].quantiles, both[0].estimates, both[1].estimates, strict=True):
+        value, low, high = difference(*((e.estimate, e.low, e.high) for e in (one, other)))
+        naive = difference(*((tail.quantile(q), *tail.independent_interval(q, level)) for tail in (a, b)))
+        about = {
+            "quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}",
+            "claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}",
+            "basis": f"{_basis(other, b)} against {_basis(one, a)}",
+            "method": METHOD.format(one.method),
+            "assumption": f"{one.assumption}; the two are measured independently of each other",
+            "warnings": tuple(dict.fromkeys([*one.warnings, *other.warnings])),
+            "standard_error": hypot(one.standard_error, other.standard_error),
+        }
+        about |= {"estimate": value, "low": low, "high": high, "unit": "ms", "n": a.n + b.n, "level": level}
+        differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), ends=partial(_ends, one, other), **about))
+    return TailComparison(*both, tuple(differences))
+
+
+def _ends(one: Estimate, other: Estimate, level: float) -> tuple[float, float]:
+    return difference(*((e.estimate, *e.conf_int(level)) for e in (one, other)))[1:]
+
+
+def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
+    """
+    b minus a with its interval, from (estimate, low, high) of either; NaN unless both estimates are finite.
+
+    >>> [round(end, 3) for end in difference((10.0, 9.0, 12.0), (20.0, 16.0, 21.0))]
+    [10.0, 5.528, 11.414]
+    """
+    if not (isfinite(a[0]) and isfinite(b[0])):
+        return nan, nan, nan
+    value = b[0] - a[0]
+    return value, value - hypot(b[0] - b[1], a[2] - a[0]), value + hypot(b[2] - b[0], a[0] - a[1])
+
+
+def _verdict(holds: bool, *estimates: Estimate) -> bool | None:
+    """Whether the condition holds; None if an estimate is unknown, or if it may hold only because an end is open."""
+    if not all(isfinite(e.estimate) for e in estimates):
+        return None
+    closed = all(isfinite(end) for e in estimates for end in (e.low, e.high))
+    return holds if closed or not holds else None
+
+
+def _basis(estimate: Estimate, tail: Tail) -> str:
+    return f"{quantity(estimate.estimate, 'ms', estimate.low, estimate.high)} of {count(tail.n, 'record')}"
+
+
+def benchmark(own: TailTrials, tables: Mapping[str, pd.DataFrame]) -> TailComparison:
+    """
+    Subtract percentiles of the open-loop trials from those of the OpenMessaging Benchmark on the same cluster.
+
+    The benchmark's latency counts from the actual send, in whole milliseconds. MissingDataError if it was not run.
+    """
+    runs = tables.get("benchmark_runs", pd.DataFrame())
+    if not len(runs):
+        raise MissingDataError(
+            "no distribution of the OpenMessaging Benchmark was given: parameter omb_distribution names its folder."
+        )
+    first = runs.iloc[0]
+    parts = [
+        tables[name][(tables[name].source_file == first.source_file) & (tables[name].test_id == first.test_id)]
+        for name in ("quantiles", "benchmark_windows")
+    ]
+    return compare_tails(own.pooled, of_benchmark(*parts), PERCENTILES[:-1])
+
+
+@dataclass(frozen=True, repr=False)
+class Percentiles(Result):
+    """Percentiles of two systems at one load, and how many records each percentile needs (test 3 of the source)."""
+
+    compared: TailComparison
+
+    TITLE = "Percentiles, and the records that each needs"
+
+    @property
+    def sides(self) -> tuple[Quantiles, Quantiles]:
+        """The percentiles of each system."""
+        return self.compared.a, self.compared.b
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The percentiles of both systems."""
+        return tuple(one for side in self.sides for one in side.estimates)
+
+    @property
+    def sentence(self) -> str:
+        """Give the highest percentile of each system with a closed interval, and why the next one is open."""
+        parts = []
+        for side in self.sides:
+            name, pairs = side.tail.name, list(zip(side.quantiles, side.estimates, strict=True))
+            closed = [k for k, (_, one) in enumerate(pairs) if isfinite(one.low) and isfinite(one.high)]
+            if not closed:
+                parts.append(f"{name}: no percentile has an interval with two ends")
+                continue
+            q, one = pairs[closed[-1]]
+            lacking = [pair[1].warnings[0] for pair in pairs[closed[-1] + 1 :][:1] if pair[1].warnings]
+            text = f"{name}: up to {order.name(q)}, {one.formatted} ({one.formatted_interval})"
+            parts.append("; ".join([text, *lacking]))
+        return f"Percentiles with an interval that has two ends. {'. '.join(parts)}."
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """The cautions of the tails, except open upper ends, which the table shows."""
+        return tuple(dict.fromkeys(text for side in self.sides for text in side.tail.cautions))
+
+    def formatted_table(self) -> pd.DataFrame:
+        """A row per percentile, with columns per system."""
+        rows, level = [], self.estimates[0].level
+        for q in self.compared.a.quantiles:
+            row = {"percentile": order.name(q), "records needed": f"{order.min_values(q, level):,}"}
+            for side in self.sides:
+                one, name, n = side[q], side.tail.name, side.tail.n
+                enough = n * (1 - q) >= FEW_BEYOND
+                row |= {name: one.formatted, f"{name}: {one.formatted_level} interval": one.formatted_interval}
+                worth = number(side.tail.effective_n(q, level), 0) if enough else "unknown"
+                row[f"{name}: {n:,} records are worth"] = worth
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw the percentile plot of both, on an axis of nines."""
+        return self.compared.figure(note=note)
+
+
+def percentiles(a: TailTrials, b: TailTrials) -> Percentiles:
+    """Compare percentiles of two systems at one load, from the records of all trials of each."""
+    return Percentiles(compare_tails(a.pooled, b.pooled, PERCENTILES))
+
+
+def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go.Figure:
+    """
+    Draw latency against the share of records that took longer, on a logarithmic axis of nines.
+
+    Lines are the whole distributions; points are quantiles with their intervals, triangles without upper limit.
+    """
+    drawn = [each for each in distributions if len(each.tail.values_ms)]
+    if not drawn:
+        raise ParameterError("no distribution has a record that arrived; allowed: at least one.")
+    figure, frames = go.Figure(), []
+    for k, result in enumerate(drawn):
+        colour, dash = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)], DASHES[k % len(DASHES)]
+        name, group = theme.plain(result.tail.name), {"legendgroup": str(k)}
+        x, y = _curve(result.tail)
+        line = {"color": colour, "dash": dash, "width": 2, "shape": "hv"}
+        label = f"{name} ({count(result.tail.n, 'record')})"
+        figure.add_scatter(x=x, y=y, mode="lines", name=label, line=line, **group)
+        finite = [(q, e) for q, e in zip(result.quantiles, result.estimates, strict=True) if isfinite(e.estimate)]
+        rows = [(result.tail.name, q, e.estimate, e.low, e.high) for q, e in finite]
+        frame = pd.DataFrame(rows, columns=["of", "quantile", "latency_ms", "low_ms", "high_ms"])
+        frames.append(frame)
+        if finite:
+            symbols = ["circle" if isfinite(e.high) else "triangle-up" for _, e in finite]
+            points = (1 - frame["quantile"], frame.latency_ms, frame.low_ms, frame.high_ms)
+            style = {"marker": {"color": colour, "size": 10, "symbol": symbols}, "showlegend": False, "vertical": True}
+            texts = [theme.plain(e.sentence) for _, e in finite]
+            primitives.interval_points(figure, *points, text=texts, **style, **group)
+    table = pd.concat(frames, ignore_index=True)
+    nines = max(1, max(floor(log10(result.tail.n)) for result in distributions))
+    ticks = [0.5, *(10.0**-k for k in range(1, nines + 1))]
+    figure.update_xaxes(title="share of records with at most this latency (log axis of the remaining share)")
+    figure.update_xaxes(type="log", range=[log10(0.7), log10(min(ticks)) - 0.15])
+    figure.update_xaxes(tickvals=ticks, ticktext=[order.name(1 - tick) for tick in ticks])
+    ends = table[["latency_ms", "low_ms", "high_ms"]].to_numpy().ravel()
+    figure.update_yaxes(**theme.log_axis(ends, "ms"), title="latency (ms, log axis)")
+    level = percent(distributions[0].estimates[0].level)
+    return theme.finish(
+        figure,
+        name="tails",
+        title=f"Latency of {' and '.join(result.tail.name for result in distributions)}",
+        subtitle=f"Points: quantiles with their {level} intervals, triangles where there is no upper limit.",
+        alt=f"Percentile plot of latencies. {' '.join(result.estimates[-1].sentence for result in distributions)}",
+        caption=" ".join(result.sentence for result in distributions),
+        table=table,
+        note=note,
+    )
+
+
+def _curve(tail) -> tuple[np.ndarray, np.ndarray]:
+    """The share of records above each latency, and the latency, thinned where points are dense."""
+    above = 1 - np.concatenate([[0.0], tail.cumulative[:-1]]) / tail.n
+    # points evenly far apart on the logarithmic axis
+    places = np.unique(np.searchsorted(-above, -np.logspace(0, log10(above.min()), theme.MAX_POINTS)))
+    places = places[places < len(above)]
+    return above[places], tail.values_ms[places]

@@ -1,0 +1,303 @@
+"""
+Read output of the experiment `kafka_fault`: one episode as tables of the fault, its clients, records, receipts, log,
+errors and watchers' samples.
+
+- Every due record is a row, whatever happened to it. A record neither acknowledged nor rejected when its
+  producer ended has the error 'no answer'.
+- A receipt or a record of the log whose checksum is wrong has no producer and no sequence; its partition and offset
+  identify it.
+- A record's partition is its sequence modulo the partitions, as the producer has it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+
+from wanbench.errors import RawDataError
+
+from .json_values import Members
+from .programs import (
+    LATEST_NS,
+    LATEST_S,
+    ROLES,
+    SAMPLED,
+    Program,
+    is_count,
+    is_number,
+    is_us,
+    named_file,
+    open_document,
+    programs,
+    text,
+    whole_lines,
+)
+from .rows import fitting
+
+MOST_RECORDS = 10_000_000
+"""Maximum number of records of one producer: more than a day at 100 records/s."""
+TIMES = (
+    "started_at_s", "fault_at_s", "fault_done_at_s", "heal_at_s", "heal_done_at_s", "ended_at_s", "healthy_at_s",
+    "leaders_back_at_s",
+)  # fmt: skip
+COLUMNS = {
+    "fault_records": (
+        "producer", "sequence", "partition", "intended_at_s", "sent_at_s", "acknowledged_at_s", "offset", "error",
+    ),
+    "fault_receipts": ("consumer", "producer", "sequence", "partition", "offset", "received_at_s", "damaged"),
+    "fault_log": ("partition", "offset", "producer", "sequence", "damaged"),
+    "cluster_samples": SAMPLED,
+    "controller_events": ("at_s", "node_id", "kind", "broker", "partition", "text"),
+}  # fmt: skip
+"""Columns of the tables whose rows are tuples here."""
+SHOWN = 300
+
+_ANSWERS = {"sent": 3, "acknowledged": 5, "failed": 4}
+"""Length of a producer's line by what happened to the record."""
+_CHANGES = ("assigned", "revoked", "lost")
+_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z [A-Z]+ (.*)")
+_OF_BROKERS = {
+    "fenced": re.compile(r"Fencing broker (\d+) "),
+    "unfenced": re.compile(r"request from broker (\d+) to unfence has been granted"),
+}
+_OF_PARTITIONS = {
+    "elected": re.compile(r"\] Leader (\S+)-(\d+) .*starts at leader epoch"),
+    "isr-shrunk": re.compile(r"\[Partition (\S+)-(\d+) .*Shrinking ISR"),
+    "isr-grown": re.compile(r"\[Partition (\S+)-(\d+) .*ISR updated to"),
+}
+_ISR = re.compile(r"ISR (?:\[|from [\d,]+ to |updated to )([\d,]+)")
+"""The replicas in sync after the event, in a line about a partition."""
+_CONTROLLER = "Becoming the active controller"
+
+
+def read(path) -> dict[str, pd.DataFrame]:
+    """The tables of one episode, by name, without context; RawDataError for invalid files."""
+    path = Path(path)
+    top = open_document(path, "a fault episode in JSON")
+    settings = top.members("settings")
+    named = programs(top, path)
+    of_role = {role: [program for program in named if program.role == role] for role in ROLES}
+    consumers = of_role["consumer"]
+    partitions = settings.count("partitions", minimum=1) or settings.refuse("settings without partitions", "a number")
+    rows = {"faults": [_fault(top, settings)], "fault_clients": [], "fault_assignments": [], "fault_errors": []}
+    rows |= {name: [] for name in COLUMNS} | {"group_samples": []}
+    for program in named:
+        if program.role in ("producer", "consumer"):
+            about = {n: getattr(program, n) for n in ("region", "host", "started_at_s", "ended_at_s", "killed")}
+            rows["fault_clients"].append({"role": program.role, "client": program.number, **about})
+    for program in of_role["producer"]:
+        _read_producer(program, partitions, rows)
+    for program in consumers:
+        _read_consumer(program, partitions, rows)
+    for program in of_role["log"]:
+        rows["fault_log"] += _log(program, partitions)
+    for program in of_role["watch"]:
+        rows["cluster_samples"] += program.cluster_samples(partitions)
+    regions = {program.number: program.region for program in consumers}
+    rows["group_samples"] = [row for program in of_role["groups"] for row in _group_samples(program, regions)]
+    rows["controller_events"] = _controller_events(top, path)
+    frames = {name: pd.DataFrame(rows[name], columns=columns, dtype=object) for name, columns in COLUMNS.items()}
+    return {name: fitting(path, name, data) for name, data in (rows | frames).items()}
+
+
+def _fault(top: Members, settings: Members) -> dict:
+    times, planted = top.members("times"), top.members("damage")
+    topic, client, broker = (_pairs(settings, f"{kind}_settings") for kind in ("topic", "client", "broker"))
+    hit = top.values.get("hit")
+    if not isinstance(hit, list) or not all(isinstance(region, str) for region in hit):
+        top.refuse(f"hit = {str(hit)[:80]}", "a list of regions")
+    unclean = topic.get("unclean.leader.election.enable")
+    return {
+        **{name: times.number(name, most=LATEST_S) for name in TIMES},
+        **{name: settings.text(name) for name in ("fault", "at", "acks", "damage")},
+        **{name: settings.count(name) for name in ("replication", "partitions", "record_bytes")},
+        **{name: top.text(name) for name in ("error", "incomplete")},
+        "damaged_producer": planted.count("producer"),
+        "damaged_sequence": planted.count("sequence"),
+        "regions": ",".join(hit),
+        "records_per_s": settings.number("records_per_s"),
+        "min_insync": _number(settings, topic, "min.insync.replicas"),
+        "unclean": None if unclean is None else unclean == "true",
+        "group_protocol": client.get("group.protocol", "classic"),
+        "session_timeout_ms": _number(settings, client, "session.timeout.ms"),
+        "broker_settings": _as_text(broker),
+        "client_settings": _as_text(client),
+        "topic_settings": _as_text(topic),
+    }
+
+
+def _pairs(settings: Members, name: str) -> dict[str, str]:
+    """Kafka settings kept as a list of pairs; empty if missing."""
+    value = settings.values.get(name)
+    well = value is None or (
+        isinstance(value, list)
+        and all(isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, str) for x in pair) for pair in value)
+    )
+    if not well:
+        settings.refuse(f"settings.{name} = {str(value)[:80]}", "a list of pairs of text")
+    return dict(value or ())
+
+
+def _number(settings: Members, pairs: dict[str, str], name: str) -> int | None:
+    if name in pairs and not pairs[name].isdecimal():
+        settings.refuse(f"{name} = {pairs[name][:40]!r}", "a whole number")
+    return int(pairs[name]) if name in pairs else None
+
+
+def _as_text(pairs: dict[str, str]) -> str:
+    return json.dumps(pairs, sort_keys=True) if pairs else ""
+
+
+def _is_error(line) -> bool:
+    return isinstance(line, list) and bool(line) and line[0] == "error"
+
+
+def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> None:
+    """Add one producer's rows of fault_records and fault_errors."""
+    origin_ns, lines = program.events("fault producer")
+    start_ns = interval_ns = None
+    due, happened = 0, {what: {} for what in _ANSWERS}
+    for number, line in lines:
+        if isinstance(line, dict):
+            if "start_ns" in line:
+                start_ns, interval_ns = line["start_ns"], line.get("interval_ns")
+                well = is_count(start_ns) and start_ns < LATEST_NS and is_count(interval_ns) and interval_ns > 0
+                program.check(number, line, well, "start_ns and interval_ns")
+            if "due" in line:
+                due = line["due"]
+                well = is_count(due) and due <= MOST_RECORDS and (start_ns is not None or not due)
+                program.check(number, line, well, "how many records came due")
+            continue
+        if _is_error(line):
+            rows["fault_errors"].append(program.error(origin_ns, number, line))
+            continue
+        well = isinstance(line, list) and bool(line) and isinstance(line[0], str) and len(line) == _ANSWERS.get(line[0])
+        well = well and start_ns is not None and is_count(line[1]) and line[1] < MOST_RECORDS and is_us(line[2])
+        program.check(number, line, well, "a line of a fault producer")
+        what, sequence, at, *more = line
+        if what == "acknowledged":
+            well = is_count(more[0]) and more[0] < partitions and isinstance(more[1], int) and more[1] < 2**63
+            program.check(number, line, well, "partition and offset")
+        elif what == "failed":
+            program.check(number, line, isinstance(more[0], str), "a reason in text")
+        happened[what].setdefault(sequence, [origin_ns / 1e9 + at / 1e6, *more])
+    due = max([due, *(1 + sequence for answers in happened.values() for sequence in answers)])
+    sent, acknowledged, failed = happened.values()
+    for n in range(due):
+        sent_at_s = sent[n][0] if n in sent else None
+        at_s, _, offset = acknowledged.get(n, (None, None, None))
+        offset = None if offset is None or offset < 0 else offset
+        error = text(failed[n][1]) if n in failed else None
+        due_at_s = (start_ns + n * interval_ns) / 1e9
+        rows["fault_records"].append((program.number, n, n % partitions, due_at_s, sent_at_s, at_s, offset, error))
+
+
+def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> None:
+    """Add one consumer's rows of fault_receipts, fault_assignments and fault_errors."""
+    origin_ns, lines = program.events("fault consumer")
+    for number, line in lines:
+        if isinstance(line, dict):
+            continue
+        if _is_error(line):
+            rows["fault_errors"].append(program.error(origin_ns, number, line))
+        elif isinstance(line, list) and line and line[0] in _CHANGES:
+            well = len(line) == 3 and is_us(line[1]) and isinstance(line[2], list)
+            well = well and all(is_count(partition) and partition < partitions for partition in line[2])
+            program.check(number, line, well, "a time and partitions")
+            row = {"consumer": program.number, "at_s": origin_ns / 1e9 + line[1] / 1e6, "kind": line[0]}
+            rows["fault_assignments"].append(row | {"partitions": ",".join(map(str, line[2]))})
+        else:
+            well = isinstance(line, list) and len(line) == 7 and line[0] == "received" and isinstance(line[6], bool)
+            well = well and all(map(is_count, line[3:5])) and line[3] < partitions and is_us(line[5])
+            well = well and (line[1:3] == [None, None] if line[6] else all(map(is_count, line[1:3])))
+            program.check(number, line, well, "a line of a fault consumer")
+            *where, at, damaged = line[1:]
+            rows["fault_receipts"].append((program.number, *where, origin_ns / 1e9 + at / 1e6, damaged))
+
+
+def _log(program: Program, partitions: int) -> list[list]:
+    rows = []
+    for number, line in program.events("log reader")[1]:
+        if isinstance(line, dict):
+            continue
+        well = isinstance(line, list) and len(line) == 5 and isinstance(line[4], bool)
+        well = well and is_count(line[0]) and line[0] < partitions and is_count(line[1])
+        well = well and (line[2:4] == [None, None] if line[4] else all(map(is_count, line[2:4])))
+        program.check(number, line, well, "partition, offset, producer, sequence and whether it is damaged")
+        rows.append(line)
+    return rows
+
+
+def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
+    """
+    Rows of table group_samples of one watcher: a line is [at_s, group, state, [[consumer, partitions] ...]], or
+    [at_s, group, kind of the error, message]. `regions` are those of the consumers.
+    """
+    rows = []
+    for number, line in program.lines():
+        well = isinstance(line, list) and len(line) == 4 and is_number(line[0])
+        well = well and all(isinstance(word, str) for word in line[1:3])
+        program.check(number, line, well, "a sample of a group")
+        at_s, group, state, members = line
+        row = {"region": program.region, "at_s": at_s, "group": text(group)}
+        if isinstance(members, str):
+            rows.append(row | {"error": text(f"{state}: {members}")})
+            continue
+        well = isinstance(members, list) and all(
+            isinstance(member, list) and len(member) == 2 and all(map(is_count, member)) for member in members
+        )
+        program.check(number, line, well, "the number and the partitions of each member")
+        row |= {"state": text(state)}
+        rows += [
+            row | {"member": member, "client_region": regions.get(member), "n_partitions": n} for member, n in members
+        ] or [row]
+    return rows
+
+
+def _controller_events(top: Members, path: Path) -> list[tuple]:
+    """
+    Rows of table controller_events.
+
+    "elected": the node that logged it became the active controller or, with a partition, that partition's
+    leader. Only partitions of the episode's topic count. A leader logs changes of in-sync replicas once the
+    controller has agreed; "isr-grown" if they increase.
+    """
+    topic, rows = top.text("topic"), []
+    for one in top.list("logs"):
+        file, sha256 = named_file(one, path)
+        if (node_id := one.count("node_id")) is None:
+            one.refuse(str(one.values)[:80], "the node_id of a log")
+        in_sync: dict[int, int] = {}
+        for number, content in enumerate(whole_lines(file, sha256), 1):
+            line = content.decode("utf-8", "replace")
+            if not (match := _LINE.fullmatch(line)):
+                raise RawDataError(file, number, line[:100], "a line of a node's log")
+            event = _log_event(match[2], topic, node_id)
+            if event is None:
+                continue
+            kind, broker, partition = event
+            if partition is not None and (isr := _ISR.search(match[2])):
+                before, in_sync[partition] = in_sync.get(partition, 0), isr[1].count(",") + 1
+                if kind == "isr-grown" and in_sync[partition] <= before:
+                    continue
+            try:
+                at_s = datetime.fromisoformat(f"{match[1]}+00:00").timestamp()
+            except ValueError as error:
+                raise RawDataError(file, number, line[:100], "a time") from error
+            rows.append((at_s, node_id, kind, broker, partition, match[2][:SHOWN]))
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _log_event(message: str, topic: str | None, node_id: int) -> tuple[str, int | None, int | None] | None:
+    """Kind, broker and partition of a message; None if it is about another topic, or irrelevant."""
+    for kind, pattern in _OF_BROKERS.items():
+        if match := pattern.search(message):
+            return kind, int(match[1]), None
+    for kind, pattern in _OF_PARTITIONS.items():
+        if match := pattern.search(message):
+            return (kind, node_id if kind == "elected" else None, int(match[2])) if match[1] == topic else None
+    return ("elected", node_id, None) if _CONTROLLER in message else None

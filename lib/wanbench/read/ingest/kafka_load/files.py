@@ -1,0 +1,198 @@
+"""
+Files that the experiment `kafka_load` leaves next to the logs: <stem>.times.json of the whole load (table loads),
+<name>.lines.json with the time of each line of <name>.txt, and <stem>.batches.json, batches counted in the brokers'
+logs and the placement of replicas (tables batches and placements).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from wanbench.errors import RawDataError
+from wanbench.read.ingest.content import plain_name
+from wanbench.read.ingest.json_values import is_time, read_json
+from wanbench.read.ingest.rows import fitting
+
+TIMES = (
+    "started_at_s", "all_sending_at_s", "counts_from_s", "counts_until_s", "asked_to_stop_at_s", "ended_at_s",
+)  # fmt: skip
+"""
+Times of a load; the first and the last are never null. The second to the fourth are of the clocks of the producers'
+hosts, unless the producers were stopped; the others are of the clock that started and stopped them.
+"""
+
+OF_A_LOAD = "the times of a load: an object in JSON"
+NAME = re.compile(r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)?(?P<number>\d{1,9})\.[a-z]+$")
+"""How the name of a tool's log ends: `<stem>.producer-2.txt`, `<stem>.consumer-<group>-<number>.txt`."""
+
+
+def read_times(path) -> dict[str, pd.DataFrame]:
+    """
+    Table loads, without its context: one row.
+
+    Raises
+    ------
+    RawDataError
+        If the file is not a JSON object with the times of a load.
+    """
+    content = read_json(path, dict, OF_A_LOAD)
+    times = [content.get(name) for name in TIMES]
+    if None in (times[0], times[-1]) or not all(time is None or is_time(time) for time in times):
+        raise RawDataError(path, None, times, f"Unix times in seconds: {', '.join(TIMES)}")
+    spans = ((times[0], times[-1]), (content["counts_from_s"], content["counts_until_s"]))
+    if any((first is None) != (last is None) or (first or 0) > (last or 0) for first, last in spans):
+        raise RawDataError(path, None, times, "a load, and the time that counts, that begin before they end")
+    missing = content.get("missing")
+    if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
+        raise RawDataError(path, None, missing, "missing: a list of texts")
+    unfinished = content.get("unfinished")
+    if unfinished is not None and not isinstance(unfinished, str):
+        raise RawDataError(path, None, unfinished, "unfinished: a text or null")
+    row = {name: content[name] for name in TIMES} | {"unfinished": unfinished}
+    return {"loads": fitting(path, "loads", [row | {"missing": "; ".join(missing) or None}])}
+
+
+class LoadTimes(NamedTuple):
+    """
+    Content of <stem>.times.json: when the load began to count (Unix s), whether producers were stopped, and the target
+    rate of each (None: no limit, or unknown).
+    """
+
+    counts_from_s: float | None = None
+    stopped: bool = False
+    target_records_per_s: float | None = None
+
+    @classmethod
+    def of_log(cls, source) -> LoadTimes:
+        """The times of the load whose tool wrote `source`; RawDataError if the file is damaged."""
+        if isinstance(source, bytes | bytearray) or not (named := NAME.search(plain_name(source))):
+            return cls()
+        path = Path(str(source)[: named.start()] + ".times.json")
+        if not is_file(path):
+            return cls()
+        content = read_json(path, dict, OF_A_LOAD)
+        times = [content.get(name) for name in ("counts_from_s", "asked_to_stop_at_s")]
+        if not all(value is None or is_time(value) for value in times):
+            raise RawDataError(path, None, times, "Unix times or null: counts_from_s, asked_to_stop_at_s")
+        target = content.get("target_records_per_s")
+        if target is not None and not (is_time(target) and target > 0):
+            raise RawDataError(path, None, target, "target_records_per_s: a rate above zero, or null")
+        return cls(times[0], times[1] is not None, target)
+
+    def behind_s(self, windows: Sequence[dict]) -> list[float | None]:
+        """
+        By producer, how far each of its windows ends behind the target rate: elapsed time less the time its records
+        should take.
+
+        >>> windows = [{"producer": 0, "length_s": 1.0, "records": n} for n in (100, 50, 50)]
+        >>> LoadTimes(target_records_per_s=100).behind_s(windows)
+        [0.0, 0.5, 1.0]
+        """
+        if self.target_records_per_s is None:
+            return [None] * len(windows)
+        behind_s: dict[int, float] = {}
+        by_window: list[float | None] = []
+        for window in windows:
+            due_s = window["records"] / self.target_records_per_s
+            more_s = (window["length_s"] or 0.0) - due_s
+            behind_s[window["producer"]] = behind_s.get(window["producer"], 0.0) + more_s
+            by_window.append(behind_s[window["producer"]])
+        return by_window
+
+    def warmup(self, window: dict) -> bool | None:
+        """Whether a window of a producer began before the counted time; None if unknown."""
+        if self.counts_from_s is None or window["printed_at_s"] is None:
+            return None
+        return window["printed_at_s"] - (window["length_s"] or 0.0) < self.counts_from_s
+
+
+def times_of_lines(source) -> list[float] | None:
+    """
+    The time of each line of <name>.txt, from <name>.lines.json next to it; None if that is missing.
+
+    RawDataError if it is not an object with `lines`, a list of Unix times that do not go back.
+    """
+    path = sibling(source, ".lines.json")
+    if path is None:
+        return None
+    times = read_json(path, dict, "the times of lines: an object in JSON").get("lines")
+    if not isinstance(times, list) or not all(map(is_time, times)) or times != sorted(times):
+        raise RawDataError(path, None, times, "lines: a list of Unix times in order")
+    return [float(time) for time in times]
+
+
+def sibling(source, ending: str) -> Path | None:
+    """The file <name><ending> next to <name>.txt; None if missing."""
+    if isinstance(source, bytes | bytearray) or Path(plain_name(source)).suffix != ".txt":
+        return None
+    path = Path(plain_name(source)).with_suffix(ending)
+    return path if is_file(path) else None
+
+
+def is_file(path: Path) -> bool:
+    """Whether it is a file; RawDataError for an invalid name."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError) as error:
+        raise RawDataError(path, None, error, "a file that can be read") from error
+
+
+COUNTED = ("broker", "topic", "partition", "at_s", "batches", "records", "bytes")
+"""Columns of `rows`."""
+PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
+"""Columns of `replicas`."""
+
+
+def read_batches(path) -> dict[str, pd.DataFrame]:
+    """
+    Tables batches and placements, without their context.
+
+    Raises
+    ------
+    RawDataError
+        If the file is not a JSON object with `rows`, each with the counts of one second of one partition on one broker,
+        none twice; or with `left_out`, the reason why there are none; or if its `replicas` are not rows of PLACED on
+        brokers of `regions`.
+    """
+    content = read_json(path, dict, "counts of batches: an object in JSON")
+    rows = content.get("rows", [])
+    if "rows" not in content and not isinstance(content.get("left_out"), str):
+        raise RawDataError(path, None, ", ".join(map(str, content)), "rows, or left_out and why")
+    if not isinstance(rows, list):
+        raise RawDataError(path, None, rows, f"a list of rows of {', '.join(COUNTED)}")
+    for number, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != len(COUNTED):
+            raise RawDataError(path, None, f"row {number}: {row}", ", ".join(COUNTED))
+    batches = fitting(path, "batches", [dict(zip(COUNTED, row, strict=True)) for row in rows])
+    keys = list(COUNTED[:4])
+    if (again := batches.duplicated(keys)).any():
+        repeated = batches.loc[again, keys].iloc[0].tolist()
+        raise RawDataError(path, None, repeated, "one row per second of a partition")
+    empty = batches[(batches.batches < 1) | (batches.records < batches.batches) | (batches.bytes < batches.records)]
+    if len(empty):
+        expected = "at least a record in every batch, and a byte in every record"
+        raise RawDataError(path, None, empty.iloc[0].tolist(), expected)
+    return {"batches": batches, "placements": _placements(path, content)}
+
+
+def _placements(path, content) -> pd.DataFrame:
+    """One row per replica of each partition."""
+    rows = []
+    try:
+        regions = dict(content.get("regions", []))
+        for placed in content.get("replicas", []):
+            of = dict(zip(PLACED, placed, strict=True))
+            rows += [
+                {"topic": of["topic"], "partition": of["partition"], "replica": number, "broker": broker}
+                | {"region": regions[broker], "leads": broker == of["leader"], "in_sync": broker in of["in_sync"]}
+                for number, broker in enumerate(of["replicas"])
+            ]
+    except (TypeError, ValueError, KeyError) as error:
+        expected = f"replicas as rows of {', '.join(PLACED)}, on brokers of regions"
+        raise RawDataError(path, None, error, expected) from error
+    return fitting(path, "placements", rows)

@@ -1,0 +1,332 @@
+"""
+An open-loop load as tables open_loop_loads, open_loop_seconds and open_loop_histograms.
+
+- Records belong to the second in which they were due; rates, `n_sent`, `n_acknowledged` and `n_received` of a second
+  count what happened in it.
+- A due record that was never acknowledged, or never received by a group, is lost, whether sent or not.
+- Whether the generator fell behind: see `wanbench.open_loop`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+
+import pandas as pd
+from hdrh.histogram import HdrHistogram
+
+from wanbench import open_loop
+from wanbench.errors import RawDataError
+
+from .json_values import LARGEST, Members
+from .programs import json_lines, named_file, open_document, text
+from .rows import fitting
+
+_SETTINGS = (
+    "record_bytes", "topics", "partitions", "replication", "producers", "groups", "consumers", "batch_bytes",
+)  # fmt: skip
+_TEXTS = ("payload", "acks", "compression")
+
+
+def read(path) -> dict[str, pd.DataFrame]:
+    """The tables of <stem>.load.json and the files that it names; RawDataError if one is missing or damaged."""
+    path = Path(path)
+    load = _Load(path)
+    return {
+        "open_loop_loads": fitting(path, "open_loop_loads", [load.row()]),
+        "open_loop_seconds": fitting(path, "open_loop_seconds", load.seconds()),
+        "open_loop_histograms": fitting(path, "open_loop_histograms", load.histograms()),
+    }
+
+
+class _Load:
+    def __init__(self, path: Path):
+        self.top = top = open_document(path, "an open-loop load in JSON")
+        self.settings = settings = top.members("settings")
+        self.sent, self.groups = producers(path, top), groups(path, top)
+        self.rate = _needed(settings, "rate_records_per_s")
+        self.warmup_s, self.duration_s = _needed(settings, "warmup_s"), _needed(settings, "duration_s")
+        self.length_s = self.warmup_s + self.duration_s
+        if not self.rate or self.length_s > MOST_SECONDS:
+            settings.refuse(f"{self.rate:g} records/s for {self.length_s:g} s", "a schedule")
+        self.start_s = top.number("start_s")
+        self.numbers = range(ceil(self.length_s - 1e-9)) if self.start_s is not None else range(0)
+        self.counted = [n for n in self.numbers if n >= self.warmup_s]
+        self.clocks = [program.members("clock") for program in top.list("consumers")]
+        self.late = sum((self.sent.second(n).histograms.get("late", Counter()) for n in self.counted), Counter())
+
+    @property
+    def fell_behind(self) -> bool:
+        """Whether the generator itself was late: see the module."""
+        published = sum((self.sent.second(n).histograms.get("publish", Counter()) for n in self.counted), Counter())
+        return open_loop.fell_behind(self.late, published)
+
+    def row(self) -> dict:
+        """The row of open_loop_loads."""
+        settings, sent = self.settings, self.sent
+        length_s = sum(self._length_s(n) for n in self.counted)
+        worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top))
+        late_p99 = open_loop.quantile(self.late, 0.99)
+        errors = sum((each.errors for each in (sent, *self.groups)), Counter())
+        n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
+        last = self.numbers[-1] if self.numbers else None
+
+        def per_s(printed: Printed, name: str):
+            return printed.total(name, self.counted) / length_s if length_s else None
+
+        received = [per_s(group, "n_received_in") for group in self.groups]
+        return {
+            **{name: settings.count(name) for name in _SETTINGS},
+            **{name: settings.text(name) for name in _TEXTS},
+            "step": self.top.count("step"),
+            "rate_records_per_s": self.rate,
+            "sent_records_per_s": per_s(sent, "n_sent_in"),
+            "acknowledged_records_per_s": per_s(sent, "n_acknowledged_in"),
+            "received_records_per_s": sum(received) / len(received) if received and length_s else None,
+            "linger_ms": settings.number("linger_ms"),
+            "idempotence": settings.flag("idempotence"),
+            "client": sent.client or next((group.client for group in self.groups), None),
+            "start_s": self.start_s,
+            "warmup_s": self.warmup_s,
+            "duration_s": self.duration_s,
+            "n_intended": max(1, round(self.rate * self.length_s)),
+            "n_sent": n_sent,
+            "n_acknowledged": n_acknowledged,
+            "n_failed": n_sent - n_acknowledged,
+            "n_received_per_group_min": min((group.total("n_received") for group in self.groups), default=0),
+            "n_duplicates": sum(group.total("n_duplicates") for group in self.groups),
+            "late_p99_ms": None if late_p99 is None else late_p99 * open_loop.LATE_UNIT_MS,
+            "late_max_ms": max((sent.second(n)["late_max_us"] / 1e3 for n in self.counted), default=None),
+            "blocked_s": sent.total("blocked_us") / 1e6,
+            "backlog_records": None if last is None else self._backlog(last),
+            "fell_behind": self.fell_behind if self.start_s is not None else None,
+            "clock_offset_ms": worst.values.get("offset_ms"),
+            "clock_error_ms": worst.number("error_ms"),
+            "clock_method": worst.text("method"),
+            "client_errors": "; ".join(f"{name} {n:,}" for name, n in errors.most_common()) or None,
+            "error": self.top.text("error"),
+        }
+
+    def seconds(self) -> list[dict]:
+        """The rows of open_loop_seconds."""
+        rows = []
+        for number in self.numbers:
+            second = self.sent.second(number)
+            received = [group.second(number)["n_received_in"] for group in self.groups]
+            rows.append(
+                self._about(number)
+                | {
+                    "second": number,
+                    "at_s": self.start_s + number,
+                    "n_intended": self._n_intended(number),
+                    "n_sent": second["n_sent_in"],
+                    "n_acknowledged": second["n_acknowledged_in"],
+                    "n_received": sum(received) / len(received) if received else 0.0,
+                    "n_resent": second.counts.get("n_resent_in"),
+                    "late_max_ms": second["late_max_us"] / 1e3,
+                    "backlog_records": self._backlog(number),
+                    "blocked_ms": second["blocked_us"] / 1e3,
+                }
+            )
+        return rows
+
+    def histograms(self) -> list[dict]:
+        """The rows of open_loop_histograms."""
+        sources = [("publish", None, self.sent, "publish", 0.0)]
+        for number, group in enumerate(self.groups):
+            error_ms = self.clocks[number].number("error_ms") or 0.0
+            sources.append(("end to end", number, group, "latency", error_ms))
+        fell_behind, rows = self.fell_behind, []
+        for what, group, printed, key, error_ms in sources:
+            for number in self.numbers:
+                second = printed.second(number)
+                counts = second.histograms.get(key, Counter())
+                n = sum(counts.values())
+                rows.append(
+                    self._about(number)
+                    | {
+                        "what": what,
+                        "group": group,
+                        "window": number,
+                        "start_s": self.start_s + number,
+                        "length_s": self._length_s(number),
+                        "n": n,
+                        "n_lost": max(self._n_intended(number) - n, 0),
+                        "n_negative": second["n_negative"],
+                        "fell_behind": fell_behind,
+                        "clock_error_ms": error_ms,
+                        "unit": "us",
+                        "histogram": encoded_counts(counts),
+                    }
+                )
+        return rows
+
+    def _about(self, number: int) -> dict:
+        return {"step": self.top.count("step"), "warm_up": number < self.warmup_s}
+
+    def _length_s(self, number: int) -> float:
+        return min(1.0, self.length_s - number)
+
+    def _n_intended(self, number: int) -> int:
+        """Records due in a second: as counted by the producers, or by the schedule if they ended early."""
+        first, after = (ceil((number + more) * self.rate - 1e-6) for more in (0, 1))
+        n_all = max(1, round(self.rate * self.length_s))
+        return max(self.sent.second(number)["n_due"], min(after, n_all) - min(first, n_all))
+
+    def _backlog(self, number: int) -> int | None:
+        return self.sent.second(number).counts.get("backlog")
+
+
+def _needed(settings: Members, name: str) -> float:
+    value = settings.number(name)
+    if value is None:
+        settings.refuse(f"settings without {name}", "settings of an open-loop load")
+    return value
+
+
+MOST_SECONDS = 100_000
+"""A day, and an hour of warm-up."""
+_OF_PRODUCER = (
+    "n_due", "n_handed", "n_answered", "n_failed", "n_sent_in", "n_acknowledged_in", "backlog", "blocked_us",
+    "late_max_us", "n_resent_in",
+)  # fmt: skip
+_OF_CONSUMER = ("n_received", "n_duplicates", "n_negative", "n_received_in")
+
+
+@dataclass
+class Second:
+    """Counts of one second by name, and histograms: records by value."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    histograms: dict[str, Counter] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> int:
+        return self.counts.get(name, 0)
+
+    def add(self, other: Second) -> None:
+        """Add the counts of another program; `late_max_us` is the maximum."""
+        for name, n in other.counts.items():
+            if name == "late_max_us":
+                self.counts[name] = max(self[name], n)
+            else:
+                self.counts[name] = self[name] + n
+        for name, counts in other.histograms.items():
+            self.histograms.setdefault(name, Counter()).update(counts)
+
+
+@dataclass
+class Printed:
+    """Total output of the producing processes, or of one group: seconds by number, errors, version of librdkafka."""
+
+    seconds: dict[int, Second] = field(default_factory=dict)
+    errors: Counter = field(default_factory=Counter)
+    client: str | None = None
+
+    def second(self, number: int) -> Second:
+        """A second of the schedule; empty if nothing was printed of it."""
+        return self.seconds.get(number) or Second()
+
+    def total(self, name: str, numbers=None) -> int:
+        """The sum of a count over these seconds, or over all."""
+        return sum(self.second(n)[name] for n in (self.seconds if numbers is None else numbers))
+
+
+def producers(path: Path, top: Members) -> Printed:
+    """Total output of all producing processes."""
+    printed = Printed()
+    for program in top.list("producers"):
+        _read(path, program, "open-loop producer", _OF_PRODUCER, ("late", "publish"), printed)
+    return printed
+
+
+def groups(path: Path, top: Members) -> list[Printed]:
+    """Output of each consumer group's process."""
+    groups = []
+    for program in top.list("consumers"):
+        groups.append(Printed())
+        _read(path, program, "open-loop consumer", _OF_CONSUMER, ("latency",), groups[-1])
+    return groups
+
+
+def _read(path: Path, program: Members, title: str, counts, histograms, printed: Printed) -> None:
+    """Add one program's output. A program that failed early has none."""
+    file, sha256 = named_file(program, path)
+    for number, value in json_lines(file, sha256):
+        if not isinstance(value, dict):
+            raise RawDataError(file, number, text(str(value)[:80]), "a JSON object")
+        line = Members(file, number, value)
+        if number == 1:
+            if line.text("program") != title or line.count("format") != 1:
+                line.refuse(text(str(value)[:80]), f"the first line of an {title}, format 1")
+            printed.client = line.text("client")
+        elif "error" in value:
+            error = value["error"]
+            well = isinstance(error, list) and [type(part) for part in error] == [str, str, int]
+            if not well or not 0 <= error[2] <= LARGEST:
+                line.refuse(text(str(error)[:80]), "name, text and number of an error")
+            printed.errors[text(error[0])] += error[2]
+        elif "second" in value:
+            second = line.count("second")
+            if second is None or second >= MOST_SECONDS:
+                line.refuse(f"second = {str(second)[:40]}", f"a second below {MOST_SECONDS:,}")
+            read = Second({key: n for key in counts if (n := line.count(key)) is not None})
+            read.histograms = {key: _histogram(line, key) for key in histograms}
+            printed.seconds.setdefault(second, Second()).add(read)
+
+
+def _histogram(line: Members, name: str) -> Counter:
+    values = line.values.get(name)
+    if not isinstance(values, list) or len(values) % 2:
+        line.refuse(f"{name} = {str(values)[:40]}", "alternating value and count")
+    if not all(type(value) is int and 0 <= value <= LARGEST for value in values):
+        line.refuse(f"{name} = {str(values)[:40]}", "whole numbers from 0")
+    return Counter(dict(zip(values[::2], values[1::2], strict=True)))
+
+
+LOWEST_US = 1
+"""A microsecond, the unit of the values."""
+HIGHEST_US = 3_600_000_000
+"""An hour."""
+DIGITS = 3
+"""Significant digits of a value: an error of 0.1 % at most."""
+
+
+def encoded_counts(counts: Mapping[int, int]) -> str:
+    """
+    An HdrHistogram of the number of records by value in microseconds: V2 encoding, compressed, base64.
+
+    A value below 0 counts as 0, one above an hour as an hour.
+    """
+    histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+    for value, count in counts.items():
+        histogram.record_value(min(max(value, 0), HIGHEST_US), count)
+    return histogram.encode().decode()
+
+
+WHAT = ("publish", "end to end")
+
+
+def read_search(path) -> dict[str, pd.DataFrame]:
+    """Table rate_search_steps of <stem>.search.json; RawDataError if it is not what a search leaves."""
+    path = Path(path)
+    top = open_document(path, "a search for a rate in JSON")
+    settings = top.members("settings")
+    about = {
+        "what": settings.text("what", WHAT),
+        "quantile": settings.number("quantile", most=1),
+        "objective_ms": settings.number("objective_ms"),
+        "ended": top.text("ended"),
+    }
+    rows = [
+        about
+        | {name: step.flag(name) for name in ("backlog_grew", "fell_behind", "met")}
+        | {name: step.count(name) for name in ("step", "n", "n_lost")}
+        | {name: step.number(name) for name in ("rate_records_per_s", "value_ms")}
+        | {"met_until_records_per_s": step.number("met_until")}
+        | {"failed_from_records_per_s": step.number("failed_from")}
+        for step in top.list("steps")
+    ]
+    return {"rate_search_steps": fitting(path, "rate_search_steps", rows)}

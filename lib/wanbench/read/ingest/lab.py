@@ -1,0 +1,196 @@
+"""Read what a lab leaves: final counters of its links and devices, samples of its links, times of a cut, and costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from wanbench import tables
+from wanbench.errors import ParameterError, RawDataError
+
+from .content import read_bytes
+from .json_values import is_time, read_json
+from .rows import core, fitting
+
+LINK = ["run_id", "from_region", "to_region"]
+
+
+def read_links(path) -> dict[str, pd.DataFrame]:
+    """Table link_counters of one session of a lab, without run; RawDataError for anything else."""
+    rows = _objects(path, "a JSON list of objects, one per link")
+    return {"link_counters": fitting(path, "link_counters", [row | {"run_id": None} for row in rows])}
+
+
+def read_devices(path) -> dict[str, pd.DataFrame]:
+    """Table device_counters of one session of a lab, without context; RawDataError for anything else."""
+    rows = _objects(path, "a JSON list of objects, one per region and device")
+    return {"device_counters": fitting(path, "device_counters", rows)}
+
+
+def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
+    """
+    Table link_counters of a run, summed over the sessions of a run that was resumed.
+
+    A sum is null if it is unknown in one session; the mean lateness of several sessions is unknown.
+    """
+    counters = counters.assign(run_id=run_id)
+    if counters.duplicated(LINK).any():
+        rules = {name: lambda values: values.sum(skipna=False) for name in counters if name not in LINK}
+        rules["worst_late_ms"] = "max"
+        rules["mean_late_ms"] = lambda values: values.iloc[0] if len(values) == 1 else None
+        counters = counters.groupby(LINK, sort=False).agg(rules).reset_index()
+    return tables.validate("link_counters", counters)
+
+
+def _objects(path, expected: str) -> list[dict]:
+    rows = read_json(path, list, expected)
+    if not all(isinstance(row, dict) for row in rows):
+        raise RawDataError(path, None, str(rows)[:200], expected)
+    return rows
+
+
+def read_cut(path) -> dict[str, pd.DataFrame]:
+    """
+    Table cuts, without its context: the times of one cut, a single row.
+
+    Raises
+    ------
+    RawDataError
+        If the file is not a JSON object of these four times in order.
+    """
+    names = [column.name for column in core("cuts")]
+    content = read_json(path, dict, "the times of a cut in JSON")
+    if set(content) != set(names):
+        raise RawDataError(path, None, content, f"a JSON object with {', '.join(names)}")
+    times = [content[name] for name in names]
+    if not all(map(is_time, times)):
+        raise RawDataError(path, None, times, "Unix times in seconds")
+    times = [float(t) for t in times]
+    if times != sorted(times):
+        raise RawDataError(path, None, times, "times in the order of the commands")
+    return {"cuts": fitting(path, "cuts", [dict(zip(names, times, strict=True))])}
+
+
+COLUMNS = core("link_samples")
+RENAMED = {"link_from": "from_region", "link_to": "to_region"}
+LARGEST_BYTES = 2**30
+"""Nine hours of samples each second of all 72 links of nine regions."""
+SAMPLE = 'a JSON object with "answer_ms" and "links", a list of objects'
+GROWING = (
+    "at_s", "packets_sent", "packets_delivered", "bytes_delivered", "packets_lost", "packets_queue_dropped",
+)  # fmt: skip
+"""Time and counters, which never fall from one sample of a link to the next."""
+
+
+def read_samples(path) -> dict[str, pd.DataFrame]:
+    """
+    Samples of links, without context, in the order of the file.
+
+    RawDataError names the line that is not a sample, goes back in time, or has counters that fall.
+    """
+    path = Path(path)
+    lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
+    if lines.pop():
+        raise RawDataError(path, len(lines) + 1, "a line without an end", SAMPLE)
+    rows, line_numbers = [], []
+    for line_number, line in enumerate(lines, 1):
+        found = _sample(path, line_number, line)
+        rows += found
+        line_numbers += [line_number] * len(found)
+    typed = {c.name: _typed(path, c, [row[c.name] for row in rows], line_numbers) for c in COLUMNS}
+    frame = pd.DataFrame(typed)
+    _check_growth(path, frame, line_numbers)
+    return {"link_samples": frame}
+
+
+def _sample(path, line_number, line):
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, line_number, error, SAMPLE) from None
+    links = content.get("links") if isinstance(content, dict) else None
+    if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
+        raise RawDataError(path, line_number, line.decode("utf-8", "replace"), SAMPLE)
+    answer = {"answer_ms": content.get("answer_ms")}
+    return [{c.name: link.get(RENAMED.get(c.name, c.name)) for c in COLUMNS} | answer for link in links]
+
+
+def _typed(path, column, values, line_numbers):
+    try:
+        return column.check(pd.Series(values, dtype=object), "link_samples")
+    except ParameterError:
+        for line_number, value in zip(line_numbers, values, strict=True):
+            try:
+                column.check(pd.Series([value], dtype=object), "link_samples")
+            except ParameterError:
+                found = f"{RENAMED.get(column.name, column.name)} = {str(value)[:80]!r}"
+                raise RawDataError(path, line_number, found, column.allows) from None
+        raise
+
+
+def _check_growth(path, frame, line_numbers):
+    before = frame.groupby(["link_from", "link_to"], sort=False)[[*GROWING]].shift()
+    for name in GROWING:
+        falls = (frame[name] < before[name]).fillna(False).to_numpy(dtype=bool)
+        if falls.any():
+            row = frame.iloc[falls.argmax()]
+            found = f"{name} {row[name]} of the link from {row.link_from} to {row.link_to}"
+            expected = f"at least {before[name].iloc[falls.argmax()]}, as it was before"
+            raise RawDataError(path, line_numbers[falls.argmax()], found, expected)
+
+
+EXPERIMENT, IF_KILLED = "lab_cost", "if-killed-"
+_COST = 'a JSON object with "expected" and "spent", each with "items" that have low_usd and high_usd'
+
+
+@dataclass(frozen=True)
+class LabCost:
+    """US dollars over all sessions of a run, lowest and highest; items of unknown price are left out and named."""
+
+    expected_usd: tuple[float, float]
+    spent_usd: tuple[float, float]
+    unknown: tuple[str, ...] = ()
+    killed: int = 0
+    """Number of killed sessions; each counts as if its hosts had run until they ended themselves."""
+
+    def __str__(self) -> str:
+        spent, expected = (f"{low:.2f} to {high:.2f}" for low, high in (self.spent_usd, self.expected_usd))
+        without = f", without {', '.join(self.unknown)}" if self.unknown else ""
+        killed = ", the most if hosts of killed sessions ran until they ended themselves" if self.killed else ""
+        return f"{spent} USD spent{killed}, {expected} USD expected{without}"
+
+
+def lab_cost(run) -> LabCost | None:
+    """
+    The cost of a run's lab; None if no hosts are rented.
+
+    For a killed session, only an upper limit of its cost is known.
+
+    Raises
+    ------
+    RawDataError
+        A file is not what a lab writes.
+    """
+    killed = sorted(run.folder.glob(f"{EXPERIMENT}/{IF_KILLED}*.json"))
+    files = [run.folder / file["path"] for file in run.raw_files() if file["experiment"] == EXPERIMENT]
+    paths = [*killed, *files]
+    if not paths:
+        return None
+    sums, unknown = {"expected": [0.0, 0.0], "spent": [0.0, 0.0]}, {}
+    for path in paths:
+        content = read_json(path, dict, _COST)
+        try:
+            for name, total in sums.items():
+                for item in content[name]["items"]:
+                    low, high = item["low_usd"], item["high_usd"]
+                    if low is None or high is None:
+                        unknown[str(item["item"])] = None
+                    else:
+                        total[0] += float(low)
+                        total[1] += float(high)
+        except (KeyError, TypeError, ValueError):
+            raise RawDataError(path, None, str(content)[:200], _COST) from None
+    return LabCost(tuple(sums["expected"]), tuple(sums["spent"]), tuple(unknown), len(killed))

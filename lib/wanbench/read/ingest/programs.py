@@ -1,0 +1,198 @@
+"""Checked output of an experiment's programs: its own JSON file names their files, each line of which is JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wanbench.errors import RawDataError
+
+from .content import unpacked
+from .json_values import Members, read_json
+
+LARGEST_BYTES = 2_000_000_000
+LATEST_S = 4_102_444_800
+"""The year 2100: no episode was later."""
+LATEST_NS = LATEST_S * 10**9
+LONGEST_US = 10**13
+"""Four months: no program ran for so long."""
+ROLES = ("producer", "consumer", "watch", "groups", "log", "probe")
+LONGEST_NAME = 255
+SAMPLED = ("region", "at_s", "took_s", "node_id", "topic", "partition", "leader", "isr", "n_isr", "error")
+"""Columns of table cluster_samples."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of an experiment, as described in the experiment's file."""
+
+    role: str
+    number: int
+    region: str
+    host: str
+    started_at_s: float
+    ended_at_s: float | None
+    killed: bool
+    path: Path
+    sha256: str
+
+    def lines(self) -> list[tuple[int, object]]:
+        """(line number, value) of each line, without a truncated last one."""
+        return json_lines(self.path, self.sha256)
+
+    def events(self, name: str) -> tuple[int, Iterator[tuple[int, object]]]:
+        """The origin of its times in Unix ns, and its lines after the first, which must be the program's."""
+        lines = self.lines()
+        first = lines[0][1] if lines else None
+        well = isinstance(first, dict) and first.get("program") == name and first.get("format") == 1
+        origin_ns = first.get("origin_ns") if well else None
+        well = is_count(origin_ns) and origin_ns < LATEST_NS
+        self.check(1, first, well, f"the first line of a {name}, with origin_ns")
+        return origin_ns, iter(lines[1:])
+
+    def check(self, number: int, value, well: bool, expected: str) -> None:
+        """Raise RawDataError for a line unless it is `well`."""
+        if not well:
+            raise RawDataError(self.path, number, text(str(value)[:100]), expected)
+
+    def error(self, origin_ns: int, number: int, line: list) -> dict:
+        """A row of table fault_errors."""
+        well = len(line) == 4 and is_us(line[1]) and all(isinstance(word, str) for word in line[2:])
+        self.check(number, line, well, "time, name and text of an error")
+        at_s = origin_ns / 1e9 + line[1] / 1e6
+        about = {"role": self.role, "client": self.number, "at_s": at_s}
+        return about | {"kind": text(line[2]), "message": text(line[3])}
+
+    def cluster_samples(self, partitions: int | None = None) -> list[tuple]:
+        """
+        Rows of `SAMPLED` that a watcher of the cluster left.
+
+        A line is [at_s, took_s, kind of the error, message] or [at_s, took_s, node_id, brokers, state]: for each topic
+        the leader and in-sync replicas of its partitions, null if unchanged. With `partitions`, those of the only
+        topic, a line is [at_s, took_s, node_id, state of the topic].
+        """
+        rows, state, length = [], None, 5 if partitions is None else 4
+        for number, line in self.lines():
+            well = isinstance(line, list) and len(line) in (4, length) and all(map(is_number, line[:2]))
+            self.check(number, line, well, "a sample of a watch")
+            at_s, took_s, node_id, *_, seen = line
+            about = self.region, at_s, took_s
+            if isinstance(node_id, str):
+                self.check(number, line, len(line) == 4 and isinstance(seen, str), "the message of an error")
+                rows.append((*about, *[None] * 6, text(f"{node_id}: {seen}")))
+                continue
+            self.check(number, line, len(line) == length and is_count(node_id), "the node that answered")
+            if seen is not None:
+                topics = seen if partitions is None else {None: seen}
+                well = isinstance(topics, dict) and all(_are_states(states, partitions) for states in topics.values())
+                self.check(number, line, well, "leader and in-sync replicas of each partition")
+                state = [
+                    (topic and text(topic), partition, leader, ",".join(map(str, isr)), len(isr))
+                    for topic, states in topics.items()
+                    for partition, (leader, isr) in enumerate(states)
+                ]
+            self.check(number, line, state is not None, "a state, in the first sample")
+            rows += [(*about, node_id, *row, None) for row in state or [[None] * 5]]
+        return rows
+
+
+def _are_states(states, most: int | None) -> bool:
+    """Whether each is a leader, or null, and a list of in-sync replicas."""
+    return (
+        isinstance(states, list)
+        and (most is None or len(states) <= most)
+        and all(
+            isinstance(state, list)
+            and len(state) == 2
+            and (state[0] is None or is_count(state[0]))
+            and isinstance(state[1], list)
+            and all(map(is_count, state[1]))
+            for state in states
+        )
+    )
+
+
+def whole_lines(path: Path, sha256: str) -> list[bytes]:
+    """The complete lines of a file, compressed or not, with this SHA-256."""
+    try:
+        packed = path.read_bytes()
+    except OSError as error:
+        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
+    if (found := hashlib.sha256(packed).hexdigest()) != sha256:
+        raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {sha256}, as the file that names it says")
+    content = unpacked(path, packed, most_bytes=LARGEST_BYTES)
+    return content[: content.rfind(b"\n") + 1].splitlines()
+
+
+def json_lines(path: Path, sha256: str) -> list[tuple[int, object]]:
+    """(line number, value) of each complete line of such a file."""
+    values = []
+    for number, line in enumerate(whole_lines(path, sha256), 1):
+        try:
+            values.append((number, _DECODER.decode(line.decode())))
+        except (ValueError, RecursionError) as error:
+            raise RawDataError(path, number, line[:80].decode("utf-8", "replace"), "a line of JSON") from error
+    return values
+
+
+def named_file(one: Members, path: Path) -> tuple[Path, str]:
+    """The file in the same folder named by a member of the experiment's file, and its SHA-256."""
+    file = one.members("file")
+    name, sha256 = file.text("name"), file.text("sha256")
+    if not name or not sha256 or len(name) > LONGEST_NAME or name != Path(name).name or "\0" in name:
+        found = f"{file.where} = {str(file.values)[:80]}"
+        one.refuse(found, "the name of a file in the same folder, and its SHA-256")
+    return path.with_name(name), sha256
+
+
+def open_document(path: Path, expected: str) -> Members:
+    """The object in an experiment's own file, of format 1."""
+    top = Members(path, None, read_json(path, dict, expected))
+    if top.count("format") != 1:
+        top.refuse(f"format {top.values.get('format')!r}", "format 1")
+    return top
+
+
+def programs(top: Members, path: Path) -> list[Program]:
+    """The programs that an experiment's file names."""
+    programs = []
+    for one in top.list("programs"):
+        file, sha256 = named_file(one, path)
+        values = {"role": one.text("role", ROLES), "number": one.count("number"), "killed": one.flag("killed")}
+        values |= {"region": one.text("region"), "host": one.text("host")}
+        values |= {"started_at_s": one.number("started_at_s", most=LATEST_S)}
+        if None in values.values():
+            one.refuse(str(one.values)[:80], "role, number, region, host, started_at_s and killed of a program")
+        ended_at_s = one.number("ended_at_s", most=LATEST_S)
+        programs.append(Program(**values, ended_at_s=ended_at_s, path=file, sha256=sha256))
+    return programs
+
+
+def is_count(value) -> bool:
+    """Whether it is a whole number from 0 that fits into 64 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def is_us(value) -> bool:
+    """Whether it is a time in a program's line: microseconds since its origin."""
+    return is_count(value) and value < LONGEST_US
+
+
+def is_number(value) -> bool:
+    """Whether it is a number in the range of Unix s."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST_S
+
+
+def text(value: str) -> str:
+    """Text with characters invalid in UTF-8 replaced."""
+    return value.encode("utf-8", "replace").decode()
+
+
+def _refuse_constant(name):
+    raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

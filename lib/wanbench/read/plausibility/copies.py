@@ -1,0 +1,231 @@
+"""Rows and tests that occur twice, mirrored directions, and days copied under another date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import count
+
+from .rate_units import rounding
+from .rule import RULES, SUSPECT, TEST, Rule, row_names
+from .summaries import decimals
+
+CHANCE = "the chance that independent measurements agree in so many digits"
+COPIES = RULES["copies"]
+MIRROR = RULES["mirror"]
+# The measured values of a table, by which copies are recognised.
+VALUES = {
+    "pings": ("min_rtt_ms", "mean_rtt_ms", "median_rtt_ms", "max_rtt_ms", "sd_rtt_ms", "p90_rtt_ms", "p95_rtt_ms",
+              "p99_rtt_ms"),
+    "transfers": ("throughput_bps", "sent_throughput_bps", "bytes", "duration_s", "min_rtt_ms", "mean_rtt_ms"),
+}  # fmt: skip
+COPIED = "the row was copied, or read twice; it is one measurement, not two"
+MIN_VALUES = 3  # Independent rows of a pair hardly ever agree in three RTTs.
+MIN_DIGITS = 7  # Independent rows hardly ever agree in a value of seven digits.
+MIN_ECHOES = 5  # Two short tests may have the same few echoes by chance.
+MIN_COPIES = 5  # Fewer copies, or less than `COPIED_SHARE` of the rows, do not blame the table.
+COPIED_SHARE = 0.1
+SHARED_TIMES = 0.5  # From this share on, equal times of different rows are a date or a round.
+EXPECTED = 0.001  # Coincidences expected in a whole table: fewer are copies.
+MIRRORED_SHARE = 0.9  # The rest of a mirrored table may have been corrected.
+MIN_PAIRS = 10  # Pairs with RTTs to a tenth of a ms: some of them are equal by chance.
+MIN_PAIRS_FINE = 5  # Pairs with RTTs to a hundredth of a ms.
+MIN_PAIRS_WHOLE = 100  # Pairs with RTTs in whole ms, which often are equal by chance.
+PAIR = ["from_region", "to_region"]
+
+
+def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+    """Flags of copies (all but the first of each) and of mirrored tables."""
+    flags = []
+    for table in VALUES:
+        if table in tables and len(tables[table]) > 1:
+            flags += _copies(table, tables[table]) + _mirrored(table, tables[table])
+    if "echoes" in tables and len(tables["echoes"]) > 1:
+        flags += _copied_tests(tables["echoes"])
+    if "pairs" in tables and len(tables["pairs"]) > 1:
+        flags += _repeated_pairs(tables["pairs"])
+    return flags
+
+
+def _copies(table, frame) -> list[dict]:
+    values = [name for name in VALUES[table] if name in frame and frame[name].notna().any()]
+    if not values:
+        return []
+    keys = [*PAIR, "started_at_utc", *values]
+    keys += ["direction"] if "direction" in frame else []
+    given = frame[values].notna().sum(axis=1)
+    rtts = [name for name in values if name.endswith("rtt_ms")]
+    many = frame[rtts].notna().sum(axis=1) >= MIN_VALUES
+    timed = frame.started_at_utc.notna() & ~_shared_times(frame, keys)
+    telling = timed | ((many | (_digits(frame[values]) >= MIN_DIGITS)) & ~_coarse(frame, keys, values))
+    twice = frame.duplicated(keys) & telling & (given > 0) & frame[PAIR].notna().all(axis=1)
+    return _copy_flags(table, frame, twice, "the same pair, time and values as an earlier row")
+
+
+def _shared_times(frame, keys) -> bool:
+    """Whether rows with the same pair and time mostly differ: then the time is that of a day or round."""
+    shared = frame[frame.duplicated(keys[:3], keep=False) & frame.started_at_utc.notna()]
+    different = shared.drop_duplicates(keys).groupby(keys[:3]).size() > 1
+    return bool(len(different)) and bool(different.mean() >= SHARED_TIMES)
+
+
+def _coarse(frame, keys, values) -> bool:
+    """Whether about as many rows agree in all values but one as in all: the values then have too few digits."""
+    if len(values) < 2:
+        return False
+    once = frame.drop_duplicates(keys)
+    near = np.zeros(len(once), bool)
+    for omitted in values:
+        near |= once.duplicated([name for name in keys if name != omitted]).to_numpy()
+    return bool(near.sum() > min(len(frame) - len(once), COPIED_SHARE * len(once)))
+
+
+def _digits(values: pd.DataFrame) -> pd.Series:
+    """The number of digits of each row's first value, in steps of its column."""
+    columns = values.astype("float64")
+    for name in columns:
+        with np.errstate(over="ignore"):
+            step = rounding((columns[name] * 1000).round(6)) / 1000
+        columns[name] = columns[name] / step if step else columns[name]
+    single = columns.bfill(axis=1).iloc[:, 0]
+    return single.map(lambda value: len(f"{value:.15g}".replace(".", "").strip("0")), na_action="ignore")
+
+
+def _copied_tests(echoes) -> list[dict]:
+    """Flags of tests whose echoes all equal the ones of an earlier test of their pair."""
+    frame = echoes[~echoes.duplicate & echoes.rtt_ms.notna()]
+    sums = pd.util.hash_pandas_object(frame[["sequence", "rtt_ms"]].astype("float64"), index=False)
+    groups = frame.assign(hash=sums.to_numpy(), n=1).groupby(TEST, sort=False, dropna=False)
+    tests = groups.agg(hash=("hash", "sum"), n=("n", "sum"), first=("received_at_s", "min")).reset_index()
+    twice = tests.duplicated([*PAIR, "hash", "n"]) & (tests.n >= MIN_ECHOES)
+    if twice.any():
+        twice &= _unlikely(frame, tests)
+    rows = echoes[echoes.received_at_s.notna() & echoes.rtt_ms.notna() & ~echoes.duplicate]
+    keys = [*PAIR, "sequence", "received_at_s", "rtt_ms"]
+    inside = rows[rows.duplicated(keys)].groupby(TEST, sort=False, dropna=False).size()
+    twice |= tests.set_index(TEST).index.isin(inside[inside >= MIN_ECHOES].index)
+    return _copy_flags("echoes", tests, twice, "echoes that an earlier test has too")
+
+
+def _unlikely(echoes, tests) -> pd.Series:
+    """
+    Tests whose echoes are unlikely to be repeated by chance.
+
+    Two tests of a pair with n echoes agree with probability c^n, where c is the chance that two echoes of the pair are
+    equal: their observed share, without copies and with one more equal pair, so that it is never 0.
+    """
+    first = tests.drop_duplicates([*PAIR, "hash", "n"])
+    kept = pd.MultiIndex.from_frame(echoes[TEST]).isin(pd.MultiIndex.from_frame(first[TEST]))
+    times = echoes[kept].groupby([*PAIR, "rtt_ms"]).size()
+    equal = (times * (times - 1) / 2).groupby(PAIR).sum()
+    n = times.groupby(PAIR).sum()
+    alike = ((equal + 1) / (n * (n - 1) / 2 + 1)).rename("alike")
+    chance = tests[PAIR].join(alike, on=PAIR).alike ** tests.n
+    pairs = len(tests) * tests.groupby(PAIR).n.transform("size") / 2
+    return chance * pairs < EXPECTED
+
+
+def _repeated_pairs(pairs) -> list[dict]:
+    return _copy_flags("pairs", pairs, pairs.duplicated(PAIR), "a second row for the pair")
+
+
+def _copy_flags(table, frame, twice, found) -> list[dict]:
+    names, n, flags = row_names(table, frame)[twice], int(twice.sum()), []
+    if n >= MIN_COPIES and n > COPIED_SHARE * len(frame):
+        rows = f"{n:,} of {count(len(frame), 'row')}: {found}"
+        flags.append(COPIES.flag(table, "table", SUSPECT, rows, COPIED, value=n, bound=0))
+    return flags + _row_flags(COPIES, table, frame[twice], names, found, COPIED)
+
+
+def _row_flags(rule: Rule, table: str, rows: pd.DataFrame, names: pd.Series, found: str, cause: str) -> list[dict]:
+    """Flag each of these rows; `found` follows its name."""
+    each = zip(names, rows.from_region, rows.to_region, strict=True)
+    return [
+        rule.flag(table, "row", SUSPECT, f"{name}: {found}", cause, row=name, from_region=start, to_region=end)
+        for name, start, end in each
+    ]
+
+
+def _mirrored(table, frame) -> list[dict]:
+    flags = []
+    for column in (name for name in VALUES[table] if name.endswith("rtt_ms")):
+        if column not in frame or frame[column].notna().sum() < 2 * MIN_PAIRS_FINE:
+            continue
+        values = frame[column].astype("float64").groupby([frame.from_region, frame.to_region]).median()
+        opposite = values.rename_axis(["to_region", "from_region"]).swaplevel().reindex(values.index)
+        both = opposite.notna() & (values.index.get_level_values(0) < values.index.get_level_values(1))
+        n, same = int(both.sum()), int((values == opposite)[both].sum())
+        places = decimals(frame[column])
+        min_pairs = {0: MIN_PAIRS_WHOLE, 1: np.inf}.get(places, MIN_PAIRS_FINE)
+        mostly = places > 0 and n >= MIN_PAIRS and same >= MIRRORED_SHARE * n
+        if mostly or (n >= min_pairs and same == n):
+            found = f"{column}: both directions are equal in {same:,} of {count(n, 'pair')}"
+            cause = "one direction was copied to the other: half of the rows were not measured"
+            where = {"column_name": column, "value": same, "bound": MIRRORED_SHARE * n}
+            flags.append(MIRROR.flag(table, "column", SUSPECT, found, cause, **where))
+    return flags
+
+
+COPIED_DAY = RULES["copied day"]
+MIN_ROWS = 10  # Fewer rows may repeat by chance.
+SHARE_OF_DAY = 0.9  # The rest of a copied day may have been corrected or added.
+MIN_STEPS = 1000  # Values with fewer different steps repeat by chance.
+MAX_EQUAL_DIRECTIONS = 0.5  # Where more pairs have equal values in both directions, values repeat without a copy.
+
+
+def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+    """Flags of the rows of pings and transfers that repeat another time, and one of the table per such copy."""
+    flags = []
+    for table in VALUES:
+        if table in tables and len(tables[table]) >= 2 * MIN_ROWS:
+            flags += _shifted(table, tables[table])
+    return flags
+
+
+def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
+    values = [name for name in VALUES[table] if name in frame and frame[name].notna().any()]
+    frame = frame.assign(row=row_names(table, frame)).dropna(subset=[*PAIR, "started_at_utc"])
+    timed = frame.dropna(subset=values, how="all").reset_index(drop=True)
+    if timed.empty or not any(_has_fine_steps(timed[name]) for name in values) or _often_equal(timed, values):
+        return []
+    ends = [*PAIR, *(["direction"] if "direction" in timed else [])]
+    first = timed.groupby([*ends, *values], dropna=False, sort=False).started_at_utc.transform("min")
+    shift = timed.started_at_utc - first
+    again = shift > pd.Timedelta(0)
+    flags = []
+    for distance, n in shift[again].value_counts().items():
+        copies = timed[again & (shift == distance)]
+        block = timed.started_at_utc.between(copies.started_at_utc.min(), copies.started_at_utc.max())
+        if n < MIN_ROWS or n < SHARE_OF_DAY * block.sum():
+            continue
+        start = copies.started_at_utc.min()
+        rows = count(int(block.sum()), "row")
+        found = f"{n:,} of {rows} from {start:%Y-%m-%d} on have the values of the same pair {distance} earlier"
+        cause = (
+            f"what was measured on {start - distance:%Y-%m-%d} was copied under the date {start:%Y-%m-%d}: it is one "
+            "measurement, not two"
+        )
+        flags.append(COPIED_DAY.flag(table, "table", SUSPECT, found, cause, value=n, bound=0))
+        found = f"the values of the same pair {distance} earlier"
+        flags += _row_flags(COPIED_DAY, table, copies, copies.row, found, cause)
+    return flags
+
+
+def _has_fine_steps(values: pd.Series) -> bool:
+    """Whether a column's median is 1,000 or more of its steps."""
+    positive = values.dropna().astype("float64")
+    positive = positive[positive > 0]
+    step = rounding(positive) or 10.0 ** -decimals(positive)
+    return bool(len(positive)) and float(positive.median()) >= MIN_STEPS * step
+
+
+def _often_equal(frame: pd.DataFrame, values: list[str]) -> bool:
+    """Whether the two directions of a pair, which are independent, often have equal values."""
+    there = frame.drop_duplicates(PAIR).set_index(PAIR)[values]
+    back = there.rename_axis(["to_region", "from_region"]).swaplevel().reindex(there.index)
+    both = back.notna().any(axis=1)
+    equal = (there.fillna(-1) == back.fillna(-1)).all(axis=1)
+    return bool(both.any()) and float(equal[both].mean()) >= MAX_EQUAL_DIRECTIONS

@@ -1,0 +1,200 @@
+"""Coordinates of regions, distances between them, and where round trips allow a region to be (Gueye et al. 2006)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from wanbench import regions as catalogue_of_regions
+from wanbench.regions import LIGHT_RTT_MS_PER_KM, geodesic_km
+
+from .rule import IMPOSSIBLE, RULES
+
+EARTH_RADIUS_KM = 6371.0088
+DEFAULT_PRECISION_KM = 50.0  # A metropolitan area: what a cloud means by a city.
+MAX_PRECISION_KM = 600.0  # The coarsest precision in the catalogue: coarser coordinates would hide every error.
+SPHERE_SLACK = 1.006  # A great circle on the mean sphere and the WGS-84 geodesic differ by at most 0.56 %.
+
+
+def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
+    """
+    Coordinates by region name: those of the catalogue, replaced by those of each table `regions` given.
+
+    A missing precision is the catalogue's for that name, else 50 km; a precision above 600 km counts as 600 km.
+    """
+    columns = ["name", "latitude_deg", "longitude_deg", "precision_km"]
+    stated = [regions[on_earth(regions)] for regions in overrides if regions is not None]
+    parts = [catalogue_of_regions.catalogue(), *stated]
+    places = pd.concat([part[columns] for part in parts], ignore_index=True)
+    precise = places.dropna(subset="precision_km").drop_duplicates("name").set_index("name").precision_km
+    places = places.drop_duplicates("name", keep="last").set_index("name")
+    default = places.index.to_series().map(precise).fillna(DEFAULT_PRECISION_KM)
+    return places.assign(precision_km=places.precision_km.fillna(default).clip(upper=MAX_PRECISION_KM))
+
+
+def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.DataFrame:
+    """
+    Per row: distance_km, and tolerance_km, the sum of both precisions, by which the hosts may be nearer. NaN where a
+    region is not among the places.
+    """
+    points = {
+        name: (float(latitude), float(longitude))
+        for name, latitude, longitude in zip(places.index, places.latitude_deg, places.longitude_deg, strict=True)
+    }
+    distance_km = {}
+    for a, b in set(zip(first, second, strict=True)):
+        if a in points and b in points:
+            distance_km[a, b] = geodesic_km(points[a], points[b])
+    distance = [distance_km.get(pair, np.nan) for pair in zip(first, second, strict=True)]
+    tolerance = first.map(places.precision_km) + second.map(places.precision_km)
+    return pd.DataFrame({"distance_km": distance, "tolerance_km": tolerance}, index=first.index, dtype=float)
+
+
+def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.ndarray:
+    """
+    Great-circle distances on the mean sphere, by broadcasting.
+
+    >>> great_circle_km(0.0, 0.0, 0.0, 90.0).round()
+    np.float64(10008.0)
+    """
+    phi, psi = np.radians(latitude), np.radians(other_latitude)
+    half = np.radians(np.subtract(other_longitude, longitude)) / 2
+    a = np.sin((psi - phi) / 2) ** 2 + np.cos(phi) * np.cos(psi) * np.sin(half) ** 2
+    return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(a, 0, 1)))
+
+
+def destination(latitude, longitude, angle, bearing) -> tuple[np.ndarray, np.ndarray]:
+    """Latitude and longitude, in degrees, of the points at an angle and a bearing from others (all in radians)."""
+    sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
+    east = np.sin(bearing) * np.sin(angle) * np.cos(latitude)
+    turned = longitude + np.arctan2(east, np.cos(angle) - np.sin(latitude) * sine)
+    return np.degrees(np.arcsin(np.clip(sine, -1, 1))), (np.degrees(turned) + 180) % 360 - 180
+
+
+EARTH = RULES["earth"]
+
+
+def on_earth(regions: pd.DataFrame) -> pd.Series:
+    """Whether each row of a table `regions` has coordinates on the globe."""
+    return regions.latitude_deg.between(-90, 90) & regions.longitude_deg.between(-180, 180)
+
+
+def check_earth(*tables: pd.DataFrame | None) -> list[dict]:
+    """A flag per region with coordinates outside the globe; the other rules use the catalogue's place for it."""
+    flags = []
+    for regions in tables:
+        for row in () if regions is None else regions[~on_earth(regions)].itertuples(index=False):
+            exchanged = abs(row.longitude_deg) <= 90 and abs(row.latitude_deg) <= 180
+            found = f"{row.name} is stated at latitude {row.latitude_deg:g}, longitude {row.longitude_deg:g}"
+            cause = "latitude and longitude are exchanged" if exchanged else "not degrees, or a digit too many"
+            where = {"region": row.name, "value": float(row.latitude_deg), "bound": 90.0}
+            flags.append(EARTH.flag("regions", "region", IMPOSSIBLE, found, cause, **where))
+    return flags
+
+
+N_POINTS = 6_000  # Points that fill a disc: 1 % of its area is 60 of them.
+GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
+
+
+@dataclass(frozen=True)
+class Area:
+    """
+    The part of the earth that the round trips of a region allow.
+
+    Attributes
+    ----------
+    region : str
+        Name of the region.
+    latitude_deg, longitude_deg : float
+        Its middle; NaN if no place on earth is allowed.
+    radius_km, area_km2 : float
+        The distance from the middle to the farthest point, and the area; 0 if no place is allowed.
+    discs : DataFrame
+        One row per landmark: region, latitude_deg, longitude_deg, rtt_ms, radius_km.
+    points : DataFrame
+        Points that fill the area evenly: latitude_deg, longitude_deg.
+    """
+
+    region: str
+    latitude_deg: float
+    longitude_deg: float
+    radius_km: float
+    area_km2: float
+    discs: pd.DataFrame
+    points: pd.DataFrame
+
+    @property
+    def empty(self) -> bool:
+        return not len(self.points)
+
+    def allows(self, latitude, longitude, slack_km: float = 0.0) -> np.ndarray:
+        """Whether a place lies within every disc, enlarged by `slack_km`."""
+        away = great_circle_km(
+            np.atleast_1d(latitude)[:, None],
+            np.atleast_1d(longitude)[:, None],
+            self.discs.latitude_deg.to_numpy(),
+            self.discs.longitude_deg.to_numpy(),
+        )
+        return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)
+
+
+def position(latitude: float, longitude: float) -> str:
+    """
+    The description of a place.
+
+    >>> position(-23.55, -46.63)
+    '23.55 S 46.63 W'
+    """
+    return f"{abs(latitude):.2f} {'S' if latitude < 0 else 'N'} {abs(longitude):.2f} {'W' if longitude < 0 else 'E'}"
+
+
+def locate(region: str, landmarks: pd.DataFrame) -> Area:
+    """
+    Where a region may be: the intersection of the discs around its landmarks.
+
+    The radius of a disc is the distance that light in fibre covers in half the RTT, c RTT / (2 n), plus the precision
+    of the landmark's coordinates.
+
+    Parameters
+    ----------
+    landmarks : DataFrame
+        One row per landmark: region, latitude_deg, longitude_deg, precision_km, rtt_ms (the minimum).
+    """
+    radius = landmarks.rtt_ms / LIGHT_RTT_MS_PER_KM + landmarks.precision_km
+    discs = landmarks[["region", "latitude_deg", "longitude_deg", "rtt_ms"]].assign(radius_km=radius)
+    smallest = discs.loc[discs.radius_km.idxmin()]
+    reach = min(smallest.radius_km * SPHERE_SLACK, np.pi * EARTH_RADIUS_KM)
+    latitude, longitude = cap(smallest.latitude_deg, smallest.longitude_deg, reach)
+    bare = Area(region, np.nan, np.nan, 0.0, 0.0, discs, pd.DataFrame())
+    inside = bare.allows(latitude, longitude)
+    points = pd.DataFrame({"latitude_deg": latitude[inside], "longitude_deg": longitude[inside]})
+    if points.empty:
+        return Area(region, np.nan, np.nan, 0.0, 0.0, discs, points)
+    middle = _middle(points)
+    away = great_circle_km(*middle, points.latitude_deg.to_numpy(), points.longitude_deg.to_numpy())
+    size = 2 * np.pi * EARTH_RADIUS_KM**2 * (1 - np.cos(reach / EARTH_RADIUS_KM)) * inside.mean()
+    return Area(region, *middle, float(away.max()), float(size), discs, points)
+
+
+def cap(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray, np.ndarray]:
+    """Points that fill a disc on the sphere evenly, like the seeds of a sunflower, from its centre on."""
+    k = np.arange(N_POINTS)
+    cosine = 1 - (1 - np.cos(radius_km / EARTH_RADIUS_KM)) * k / (N_POINTS - 1)
+    angle, bearing = np.arccos(np.clip(cosine, -1, 1)), k * GOLDEN_ANGLE
+    return destination(np.radians(latitude), np.radians(longitude), angle, bearing)
+
+
+def circle(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray, np.ndarray]:
+    """Points on the edge of a disc, enough to look round."""
+    angle = min(radius_km / EARTH_RADIUS_KM, np.pi)
+    return destination(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, 120))
+
+
+def _middle(points: pd.DataFrame) -> tuple[float, float]:
+    latitude, longitude = np.radians(points.latitude_deg), np.radians(points.longitude_deg)
+    x = (np.cos(latitude) * np.cos(longitude)).mean()
+    y = (np.cos(latitude) * np.sin(longitude)).mean()
+    z = np.sin(latitude).mean()
+    return float(np.degrees(np.arctan2(z, np.hypot(x, y)))), float(np.degrees(np.arctan2(y, x)))
