@@ -96,8 +96,8 @@ def fetched_bytes_per_s(
 
 
 WIRE = PACKET_BYTES / MSS_BYTES
-NEAR_MS = 0.2
-"""RTT within a region: shorter than any link's, but not zero."""
+NEAR_MS = 0.2  # RTT within a region: shorter than any link's, but not zero.
+# Kafka's defaults of broker settings that bound throughput.
 DEFAULTS = {
     "socket.receive.buffer.bytes": 102_400,
     "replica.socket.receive.buffer.bytes": 65_536,
@@ -105,7 +105,6 @@ DEFAULTS = {
     "replica.fetch.max.bytes": 1 << 20,
     "replica.fetch.response.max.bytes": 10 << 20,
 }
-"""Kafka's defaults of broker settings that bound throughput."""
 
 
 def region_limits(
