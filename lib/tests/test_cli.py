@@ -1,6 +1,7 @@
 """The command line: what each command asks for, what it says, and how it ends."""
 
 import os
+import sys
 
 import nbformat
 import pytest
@@ -194,8 +195,10 @@ def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
     assert "what was measured is kept" in capsys.readouterr().err
 
 
-def test_without_a_command_the_help_is_shown(capsys):
+def test_without_a_command_the_help_is_shown(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "rfc3987_syntax", raising=False)
     assert cli.main([]) == 2
+    assert sys.modules["rfc3987_syntax"] is None, "jsonschema would build its unused grammar for seconds"
     assert "report" in capsys.readouterr().out
 
 

@@ -263,7 +263,7 @@ def test_plans_say_what_is_wrong_with_a_disturbance():
     for wrong, why in (
         ({"share": 0.1}, "has no kind"),
         ({"kind": "kill", "node_id": 1}, "node_id; allowed"),
-        ({"kind": "kill", "load": {"rate": 1}}, "changes rate"),
+        ({"kind": "kill", "load": {"rate": 1}}, "the load of “x” has rate"),
     ):
         with pytest.raises(ParameterError, match=why):
             rolls(load, {"x": wrong}, calm_s=1)

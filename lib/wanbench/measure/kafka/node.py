@@ -29,23 +29,17 @@ _MOST = 400  # characters; Kafka's own messages may hold a whole configuration
 
 def last_message(log: bytes, printed: bytes) -> str:
     """
-    The error that ended a broker, with its root cause, in one line.
+    Find the error that ended a broker, with its root cause, in one line.
 
     It is the log's first fatal error (later ones follow from it), else its last error, else Java's output.
 
-    Examples
-    --------
     >>> log = b'''2026-01-01T00:00:00.000Z ERROR Exiting Kafka (kafka.Kafka$)
     ... org.apache.kafka.common.KafkaException: Socket server failed
     ...     at somewhere
     ... Caused by: java.net.BindException: Address already in use
-    ...     at somewhere
     ... 2026-01-01T00:00:01.000Z INFO bye (kafka.Kafka$)'''
     >>> last_message(log, b"")
     'Exiting Kafka: KafkaException: Socket server failed: BindException: Address already in use'
-    >>> at = b"2026-01-01T00:00:00.000Z"
-    >>> last_message(at + b" ERROR Fatal error: no disk (A)\\n" + at + b" ERROR more (B)", b"")
-    'Fatal error: no disk'
     >>> last_message(b"", b"Unrecognized VM option 'UseXGC'\\nError: Could not create the Java Virtual Machine.")
     "Unrecognized VM option 'UseXGC'"
     """
@@ -144,19 +138,8 @@ _WITH_PID_FILE = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
 
 class Node:
     """
-    A node of a cluster on its host.
-
-    `settings` are those of its server.properties; `is_up` whether it was started and not stopped since.
-
-    Parameters
-    ----------
-    heap_mb : int
-    flags : sequence of str
-        JVM flags.
-    metrics : bool
-        Serve metrics on `METRICS_PORT` of the host's address.
-    pauses : bool
-        Have its JVM write down garbage collections and safepoints.
+    A node of a cluster on its host: `settings` are those of its server.properties, `is_up` whether it was started and
+    not stopped since. `flags` are those of its JVM; `metrics` and `pauses` as of `Cluster`.
     """
 
     def __init__(
@@ -344,8 +327,8 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     Write the logs, the printed output and the settings of nodes to <run folder>/kafka_cluster/.
 
     Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .jvm.log.gz of the
-    pauses of its JVM (jvm-2.log.gz ...), .txt, .stderr.txt of what it printed, if anything, and .settings.json with
-    `given` and `effective` settings, secrets hidden. `wanbench.read.ingest.broker_pauses` reads the logs.
+    pauses of its JVM, .txt, .stderr.txt of what it printed, if anything, and .settings.json with `given` and
+    `effective` settings, secrets hidden.
     """
     started, files = now_utc(), []
 

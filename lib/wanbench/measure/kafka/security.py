@@ -30,13 +30,10 @@ def authority(path: str | Path) -> bytes:
 
 def identity(certificate_file: str | Path, key_file: str | Path, password: Secret | None = None) -> bytes:
     """
-    An unencrypted private key (PKCS #8, as Java requires), and its certificates, from PEM files of this machine.
+    Read an unencrypted private key (PKCS #8, as Java requires), and its certificates, from PEM files of this machine.
 
-    Raises
-    ------
-    ParameterError
-        If a file cannot be read or holds something else, the password is wrong or missing, or the two do not belong
-        together.
+    ParameterError if a file cannot be read or holds something else, the password is wrong or missing, or the two do not
+    belong together.
     """
     chain = _certificates("certificate_file", certificate_file, _read("certificate_file", certificate_file))
     content = _read("key_file", key_file)
@@ -81,11 +78,7 @@ LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
 
 
 class Security(ABC):
-    """
-    Settings of brokers, and matching ones of clients.
-
-    `protocols` are those of the listeners CLIENT, BROKER and CONTROLLER.
-    """
+    """Settings of brokers, and matching ones of clients; `protocols` are those of the listeners."""
 
     kind: str
     protocols: dict[str, str]
@@ -120,12 +113,7 @@ class Plain(Security):
 
 class Tls(Security):
     """
-    TLS everywhere, including between brokers and to controllers.
-
-    Parameters
-    ----------
-    mutual : bool
-        Whether clients must show a certificate of the authority too.
+    TLS everywhere, including between brokers and to controllers; if `mutual`, clients must show a certificate too.
     """
 
     protocols = dict.fromkeys(LISTENERS, "SSL")
@@ -162,12 +150,7 @@ class Tls(Security):
 
 
 def security(wanted: str | Security) -> Security:
-    """
-    The security that one of `KINDS` names; a Security is returned unchanged.
-
-    >>> security("plain")
-    <security plain: PLAINTEXT for clients>
-    """
+    """Return the security that one of `KINDS` names; a Security is returned unchanged."""
     if isinstance(wanted, Security):
         return wanted
     match wanted:

@@ -30,11 +30,9 @@ NAP_S = 0.05  # the longest sleep: how soon a stop is noticed
 PRINT_S = 0.2  # buffering time of lines, and so the delay seen by watchers
 MOST_TEXT = 200  # characters of an error's text
 PRIORITY = -10
+# Values below 2,048 are exact, and above that their first 11 bits are kept: an error of 0.1 % at most, in the buckets
+# of an HdrHistogram of three digits.
 _EXACT_BITS = 11
-"""
-Values below 2,048 are exact, and above that their first 11 bits are kept: an error of 0.1 % at most, in the buckets of
-an HdrHistogram of three digits.
-"""
 _OF_CONSUMERS = (
     "auto.", "client.rack", "enable.auto.", "fetch.", "group.", "heartbeat.", "isolation.", "max.poll.",
     "partition.assignment.", "session.",
@@ -130,28 +128,18 @@ def _sum(kind, producer, sequence, intended_ns, body):
 
 
 def elapsed_ns(sequence: int, rate: float) -> int:
-    """
-    When a record is due, in ns after the start.
-
-    >>> elapsed_ns(3, 2.0)
-    1500000000
-    """
+    """Return when a record is due, in ns after the start."""
     return round(sequence * NS / rate)
 
 
 def n_records(rate: float, length_s: float) -> int:
-    """
-    Records of a schedule; at least one.
-
-    >>> n_records(0.4, 1.0), n_records(300, 1.5)
-    (1, 450)
-    """
+    """Return the records of a schedule; at least one."""
     return max(1, round(rate * length_s))
 
 
 def bucket(value: int) -> int:
     """
-    The smallest value in the same bucket.
+    Return the smallest value in the same bucket.
 
     >>> [bucket(value) for value in (-5, 2_047, 2_049, 100_001)]
     [0, 2047, 2048, 99968]
@@ -309,12 +297,8 @@ class Lines:
 class Paced:
     """
     Sends records at fixed times through `producer` (a confluent_kafka.Producer or equivalent), whether or not earlier
-    ones were answered, until stopped by a signal or file. A subclass defines `send`, and how its records are made.
-
-    Attributes
-    ----------
-    due : int
-        Records that came due.
+    ones were answered, until stopped by a signal or file. A subclass defines `send`. `due` counts the records that came
+    due.
     """
 
     def __init__(self, producer, lines: Lines, arguments, n_partitions: int, body: bytes):

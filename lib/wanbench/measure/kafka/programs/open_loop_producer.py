@@ -44,12 +44,8 @@ ERRORS = 20  # maximum of different errors printed
 
 class Producer:
     """
-    One producer of the load, with a thread that handles its answers promptly.
-
-    Attributes
-    ----------
-    waiting : deque
-        Records (number, when due) for which the queue of librdkafka had no room.
+    One producer of the load, with a thread that handles its answers promptly. `waiting` are records (number, when due)
+    for which the queue of librdkafka had no room.
     """
 
     def __init__(self, number: int, topic: str, client, process: Process):
