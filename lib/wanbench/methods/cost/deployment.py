@@ -15,8 +15,8 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result
 
+# A plain number; a number with the range in which it lies, such as a price; an estimate with its interval.
 GIVEN, RANGE, MEASURED = "given", "range", "measured"
-"""A plain number; a number with the range in which it lies, such as a price; an estimate with its interval."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,8 +110,7 @@ ASSUMPTION = (
     "without discounts, apply"
 )
 WORST = "all inputs at the ends of their ranges"
-MOST_RANGES = 16
-"""The ends of this many inputs make 65,536 combinations."""
+MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
 
 
 def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
@@ -176,10 +175,8 @@ def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> 
 
 S_PER_H = 3600
 H_PER_YEAR = 8760
-H_PER_MONTH = 730.0
-"""A twelfth of a year, by which clouds convert a price per month."""
-GB = 1e9
-"""Bytes per GB, as prices count them."""
+H_PER_MONTH = 730.0  # A twelfth of a year, by which clouds convert a price per month.
+GB = 1e9  # Bytes per GB, as prices count them.
 FIXED, VARIABLE, TOTAL = "fixed", "variable", "total"
 PARTS = (FIXED, VARIABLE, TOTAL)
 MILLION = "million messages"
@@ -199,8 +196,7 @@ UNITS = {
     "zone_usd_per_gb": "USD/GB",
     "hours_per_month": "h",
 }
-DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")
-"""Inputs that are divisors, so they must not be zero."""
+DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")  # Inputs that are divisors, so they must not be zero.
 
 
 @dataclass(frozen=True)
@@ -324,7 +320,6 @@ class ClusterCost(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The total per million messages first, then every other part and measure."""
         main = (TOTAL, PER[1])
         rest = tuple(each for key, each in self.by.items() if key != main)
         ratio = () if self.variable_over_fixed is None else (self.variable_over_fixed,)
@@ -338,7 +333,6 @@ class ClusterCost(Result):
 
     @property
     def sentence(self) -> str:
-        """Total and parts at the rate."""
         rate = self.deployment.messages_per_s.value
         hour = {part: self.by[part, "hour"] for part in PARTS}
         million, worst = self.by[TOTAL, PER[1]], self.by[TOTAL, PER[1]].others[0]
@@ -351,7 +345,6 @@ class ClusterCost(Result):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per measure: fixed, variable and total, the interval of the total, and its widest range."""
         rows = [
             {"USD per": per}
             | {part: self.by[part, per].formatted for part in PARTS}

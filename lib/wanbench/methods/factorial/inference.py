@@ -8,16 +8,13 @@ from math import inf, nan, sqrt
 import numpy as np
 from scipy import stats
 
-DRAWS = 10_000
-"""Enough to determine the critical value to about 1 %."""
-CHUNK = 1_000
-"""Draws at a time, to bound memory."""
+DRAWS = 10_000  # Enough to determine the critical value to about 1 %.
+CHUNK = 1_000  # Draws at a time, to bound memory.
 NAME = (
     "heteroscedasticity-consistent variance HC2 (MacKinnon & White 1985), t with Satterthwaite's degrees of freedom "
     "(Lipsitz, Ibrahim & Parzen 1999)"
 )
-ALONE = 1e-9
-"""A run whose leverage is this close to 1 determines its own fit: its residual is always 0."""
+ALONE = 1e-9  # A run whose leverage is this close to 1 determines its own fit: its residual is always 0.
 
 
 @dataclass(frozen=True)
@@ -88,8 +85,7 @@ def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> Ro
     return RobustVariance(design, inverse, leverage, shared, freedom)
 
 
-NOTHING = 1e-12
-"""Share of the total sum of squares below which residuals are rounding errors."""
+NOTHING = 1e-12  # Share of the total sum of squares below which residuals are rounding errors.
 REPLICATES, BEND = "replicates", "a bend"
 
 

@@ -19,6 +19,7 @@ from wanbench.formatting import count, quantity
 from wanbench.methods.sizes import check_sizes
 
 UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
+# Readable names of columns, for sentences and figures; other columns keep their names.
 WORDS = {
     "delay_ms": "delay",
     "jitter_ms": "jitter",
@@ -27,7 +28,6 @@ WORDS = {
     "batches_per_s": "batches per second",
     "throughput_bps": "throughput",
 }
-"""Readable names of columns, for sentences and figures; other columns keep their names."""
 IN_OTHER_BLOCKS = "; for a level in other blocks the error of the blocks' mean (t) is added as squares"
 ONE_BLOCK = "no interval: a single block shows no difference between blocks"
 

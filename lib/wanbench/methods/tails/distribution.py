@@ -27,25 +27,18 @@ from wanbench.methods.result import Estimate, Interval
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.time import series
 
-STRETCHES = 1_000
-"""Number of stretches of a long run: each is short enough to separate one burst from the next."""
-MIN_IN_STRETCH = 10
-"""Minimum number of records in a stretch: a shorter stretch could not hold a burst."""
+STRETCHES = 1_000  # Number of stretches of a long run: each is short enough to separate one burst from the next.
+MIN_IN_STRETCH = 10  # Minimum number of records in a stretch: a shorter stretch could not hold a burst.
+# Number of periods of a run whose differences give the design effect: enough for t to be near the normal, and few
+# enough for a period to be longer than most bursts.
 SPELLS = 30
-"""
-Number of periods of a run whose differences give the design effect: enough for t to be near the normal, and few enough
-for a period to be longer than most bursts.
-"""
-MIN_SPELLS = 10
-"""With fewer periods the test of `CLUSTERED_P` has no power, so the design effect always counts."""
+MIN_SPELLS = 10  # With fewer periods the test of `CLUSTERED_P` has no power, so the design effect always counts.
+# Records count as independent unless the scatter between periods has a p-value below this. Without this test the noise
+# of the design effect would widen the intervals of independent records by a third.
 CLUSTERED_P = 0.05
-"""Records count as independent unless the scatter between periods has a p-value below this. Without this test the noise
-of the design effect would widen the intervals of independent records by a third."""
+# A stretch belongs to a burst if it holds at least two records, and the probability of that many independent records in
+# it is below this.
 BURST_P = 1e-3
-"""
-A stretch belongs to a burst if it holds at least two records, and the probability of that many independent records in
-it is below this.
-"""
 
 
 @dataclass(frozen=True)
@@ -186,26 +179,18 @@ def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, 
     return values, np.bincount(place, weights=np.concatenate([counts for _, counts in units]), minlength=len(values))
 
 
+# The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one
+# of them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv):
+# with less, intervals miss; with more, they are hardly ever closed.
 MIN_BURSTS = 5
-"""
-The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one of
-them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv): with
-less, intervals miss; with more, they are hardly ever closed.
-"""
-LARGE_BURST = 0.1
-"""A burst is large if it holds at least this share of the records beyond the quantile."""
-RATIO_OF_SHARES = 1.5
-"""Ratio of the shares beyond two successive latencies at which the design effect is taken."""
+LARGE_BURST = 0.1  # A burst is large if it holds at least this share of the records beyond the quantile.
+RATIO_OF_SHARES = 1.5  # Ratio of the shares beyond two successive latencies at which the design effect is taken.
+# Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one
+# run.
 FEW_BEYOND = 5
-"""
-Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one run.
-"""
-MAX_CELLS = 10_000_000
-"""Total number of resampled values of a bootstrap; more would take seconds per quantile."""
-MIN_RESAMPLES = 200
-"""Fewer resamples give no percentiles worth showing at the level 95 %."""
-NEARLY_ALL = 0.99
-"""An effective number of at least this share of n is not mentioned."""
+MAX_CELLS = 10_000_000  # Total number of resampled values of a bootstrap; more would take seconds per quantile.
+MIN_RESAMPLES = 200  # Fewer resamples give no percentiles worth showing at the level 95 %.
+NEARLY_ALL = 0.99  # An effective number of at least this share of n is not mentioned.
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
     METHOD + " with the effective number of values (Korn & Graubard 1998; Woodruff 1952), from how much the share "
@@ -318,9 +303,7 @@ class Tail:
         return ends[0] - self.resolution_ms, ends[1] + self.resolution_ms
 
     def _end(self, q: float, level: float, upper: bool) -> int | None:
-        """
-        Rank of an end by the largest design effect at any latency from the quantile to that end; None where open.
-        """
+        """Rank of an end by the largest design effect at any latency from the quantile to that end; None where open."""
         # go outwards from the quantile in steps; the end moves out with the effect, until the next step lies beyond it
         effect, beyond = 1.0, self.n - order.rank(self.n, q)
         factor = 1 / RATIO_OF_SHARES if upper else RATIO_OF_SHARES

@@ -19,20 +19,14 @@ from arch.bootstrap import StationaryBootstrap, optimal_block_length
 from scipy import optimize, stats
 from scipy.signal import lfilter
 
-MIN_VALUES = 20
-"""With fewer values an autoregression cannot be distinguished from chance."""
-LARGEST_ROOT = 0.97
-"""Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate."""
+MIN_VALUES = 20  # With fewer values an autoregression cannot be distinguished from chance.
+LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate.
+# Limit of the fit before its bias is subtracted, so that the simulated series are stationary.
 LARGEST_FITTED_ROOT = 0.995
-"""Limit of the fit_autoregression before its bias is subtracted, so that the simulated series are stationary."""
-MAX_ORDER = 12
-"""The orders tried grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 507 values."""
-SIMULATED = 50
-"""Simulated series; the error of their mean is then small against the bias."""
-BURN_IN = 100
-"""Simulated values dropped, so that a series starts in its stationary state (0.97 ** 100 is 5 %)."""
-RESPONSE = 2_000
-"""Length of the impulse response: at the largest root it has died out long before."""
+MAX_ORDER = 12  # The orders compared grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 507 values.
+SIMULATED = 50  # Simulated series; the error of their mean is then small against the bias.
+BURN_IN = 100  # Simulated values dropped, so that a series starts in its stationary state (0.97 ** 100 is 5 %).
+RESPONSE = 2_000  # Length of the impulse response: at the largest root it has died out long before.
 
 
 def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -145,24 +139,17 @@ def _order(centred: np.ndarray, highest: int) -> int:
     return order
 
 
+# Exponent of n for the number of lowest frequencies used: so few that ordinary short memory has little effect.
 LOWEST = 0.5
-"""Exponent of n for the number of lowest frequencies used: so few that ordinary short memory has little effect."""
-MORE = 0.65
-"""Exponent of n for the larger number of frequencies, used for comparison."""
+MORE = 0.65  # Exponent of n for the larger number of frequencies, used for comparison.
+# From this d on memory counts as long: two to three times its standard error in two series of 100 to 300 values. The
+# rates of false and missed detections are in data/validity/slow.csv.
 LONG = 0.25
-"""
-From this d on memory counts as long: two to three times its standard error in two series of 100 to 300 values. The
-rates of false and missed detections are in data/validity/slow.csv.
-"""
+# The d of the lowest frequencies must be at least this share of the d of more frequencies: the spectrum of an ordinary
+# autoregression flattens towards frequency 0.
 KEPT = 0.8
-"""
-The d of the lowest frequencies must be at least this share of the d of more frequencies: the spectrum of an ordinary
-autoregression flattens towards frequency 0.
-"""
-ONE_ALONE = 0.2
-"""A single series whose d exceeds both limits by this much counts as long even if the other does not."""
-BOUNDS = (-0.5, 1.2)
-"""Range of d searched: from over-differenced to beyond a random walk (1)."""
+ONE_ALONE = 0.2  # A single series whose d exceeds both limits by this much counts as long even if the other does not.
+BOUNDS = (-0.5, 1.2)  # Range of d searched: from over-differenced to beyond a random walk (1).
 
 
 def memory(values: np.ndarray, power: float = LOWEST) -> float:
@@ -192,10 +179,8 @@ def is_long(arms: Sequence[np.ndarray]) -> bool:
     return float(np.mean(excess)) > 0 or max(excess) > ONE_ALONE
 
 
-MIN_BLOCKS = 3
-"""Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ."""
-CHUNK_CELLS = 2_000_000
-"""Resampled values held at once (16 MB)."""
+MIN_BLOCKS = 3  # Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ.
+CHUNK_CELLS = 2_000_000  # Resampled values held at once (16 MB).
 
 
 @dataclass(frozen=True)
@@ -255,22 +240,8 @@ def block_length(values: np.ndarray) -> float:
     return min(max(length, 1.0), len(values) / MIN_BLOCKS) if isfinite(length) else 1.0
 
 
-@dataclass(frozen=True)
-class Resamples:
-    """
-    Means and medians of resamples, one value per resample.
-
-    `means` are post-blackened. `medians` come from the plain bootstrap, which keeps the shape of the distribution,
-    widened because its means (`plain_means`) vary too little.
-    """
-
-    means: np.ndarray
-    medians: np.ndarray
-    plain_means: np.ndarray
-
-
-def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resamples:
-    """Resample a series both ways."""
+def resampled_means(one: Series, resamples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Means of resamples: post-blackened, and of the plain bootstrap."""
     n, order, mean = len(one.values), len(one.coefficients), one.values.mean()
     centred = one.values - mean
     residuals = whitened(centred, one.coefficients)
@@ -279,8 +250,8 @@ def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resample
     spread, due = centred.std(), residuals.std() * sqrt(variances(one.coefficients)[0])
     # a resample starts with a stretch of the series, scaled to the variance that the autoregression implies
     start = centred * (due / spread) if spread > 0 else centred
-    length, middle = block_length(one.values), np.median(one.values)
-    means, medians, plain = (np.empty(resamples) for _ in range(3))
+    length = block_length(one.values)
+    means, plain = np.empty(resamples), np.empty(resamples)
     step = max(1, CHUNK_CELLS // n)
     for at in range(0, resamples, step):
         size = min(step, resamples - at)
@@ -288,10 +259,8 @@ def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resample
         drawn = residuals[bootstrap_indices(n - order, n - order, one.block_length, size, rng)]
         first = start[rng.integers(n - order + 1, size=size)[:, None] + np.arange(order)]
         means[part] = mean + filtered_back(drawn, first, one.coefficients).mean(axis=1)
-        rows = one.values[bootstrap_indices(n, n, length, size, rng)]
-        plain[part], medians[part] = rows.mean(axis=1), np.median(rows, axis=1)
-    wider = max(float(means.std() / plain.std()), 1.0) if plain.std() > 0 else 1.0
-    return Resamples(means, middle + wider * (medians - middle), plain)
+        plain[part] = one.values[bootstrap_indices(n, n, length, size, rng)].mean(axis=1)
+    return means, plain
 
 
 def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units) -> tuple[float, float]:

@@ -21,8 +21,7 @@ RULE = (
     "the first producer to end; if no producer reports its times, the seconds of the log "
     "without its first {} and its last"
 )
-MIN_SECONDS = 2
-"""A single whole second gives no reliable rate: batches may arrive in bursts."""
+MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arrive in bursts.
 
 
 @dataclass(frozen=True)
@@ -157,8 +156,7 @@ def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame
     return kept, out[[*KEY, *levels, "reason"]].to_dict("records")
 
 
-SATURATED_S = 1.0
-"""A reporting interval: producers further behind than this lag by more than the records in flight."""
+SATURATED_S = 1.0  # A reporting interval: producers further behind than this lag by more than the records in flight.
 
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:

@@ -26,8 +26,7 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result, text_table
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
-from wanbench.methods.tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.methods.trials.two_links import SETTINGS, link_trials, paired_trials
 
@@ -35,14 +34,11 @@ SHADES = {"window": theme.WITHIN, "rate": theme.OUTSIDE, "loss": "#882288"}
 SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
 BITS = 8
 PACKET_BYTES = 1500
-IN_FLIGHT = 5
-"""Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence."""
-MAX_REQUEST_BYTES = 1_048_576
-"""Kafka's default of max.request.size."""
+IN_FLIGHT = 5  # Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence.
+MAX_REQUEST_BYTES = 1_048_576  # Kafka's default of max.request.size.
+# The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400.
 CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
-"""The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400."""
-MIN_LOSSES = 10
-"""With fewer losses per connection in the counted seconds, a steady-state law does not apply."""
+MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a steady-state law does not apply.
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
 RATIOS = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}
@@ -81,16 +77,13 @@ class Limits(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Measured over predicted, per limit."""
         return tuple(self.reached.values())
 
     @property
     def sentence(self) -> str:
-        """The share of each limit that trials reach, and how it was computed."""
         return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
 
     def table(self) -> pd.DataFrame:
-        """One row per setting and limit: trials, RTT, rate that each limit allows, measured rate, and their ratio."""
         groups = self.trials.groupby(["setting", "limit"], sort=False, dropna=False)
         means = groups[["rtt_ms", *COLUMNS, "predicted", "measured"]].mean()
         means["reached"] = groups.reached.apply(lambda values: exp(np.log(values).mean()))
@@ -98,7 +91,6 @@ class Limits(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of `table`."""
         return text_table(self.table())
 
     def ratio(self, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
@@ -111,7 +103,6 @@ class Limits(Result):
         return PredictedRatio(*ratios, counts, names)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial on log axes; on the diagonal a trial reaches its lowest limit."""
         trials = self.trials
         ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
         figure = go.Figure()
@@ -171,7 +162,6 @@ class PredictedRatio(Result):
 
     @property
     def sentence(self) -> str:
-        """Both ratios, and whether they differ."""
         by = "; ".join(
             f"{name} by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
             for name, counts in self.limits.items()

@@ -23,10 +23,10 @@ from wanbench.methods.trials.limits import Limits
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.read.ingest.processors import ALL, BUSY, INTERRUPTS
 
+# Processors that are busy for this share of the counted seconds on average are full in some of them.
 FULL_PERCENT = 90.0
-"""Processors that are busy for this share of the counted seconds on average are full in some of them."""
+# The effect is stated per this many percentage points of utilisation: a typical difference between trials.
 STEP_PERCENT = 10.0
-"""The effect is stated per this many percentage points of utilisation: a typical difference between trials."""
 NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
          "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
 METHOD = (
@@ -59,7 +59,6 @@ class ProcessorEffect(Result):
 
     @property
     def sentence(self) -> str:
-        """The slope, and per setting how busy processors were and what share of its limit it reached."""
         means = self._means()
         listed = "; ".join(
             f"{row.Index} reached {number(row.reached, 2)} of its limit with processors "
@@ -82,7 +81,6 @@ class ProcessorEffect(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """First the settings that the machine slowed down, one each; then those of the slope."""
         means = self._means()
         notes = tuple(
             f"processors were full ({number(means.busy_percent[name], 0)} % busy) with {name}, which reached "
@@ -107,7 +105,6 @@ class ProcessorEffect(Result):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial; dashed: the limit."""
         figure = go.Figure()
         marks = theme.arm_marks(self.trials.setting)
         for name, part in self.trials.groupby("setting", sort=False):
@@ -251,19 +248,15 @@ CLIENTS = (
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",
     "io.openmessaging.benchmark.Benchmark", "io.openmessaging.benchmark.worker.BenchmarkWorker",
 )  # fmt: skip
+# Programs by name ("keeper" held the links when the first samples were recorded); every other program of the
+# measurement is the harness: samplers, watchers, the driver.
 ROLE_OF = {"kafka.Kafka": "brokers", "lab_supervisor": "links", "keeper": "links"} | dict.fromkeys(CLIENTS, "clients")
-"""
-Programs by name ("keeper" held the links when the first samples were recorded); every other program of the
-measurement is the harness: samplers, watchers, the driver.
-"""
 ROLES = ["brokers", "clients", "links", "kernel", "harness", "other"]
+# What a real deployment has elsewhere: clients on other machines, and networks instead of emulated links.
 OURS = ["clients", "links", "harness"]
-"""What a real deployment has elsewhere: clients on other machines, and networks instead of emulated links."""
+# Percentages of the processors above which a caution is due. At 15 % of two processors brokers lose a third of one,
+# more than trials of one setting differ by; other work is nobody's plan, so less of it is enough.
 MOST_OURS, MOST_OTHER = 15.0, 10.0
-"""
-Percentages of the processors above which a caution is due. At 15 % of two processors brokers lose a third of one, more
-than trials of one setting differ by; other work is nobody's plan, so less of it is enough.
-"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,7 +276,6 @@ class ProcessorRoles(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The busiest setting by role, and the least busy one."""
         top, least = self.rows.iloc[0], self.rows.iloc[-1]
         by_role = ", ".join(f"{role} {number(top[role], 0)} %" for role in ROLES)
         busy = f"busy for {number(top.busy, 0)} % of the time ({by_role})"
@@ -296,7 +288,6 @@ class ProcessorRoles(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Settings in which the harness or other work took too much."""
         ours = self.rows[OURS].sum(axis=1)
         texts = []
         if (ours > MOST_OURS).any():
@@ -316,7 +307,6 @@ class ProcessorRoles(RowsResult):
         return tuple(texts)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows as text, in whole per cent."""
         return text_table(self.rows.assign(**{name: self.rows[name].round() for name in ["busy", *ROLES]}))
 
 

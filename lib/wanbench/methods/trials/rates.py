@@ -27,27 +27,22 @@ from wanbench.methods.trials import concurrent, counted_seconds
 from wanbench.methods.trials.counted_seconds import CountedSeconds, attempts_of
 from wanbench.methods.trials.steadiness import MAX_LISTED, Steadiness, steadiness
 
-BATCH_HEADER_BYTES = 61
-"""Header of Kafka's record batch, version 2."""
-RECORD_HEADER_BYTES = 9
-"""About that many per record without key and headers."""
+BATCH_HEADER_BYTES = 61  # Header of Kafka's record batch, version 2.
+RECORD_HEADER_BYTES = 9  # About that many per record without key and headers.
 BY_LOG = "the log"
 BY_LINES = "the producers' lines, batches taken as full"
 NEEDED = (
     "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
     "link_samples",
 )  # fmt: skip
+# If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a
+# second late.
 COVERED = 0.9
-"""
-If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a second
-late.
-"""
+# If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it
+# ran another setting.
 MIN_COVERED = 0.5
-"""
-If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it ran
-another setting.
-"""
 ALONE = "whose background traffic covered too few counted seconds"
+# Columns that can be compared, with label and unit.
 MEASURED = {
     "batches_per_s": ("rate of batches", "batches/s"),
     "records_per_s": ("rate of records", "records/s"),
@@ -58,11 +53,9 @@ MEASURED = {
     "mean_latency_ms": ("time to acknowledgement", "ms"),
     "mean_rtt_ms": ("RTT of pings", "ms"),
 }
-"""Columns that can be compared, with label and unit."""
 DRAWN = "batches_per_s"
 LEVEL = 0.95
-MAX_SETTINGS = len(theme.SERIES_COLOURS)
-"""With more settings than colours, means and bands would overlap."""
+MAX_SETTINGS = len(theme.SERIES_COLOURS)  # With more settings than colours, means and bands would overlap.
 COLUMNS = [
     *("n_seconds", "start_s", "end_s", "window_rule", "counted_by", "share_counted"),
     *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
@@ -173,7 +166,6 @@ class TrialRates(Result):
 
     @property
     def sentence(self) -> str:
-        """The mean rate of each setting, and how its seconds were chosen."""
         rates = self.rates
         if rates.empty:
             return "No trial was measured."
@@ -190,7 +182,6 @@ class TrialRates(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a reader must know before quoting these trials."""
         rates, notes = self.rates, []
         if len(self.left_out):
             notes.append(f"{count(len(self.left_out), 'trial')} left out ({reasons(self.left_out)})")
@@ -212,7 +203,6 @@ class TrialRates(Result):
         return (*notes, *self.settled().cautions)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: trials, counted seconds, mean and standard deviation over its trials."""
         groups = self.rates.groupby("setting", sort=False, dropna=False)
         columns = {"n_trials": groups.size(), "seconds": groups.n_seconds.sum()}
         for name in MEASURED:
@@ -220,11 +210,9 @@ class TrialRates(Result):
         return pd.DataFrame(columns).reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The means of `table`."""
         return text_table(self.table()[["setting", "n_trials", "seconds", *MEASURED]])
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Every trial as a point, in the order of measuring, with the mean of each setting and its interval."""
         rows = self.rates
         marks = theme.arm_marks(rows.setting)
         names = list(dict.fromkeys(rows.setting.astype(str)))

@@ -30,12 +30,10 @@ from wanbench.pages.geo_kafka.region_limits import region_limits
 
 SYMBOLS = ("square", "circle", "diamond", "triangle-up")
 NAMES = ("link", "window", "replication", "machine")
+# The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10
+# %.
 NEAR = 0.9
-"""
-The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10 %.
-"""
-EXPLAINED = 0.5
-"""Below this share of the lowest bound something else limits the trial: it waits more than it works."""
+EXPLAINED = 0.5  # Below this share of the lowest bound something else limits the trial: it waits more than it works.
 MACHINE = NAMES[-1]
 METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
 ASSUMPTION = "Records are spread evenly over partitions; links keep the requested rate and delay"
@@ -63,14 +61,12 @@ class Bounds(Result):
 
     @property
     def sentence(self) -> str:
-        """How many trials each limit bounds."""
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
         return f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials above a bound, and trials without processor metrics."""
         beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
         unknown = int(np.isinf(self.trials.machine).sum())
         notes = (
@@ -104,7 +100,6 @@ class Bounds(Result):
         return Share(setting, link, lowest if lowest.n else None, part)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: means over its trials."""
         frame = self.trials.assign(**{name: self.trials[name] / 1e6 for name in ("measured", *NAMES, "allowed")})
         groups = frame.groupby("setting", sort=False)
         columns = ["measured", *NAMES, "reached", "busy_percent", "iowait_percent", "fullest_link"]
@@ -114,7 +109,6 @@ class Bounds(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of `table`, as text."""
         rows = text_table(self.table())
         heads = {
             "n_trials": "trials",
@@ -126,7 +120,6 @@ class Bounds(Result):
         return rows.rename(columns=heads)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial on log axes; on the line a trial reaches its lowest bound."""
         trials, figure = self.trials, go.Figure()
         ends = [trials.measured.min(), trials.allowed.max()]
         line = {"mode": "lines", "line": primitives.REFERENCE, "hoverinfo": "skip"}
@@ -178,12 +171,10 @@ class Share(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The shares of the links' bound and of the lowest bound."""
         return (self.link, *((self.lowest,) if self.lowest else ()))
 
     @property
     def sentence(self) -> str:
-        """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
         if self.lowest is None:
             lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."

@@ -139,16 +139,13 @@ class CostChanges(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratios."""
         return tuple(self.ratios.values())
 
     @property
     def sentence(self) -> str:
-        """Every ratio."""
         return " ".join(each.sentence for each in self.estimates)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per change."""
         rows = [
             {
                 "Change": name,
@@ -282,8 +279,7 @@ def _cost(inputs, apply, per: str, name: str) -> Estimate:
 
 
 COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}
-BAR = 0.7
-"""Share of a row's height; Plotly would widen bars next to another trace."""
+BAR = 0.7  # Share of a row's height; Plotly would widen bars next to another trace.
 NAMES = {MEASURED: "measured", "range": "price or assumption"}
 TORNADO_COLUMNS = ("input", "kind", "unit", "low", "value", "high", "usd_at_low", "usd_at_high", "swing_usd", "source")
 
@@ -315,7 +311,6 @@ class Tornado(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The input that moves the price most, and by how much."""
         first = self.rows.iloc[0]
         return (
             f"The {self.part} price of {quantity(self.usd, 'USD')} per {self.per} depends most on "
@@ -326,9 +321,6 @@ class Tornado(RowsResult):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """
-        One bar per input, from the price at its low end to the price at its high end; dashed: every input at its value.
-        """
         figure = go.Figure()
         rows = self.rows
         for kind, part in rows.groupby("kind", sort=False):

@@ -36,10 +36,8 @@ from wanbench.pages.geo_kafka.scalability import Scalability, fit_scalability
 
 ROW_PX = 24
 AROUND_PX = 170
+# The axis is logarithmic from this ratio of the largest to the smallest value on, so that small values stay visible.
 WIDE = 5.0
-"""
-The axis is logarithmic from this ratio of the largest to the smallest value on, so that small values stay visible.
-"""
 VALUE = "throughput_bps"
 UNEQUAL = "settings scatter unequally, and the interval takes one scatter for all, so it may be too narrow"
 CHOSEN = "the best level was chosen from the same trials, which makes it look better than it is"
@@ -82,12 +80,10 @@ class Curve(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Best over worst level, highest over baseline, and each level over the baseline."""
         return (self.range, *([self.last] if self.last else []), *self.ratios)
 
     @property
     def sentence(self) -> str:
-        """The range of the factor, and the level at which throughput stops rising."""
         return f"{self.range.sentence} {self.turn}".strip()
 
     @property
@@ -104,11 +100,9 @@ class Curve(Result):
         return f"Beyond {start} neither gain nor loss is shown: {self.last.sentence}"
 
     def table(self) -> pd.DataFrame:
-        """`levels`."""
         return self.levels
 
     def formatted_table(self) -> pd.DataFrame:
-        """The levels as text."""
         by_level = {one.quantity: one for one in self.ratios}
         rows = []
         for row in self.levels.itertuples():
@@ -126,7 +120,6 @@ class Curve(Result):
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Each level with its interval, and each trial as a point, as multiples of the baseline."""
         levels, figure = self.levels, go.Figure()
         for k, row in enumerate(levels.itertuples()):
             part = self.trials[self.trials.label == row.label]
@@ -221,12 +214,10 @@ class Curves(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The range of each curve, the widest first."""
         return tuple(sorted((one.range for one in self.curves.values()), key=lambda one: -one.estimate))
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials not in use, unequal scatter, restarts, and those of the estimates."""
         restarted = [one.label for one in self.curves.values() if RESTARTED in one.range.warnings]
         others = [text for text in super().cautions if text not in (RESTARTED, UNEQUAL)]
         others += [f"{', '.join(restarted)}: {RESTARTED}"] if restarted else []
@@ -235,7 +226,6 @@ class Curves(Result):
 
     @property
     def sentence(self) -> str:
-        """Which factor matters most and least, and how far trials scatter."""
         if not self.curves:
             return "No factor was varied alone."
         most, least = self.estimates[0], self.estimates[-1]
@@ -317,7 +307,6 @@ class Curves(Result):
         return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """One row per level, grouped by factor: its ratio to the baseline, with interval; MissingDataError without any."""
         if not self.curves:
             raise MissingDataError("no factor was varied alone.")
         figure, labels, rows = go.Figure(), [], []

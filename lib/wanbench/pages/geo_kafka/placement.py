@@ -52,22 +52,18 @@ class Placement(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Shares of topics that are balanced, spread over regions, and in sync."""
         return (self.balanced, self.spread, self.in_sync)
 
     @property
     def sentence(self) -> str:
-        """The shares, and the number of leaders that had moved."""
         moved = int((self.topics.moved > 0).sum())
         shares = " ".join(estimate.sentence for estimate in self.estimates)
         return f"{shares} Partitions not led by their preferred replica: in {count(moved, 'topic')}."
 
     def table(self) -> pd.DataFrame:
-        """`topics`."""
         return self.topics
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per partition of the example topic, as in the source's dashboard."""
         rows = []
         for number, part in self.replicas.sort_values("replica").groupby("partition"):
             names = [f"{row.broker} ({row.region})" for row in part.itertuples()]
@@ -80,7 +76,6 @@ class Placement(Result):
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A square per replica: partitions from left to right, brokers from top to bottom, the leader filled."""
         rows, figure = self.replicas, go.Figure()
         brokers = rows[["broker", "region"]].drop_duplicates().sort_values(["region", "broker"], ignore_index=True)
         at = {broker: k for k, broker in enumerate(brokers.broker)}

@@ -72,12 +72,10 @@ class CountedBytes(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Bytes per message, messages per second."""
         return (self.per_message, self.messages_per_s)
 
     @property
     def sentence(self) -> str:
-        """Both means."""
         return f"{self.per_message.sentence} {self.messages_per_s.sentence}"
 
 
@@ -175,22 +173,18 @@ class ClientRack(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio."""
         return (self.ratio,)
 
     @property
     def sentence(self) -> str:
-        """The ratio and its two terms."""
         means = self.trials.groupby("reading").crossings.mean()
         listed = ", ".join(f"{number(means[name], 3)} {name}" for name in (NONE, LEADERS, RACK))
         return f"{self.ratio.sentence} Bytes across regions per byte of payload: {listed}."
 
     def table(self) -> pd.DataFrame:
-        """`trials`."""
         return self.trials
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per way of reading."""
         groups = self.trials.groupby("reading")
         means = groups[["crossings", "consumed"]].mean()
         means.insert(0, "n_trials", groups.size())
@@ -199,7 +193,6 @@ class ClientRack(Result):
         return rows.set_axis(heads, axis=1)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial; bars are means."""
         figure, order = go.Figure(), (NONE, LEADERS, RACK)
         means = [self.trials.crossings[self.trials.reading == name].mean() for name in order]
         figure.add_bar(x=[0, 1, 2], y=means, width=0.5, marker={"color": theme.WITHIN, "opacity": 0.35}, name="mean")

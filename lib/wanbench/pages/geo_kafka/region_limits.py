@@ -18,8 +18,7 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.tcp.mathis import MSS_BYTES
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import MSS_BYTES, advertised_window_bytes
 from wanbench.methods.trials.limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, PACKET_BYTES
 
 
@@ -96,8 +95,8 @@ def fetched_bytes_per_s(
 
 
 WIRE = PACKET_BYTES / MSS_BYTES
-NEAR_MS = 0.2
-"""RTT within a region: shorter than any link's, but not zero."""
+NEAR_MS = 0.2  # RTT within a region: shorter than any link's, but not zero.
+# Kafka's defaults of broker settings that bound throughput.
 DEFAULTS = {
     "socket.receive.buffer.bytes": 102_400,
     "replica.socket.receive.buffer.bytes": 65_536,
@@ -105,7 +104,6 @@ DEFAULTS = {
     "replica.fetch.max.bytes": 1 << 20,
     "replica.fetch.response.max.bytes": 10 << 20,
 }
-"""Kafka's defaults of broker settings that bound throughput."""
 
 
 def region_limits(

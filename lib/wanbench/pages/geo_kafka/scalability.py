@@ -30,8 +30,7 @@ from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, reasons
 from wanbench.methods.result import Estimate, Result
 from wanbench.pages.geo_kafka.scalability_fit import MIN_LEVELS, Fit
 
-UNFIT_BELOW = 0.05
-"""There is a caution if the p-value of lack of fit is below this: one false alarm in twenty."""
+UNFIT_BELOW = 0.05  # There is a caution if the p-value of lack of fit is below this: one false alarm in twenty.
 ASSUMPTION = (
     "Throughput follows the law up to log-normal scatter, alike in per cent at every number of producers; trials are "
     "independent, apart from a factor that those of a block share; all else is the same in them"
@@ -85,12 +84,10 @@ class Scalability(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Efficiency, peak, parameters."""
         return (self.efficiency, self.peak_producers, self.peak, self.gamma, self.alpha, self.beta)
 
     @property
     def sentence(self) -> str:
-        """Whether growth is linear, and whether there is a peak within reach."""
         most = int(self.trials[self.producers].max())
         shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
         one = self.efficiency
@@ -114,11 +111,9 @@ class Scalability(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Lack of fit, a peak beyond the trials, rows left out."""
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial, the law with its interval, and linear growth from one producer, on logarithmic axes."""
         trials, curve = self.trials, self.curve
         figure = go.Figure()
         primitives.band(figure, curve.producers, curve.low, curve.high)
@@ -181,8 +176,6 @@ def fit_scalability(
         those in other blocks.
     unit : str
         Unit of the throughput, for texts.
-    level : float
-        Confidence level.
 
     Raises
     ------

@@ -32,25 +32,18 @@ from wanbench.pages.geo_kafka import factor_columns
 from wanbench.pages.geo_kafka.curves import VALUE
 from wanbench.pages.geo_kafka.surface_fit import Axis, SurfaceFit, axes_of, surface_columns
 
-STEPS = 41
-"""Points of a slice along a range."""
+STEPS = 41  # Points of a slice along a range.
 AMONG = theme.WITHIN
-COLUMNS = 3
-"""Panels in a row: few enough for their tick labels."""
+COLUMNS = 3  # Panels in a row: few enough for their tick labels.
 ROW_PX = 240
+# Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
 PLACES = 256
-"""
-Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
-"""
+# Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is.
 NEAR, NEAR_PLACES = (0.4, 0.1), 64
-"""Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is."""
+# Rounds of search around the best setting so far, each at half the distance of the previous one, down to a thousandth
+# of the range.
 NEARER = 12
-"""
-Rounds of search around the best setting so far, each at half the distance of the previous one, down to a thousandth of
-the range.
-"""
-UNFIT_BELOW = 0.05
-"""P-value of lack of fit that causes a caution: one false alarm in twenty."""
+UNFIT_BELOW = 0.05  # P-value of lack of fit that causes a caution: one false alarm in twenty.
 SINGLE = "this setting alone"
 ASSUMPTION = (
     "The logarithm of the response is a quadratic of the coded factors within the region; runs are independent, apart "
@@ -115,12 +108,10 @@ class Surface(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The response at the best setting, and the effect of every factor."""
         return (self.best, *self.effects.values())
 
     @property
     def sentence(self) -> str:
-        """The best setting, its response, and how many others may be as good."""
         at = ", ".join(f"{word(axis.name)} {axis.label(self.best_setting[axis.name])}" for axis in self.axes)
         shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
         effects = (
@@ -143,15 +134,12 @@ class Surface(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Lack of fit, a best setting at the edge or far from runs, rows left out."""
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
 
     def table(self) -> pd.DataFrame:
-        """`places`."""
         return self.places
 
     def formatted_table(self) -> pd.DataFrame:
-        """`among_best` as text."""
         return text_table(self.among_best)
 
     def at(self, settings: pd.DataFrame) -> pd.DataFrame:
@@ -164,7 +152,6 @@ class Surface(Result):
         return settings.assign(fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half))
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A panel per factor: the fitted response along that factor, all others held at the best setting."""
         n_rows = -(-len(self.axes) // COLUMNS)
         n_columns = min(len(self.axes), COLUMNS)
         titles = [theme.plain(word(axis.name)) for axis in self.axes]

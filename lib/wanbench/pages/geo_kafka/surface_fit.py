@@ -19,8 +19,7 @@ from wanbench.methods.factorial.inference import critical, robust_variance
 from wanbench.methods.factorial.terms import block_half_width, level_label
 from wanbench.methods.sizes import numbers
 
-BEND_LEVELS = 3
-"""Number of different values that a factor needs to show curvature."""
+BEND_LEVELS = 3  # Number of different values that a factor needs to show curvature.
 
 
 @dataclass(frozen=True)
@@ -115,10 +114,8 @@ def surface_columns(axes: Sequence[Axis], rows: pd.DataFrame | Mapping) -> tuple
     return np.column_stack(columns), names
 
 
-DRAWS = 500
-"""Draws of coefficients: enough for the critical values of the best set to about 4 %."""
-NOTHING = 1e-12
-"""Standard error below which two settings are the same."""
+DRAWS = 500  # Draws of coefficients: enough for the critical values of the best set to about 4 %.
+NOTHING = 1e-12  # Standard error below which two settings are the same.
 
 
 class SurfaceFit:

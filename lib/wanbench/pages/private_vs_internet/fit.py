@@ -41,14 +41,10 @@ from wanbench.pages.private_vs_internet.result import Factorial
 
 from .gain_map import DOUBLING, GainMap
 
-ALIASED = 1 - 1e-9
-"""From this correlation on, two effects are equal up to rounding."""
-UNRELATED = 1e-6
-"""Up to this correlation two effects are independent up to rounding."""
-LISTED_ORDER = 2
-"""Effects of up to this many factors get a row."""
-SEARCHED_ORDER = 3
-"""Effects of up to this many factors are searched for aliases; higher orders are assumed negligible."""
+ALIASED = 1 - 1e-9  # From this correlation on, two effects are equal up to rounding.
+UNRELATED = 1e-6  # Up to this correlation two effects are independent up to rounding.
+LISTED_ORDER = 2  # Effects of up to this many factors get a row.
+SEARCHED_ORDER = 3  # Effects of up to this many factors are searched for aliases; higher orders are assumed negligible.
 
 
 def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
@@ -105,10 +101,8 @@ ASSUMPTION = (
     "Runs are independent and in random order, the link delivered what was requested, and the response "
     "is log-linear between the levels"
 )
-LACK_P = 0.01
-"""Stricter than the intervals' level, because every experiment is tested."""
-FEW_DEGREES = 5
-"""With fewer degrees of freedom an interval is more than 30 % wider than with many."""
+LACK_P = 0.01  # Stricter than the intervals' level, because every experiment is tested.
+FEW_DEGREES = 5  # With fewer degrees of freedom an interval is more than 30 % wider than with many.
 
 
 def fit_factorial(

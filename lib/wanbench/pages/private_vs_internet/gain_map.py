@@ -16,8 +16,7 @@ from wanbench.methods.factorial.inference import DRAWS, critical
 from wanbench.methods.factorial.terms import UNITS, Factor, coded, slopes, word
 
 DOUBLING = 2.0
-GRID_STEPS = 7
-"""Steps along delay and along rate: a map of 49 points per panel shows where the verdict changes."""
+GRID_STEPS = 7  # Steps along delay and along rate: a map of 49 points per panel shows where the verdict changes.
 VERDICTS = ("holds", "fails", "undecided")
 METHOD = (
     "the greater of robust and pooled standard errors; "

@@ -23,25 +23,21 @@ from wanbench.methods.result import Estimate, Result
 
 from .gain_map import METHOD, VERDICTS, verdict_shares
 
-MAX_PANELS = 8
-"""More panels than this would be too small to read."""
+MAX_PANELS = 8  # More panels than this would be too small to read.
 PANEL_COLUMNS = 2
 COLOURS = [[0.0, theme.OUTSIDE], [0.5, "#FFFFFF"], [1.0, theme.WITHIN]]
-MIN_LOG2_GAIN = 0.25
-"""The colour scale reaches at least this far, so that small differences do not look large."""
+MIN_LOG2_GAIN = 0.25  # The colour scale reaches at least this far, so that small differences do not look large.
 ROW_PX = 300
 STYLES = {
     "holds": (theme.WITHIN, "circle"),
     "undecided": (theme.UNKNOWN, "diamond"),
     "fails": (theme.OUTSIDE, "square"),
 }
-HEADROOM_PX = 24
-"""Room for one line of panel titles."""
+HEADROOM_PX = 24  # Room for one line of panel titles.
 MAX_TICKS = 8
+# Path factors that are always best small: maps show their lowest level, shares average over them.
 PATH = ("jitter_ms", "loss")
-"""Path factors that are always best small: maps show their lowest level, shares average over them."""
-MAX_LISTED = 4
-"""More combinations than this make a sentence unreadable."""
+MAX_LISTED = 4  # More combinations than this make a sentence unreadable.
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,7 +207,6 @@ class Factorial(Result):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The ratio of throughput when each factor is doubled, and the thesis at each combination of levels."""
         has_thesis = len(self.combinations) > 0
         titles = ["doubling a factor, or its high level over its low one"]
         if has_thesis:
@@ -299,16 +294,6 @@ def _ratio_axis(values) -> dict:
 def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note: str = "") -> go.Figure:
     """
     The gain over delay and rate, a panel per combination of the other factors' levels; crosses at undecided points.
-
-    Parameters
-    ----------
-    levels : mapping
-        Levels of some factors to show; for the others see `Factorial.map`.
-
-    Raises
-    ------
-    ParameterError
-        If the fit has no thesis, for a level that the experiment does not have, or for more than 8 panels.
     """
     if fit.thesis is None:
         raise ParameterError(f"{fit.delay} and {fit.rate} are not both factors with a logarithm; no map")

@@ -24,22 +24,19 @@ from wanbench.methods.result import Estimate, Interval, Result
 from wanbench.methods.result.means import half_width
 from wanbench.methods.trials.concurrent import round_trips
 
-OFFSET = 0.13
-"""Offset of a setting from the middle of its statistic."""
+OFFSET = 0.13  # Offset of a setting from the middle of its statistic.
 STATISTICS = {
     "min": ("min_rtt_ms", "minimum RTT of a ping run"),
     "mean": ("mean_rtt_ms", "mean RTT of a ping run"),
     "max": ("max_rtt_ms", "maximum RTT of a ping run"),
     "mdev": ("mdev_rtt_ms", "mdev of a ping run"),
 }
+# Table 1 of "Measuring the Impact of Latency in Multi-Cloud Transactional Systems" (PacketFabric): site-to-site VPN
+# over the internet, and a private circuit; one long ping each.
 PUBLISHED = {
     "internet": {"min": 70.8, "mean": 132.9, "max": 193.2, "mdev": 25.1},
     "private": {"min": 62.1, "mean": 62.5, "max": 68.1, "mdev": 0.7},
 }
-"""
-Table 1 of "Measuring the Impact of Latency in Multi-Cloud Transactional Systems" (PacketFabric): site-to-site VPN over
-the internet, and a private circuit; one long ping each.
-"""
 METHOD = "t over ping runs, with the run as the unit"
 ASSUMPTION = "Runs are independent and equally long; pings, sent at even intervals, see the same RTTs as the traffic"
 EXTREME = "min and max are extreme values: they are more extreme the more echoes a run has ({} here)"
@@ -66,7 +63,6 @@ class RttTable(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The four numbers of each setting."""
         return tuple(self.numbers.values())
 
     @property
@@ -76,7 +72,6 @@ class RttTable(Result):
 
     @property
     def sentence(self) -> str:
-        """The four numbers of each setting, measured and as published."""
         listed = []
         for setting in self.settings:
             four = " / ".join(self.numbers[setting, name].formatted.removesuffix(" ms") for name in STATISTICS)
@@ -87,10 +82,6 @@ class RttTable(Result):
         return " ".join(listed)
 
     def table(self) -> pd.DataFrame:
-        """
-        One row per setting and statistic: measured, low, high, published, and whether the interval contains the
-        published value.
-        """
         rows = []
         for (setting, name), number in self.numbers.items():
             published = PUBLISHED.get(setting, {}).get(name, nan)
@@ -110,7 +101,6 @@ class RttTable(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per statistic, as the source prints it, with intervals."""
         level = percent(self.estimates[0].level)
         rows = {"RTT": list(STATISTICS)}
         for setting in self.settings:
@@ -122,7 +112,6 @@ class RttTable(Result):
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Per statistic and setting every run, their mean with its interval, and the published number as a line."""
         figure = go.Figure()
         marks = theme.arm_marks(self.settings)
         for k, setting in enumerate(self.settings):

@@ -29,14 +29,12 @@ from wanbench.methods.trials.two_links import SETTINGS, TwoLinks, compare_links
 METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
 WELCH = "t by Welch (1947)"
 POOLED = "t with the pooled variance of both scales"
+# With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
 MIN_PAIRS = 4
-"""
-With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
-"""
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
 ALIKE = "; they scatter alike at both scales"
+# Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal.
 FILL_TOLERANCE = 0.05
-"""Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +62,6 @@ class Scales(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio at each scale, and its changes."""
         ratios = [
             replace(
                 links.ratio,
@@ -77,7 +74,6 @@ class Scales(Result):
 
     @property
     def sentence(self) -> str:
-        """The ratio at each scale, whether they differ, and how full links were."""
         ratios = [
             f"At {label(rate)} {links.names[1]} has {links.ratio.formatted} the {MEASURED[links.value][0]} of "
             f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.formatted_interval or 'none'}; "
@@ -126,7 +122,6 @@ class Scales(Result):
         return f"These links were at capacity, or dropped packets: {listed}."
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Left: the ratio of the links at each scale, pairs small; right: link utilisation."""
         titles = ["ratio at each scale", "link utilisation (share of its rate)"]
         figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.14, subplot_titles=titles)
         left, right = {"row": 1, "col": 1}, {"row": 1, "col": 2}
