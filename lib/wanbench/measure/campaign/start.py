@@ -27,8 +27,7 @@ from wanbench.runs import Run, find
 
 from .execute import measure
 
-SAMPLES = "samples"
-"""Name that selects the recording committed under `data/samples` instead of a lab."""
+SAMPLES = "samples"  # Name that selects the recording committed under `data/samples` instead of a lab.
 
 AGAIN_VARIABLE = "WANBENCH_AGAIN"
 """
@@ -138,8 +137,8 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 def _is_asked_for(recorded, wanted):
     """Whether a recording has these settings; a setting newer than the recording must be None."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
-        known = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
-        return known and all(value is None for name, value in wanted.items() if name not in recorded)
+        same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
+        return same and all(value is None for name, value in wanted.items() if name not in recorded)
     if isinstance(recorded, list) and isinstance(wanted, list):
         return len(recorded) == len(wanted) and all(map(_is_asked_for, recorded, wanted))
     return recorded == wanted
@@ -168,8 +167,7 @@ def _within(links, plan):
 
 
 MIN_INSYNC = "min.insync.replicas"
-SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}
-"""The kernel's limits of socket buffers."""
+SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}  # The kernel's limits of socket buffers.
 
 
 def check_trials(

@@ -18,13 +18,11 @@ from .base import ExperimentError, cluster_of, links_of
 from .broker_acts import Acts
 from .session import ConcurrentSession, Program, as_json
 
-READY_S = 120.0
-"""Timeout for a healthy cluster at the start."""
+READY_S = 120.0  # Timeout for a healthy cluster at the start.
 LONGEST_S = 86_400.0
 NOT_BEGUN = "the load ended before it was due"
 TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
-HOLDS_S = 1.0
-"""A cluster counts as healthy only after this long: a view may predate the last action."""
+HOLDS_S = 1.0  # A cluster counts as healthy only after this long: a view may predate the last action.
 
 
 class ActionsSession(ConcurrentSession):

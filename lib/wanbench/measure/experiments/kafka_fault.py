@@ -22,8 +22,7 @@ _START_S, _END_S = 6.0, 6.0
 """Overhead before the first record and after the end of traffic; measured on two processors."""
 _HEAL_S = 7.0
 """Time from healing to the end of traffic; measured 4 to 11 s after faults of 8 s, longest with a region cut."""
-_OVERHEAD_BYTES = 150
-"""Approximate headers of TCP, IP, request and record batch, for one record."""
+_OVERHEAD_BYTES = 150  # Approximate headers of TCP, IP, request and record batch, for one record.
 _OWNED = dict.fromkeys(
     ("acks", "bootstrap.servers", "client.id", "enable.idempotence", "group.id", "request.required.acks")
 )

@@ -23,21 +23,15 @@ from .kafka_faults import CONSUMERS, CONTROLLER, Fault, check_possible, damaged
 from .sampling import ProcessorUse
 from .session import Program, Session, as_json, client_command
 
-READY_S = 120.0
-"""Timeout for clients to be ready, on a busy machine."""
-HEALTHY_S = 120.0
-"""Timeout for a healthy cluster before an episode: the previous one may have ended in recovery."""
+READY_S = 120.0  # Timeout for clients to be ready, on a busy machine.
+HEALTHY_S = 120.0  # Timeout for a healthy cluster before an episode: the previous one may have ended in recovery.
 MARGIN_S = 30.0
-MAX_REASON = 500
-"""Maximum number of characters of a reason."""
-LOG_S = 120.0
-"""Timeout for reading back the log."""
-COMPLETE_S = 60.0
-"""Timeout for consumers to read the remaining records."""
+MAX_REASON = 500  # Maximum number of characters of a reason.
+LOG_S = 120.0  # Timeout for reading back the log.
+COMPLETE_S = 60.0  # Timeout for consumers to read the remaining records.
 REPLICATED_S = 45.0
 """Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
-HOLDS_S = 1.5
-"""Health must last this long to count: a broker whose session expired may still be fenced after healing."""
+HOLDS_S = 1.5  # Health must last this long to count: a broker whose session expired may still be fenced after healing.
 _TELLING = re.compile(
     rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|ISR updated to"
     rb"|\] Leader \S+ .*starts at leader epoch"

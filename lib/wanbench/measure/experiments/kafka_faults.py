@@ -21,8 +21,7 @@ CONTROLLER, CONSUMERS = "controller", "consumers"
 Roles instead of names of regions: the region of the active controller, and the region whose consumers have the most
 partitions.
 """
-SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05
-"""Delay one way, and the share of packets lost."""
+SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05  # Delay one way, and the share of packets lost.
 
 
 class Fault:

@@ -15,10 +15,8 @@ from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
 from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 
-START_S = 3.0
-"""Time to start one tool; n tools take about sqrt(n) times as long."""
-AROUND_S = 4.0
-"""Time to make and delete topics, and to count batches."""
+START_S = 3.0  # Time to start one tool; n tools take about sqrt(n) times as long.
+AROUND_S = 4.0  # Time to make and delete topics, and to count batches.
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
 PAYLOADS = ("letters", *MADE)
 
@@ -235,10 +233,8 @@ class KafkaLoad(ClientLoad):
 
 REQUEST_BYTES = 1 << 20
 """Default max.request.size of a producer and, to within a few bytes, message.max.bytes of a broker."""
-RECORD_MARGIN_BYTES = 1024
-"""Headers of record and batch, with a margin."""
-_HEAP_MARGIN_MB = 64
-"""Heap that the tool needs besides its buffers."""
+RECORD_MARGIN_BYTES = 1024  # Headers of record and batch, with a margin.
+_HEAP_MARGIN_MB = 64  # Heap that the tool needs besides its buffers.
 _MOST_PROCESSES = 200
 """Maximum number of tools: each is a Java process, and more would load the machine before they load a cluster."""
 _TRANSACTIONS = (

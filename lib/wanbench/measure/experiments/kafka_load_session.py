@@ -27,23 +27,16 @@ from .perf_tools import (
 )
 from .session import ClientSession, as_json
 
-UNANSWERED = ("Unreachable", "Timeout")
-"""Kinds of `AnswerError` that mean no broker answered."""
-CHECK_S = 1.0
-"""Interval of checks for dead brokers."""
-TOO_FEW = b"Exiting before consuming"
-"""Text in the consumer tool's message when it times out without records."""
+UNANSWERED = ("Unreachable", "Timeout")  # Kinds of `AnswerError` that mean no broker answered.
+CHECK_S = 1.0  # Interval of checks for dead brokers.
+TOO_FEW = b"Exiting before consuming"  # Text in the consumer tool's message when it times out without records.
 _NO_RECORDS = b"0 records sent, "
-_DRAIN_S = 60.0
-"""Time for consumers to read the backlog, beyond their own timeout."""
+_DRAIN_S = 60.0  # Time for consumers to read the backlog, beyond their own timeout.
 _RUN_S = 30.0
-WINDOW = b"records/sec ("
-"""Text in every line of figures from the producer tool."""
+WINDOW = b"records/sec ("  # Text in every line of figures from the producer tool.
 _STEADY = b"teady state"
-_COUNT_S = 300.0
-"""Timeout for counting a broker's batches, in logs of many GB."""
-_CONNECT_S = 5.0
-"""Timeout for connecting to a broker, which has just been serving."""
+_COUNT_S = 300.0  # Timeout for counting a broker's batches, in logs of many GB.
+_CONNECT_S = 5.0  # Timeout for connecting to a broker, which has just been serving.
 
 
 class LoadSession(ClientSession):

@@ -17,8 +17,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import put_whole
 
 ACKS = ("0", "1", "all")
-REGION = "region"
-"""Value of client_rack for the client's own region: clusters of a lab name racks after regions."""
+REGION = "region"  # Value of client_rack for the client's own region: clusters of a lab name racks after regions.
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
@@ -83,12 +82,10 @@ def check_settings(experiment: object, parameter: str, owned: Mapping[str, str |
             raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")
 
 
-LARGEST_FILE_BYTES = 8 << 20
-"""Maximum size of the file: the tool holds all its records in memory."""
+LARGEST_FILE_BYTES = 8 << 20  # Maximum size of the file: the tool holds all its records in memory.
 MOST_RECORDS = 10_000
 """Maximum number of records: enough that a batch rarely repeats one, which would compress better than real data."""
-SMALLEST_RECORD_BYTES = 150
-"""Size of the fields without the note."""
+SMALLEST_RECORD_BYTES = 150  # Size of the fields without the note.
 _RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
@@ -192,5 +189,4 @@ def _note(rng, length):
 
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
-MADE = tuple(_MAKERS)
-"""The available payloads."""
+MADE = tuple(_MAKERS)  # The available payloads.

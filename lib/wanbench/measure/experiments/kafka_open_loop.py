@@ -13,8 +13,7 @@ from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
 
-START_S, END_S = 7.0, 2.0
-"""Overhead before the first record and after the last answer; measured on two processors."""
+START_S, END_S = 7.0, 2.0  # Overhead before the first record and after the last answer; measured on two processors.
 MOST_RECORDS = 50_000_000
 """Maximum number of records: each consuming process holds a byte for each record of the schedule."""
 MOST_CLIENTS = 200

@@ -24,21 +24,16 @@ from .base import ExperimentError, keep, last_line, run_to_end
 from .kafka_loads import put_records, rack_of
 from .session import ClientSession, Program, client_command
 
-CHECK_S = 2.0
-"""Interval of checks for dead brokers."""
-LEAD_S = 1.0
-"""Lead time of the start order: every process must have read it by then, even on a busy machine."""
-MARGIN_S = 30.0
-"""Timeout for a program to end, on a busy machine."""
-SHORTEST_DRAIN_S = 2.0
-"""Wait for the last records in transit, even with drain_s of 0."""
+CHECK_S = 2.0  # Interval of checks for dead brokers.
+LEAD_S = 1.0  # Lead time of the start order: every process must have read it by then, even on a busy machine.
+MARGIN_S = 30.0  # Timeout for a program to end, on a busy machine.
+SHORTEST_DRAIN_S = 2.0  # Wait for the last records in transit, even with drain_s of 0.
 QUEUE_KBYTES = 32_768
 """
 Size of the producer's queue: buffer.memory of Kafka's own producers. librdkafka's default is 1 GB, a backlog of
 minutes.
 """
-QUEUE_RECORDS = 1_000_000
-"""Limit in records, high enough that the limit in bytes applies."""
+QUEUE_RECORDS = 1_000_000  # Limit in records, high enough that the limit in bytes applies.
 IN_FLIGHT = 5
 """
 Requests in flight to a broker, the default of Kafka's own producers. Theirs hold a batch of each of its partitions,
@@ -276,15 +271,13 @@ def _by_host(hosts: Sequence[Host], n: int) -> list[tuple[Host, list[int]]]:
     return [(host, numbers) for host, numbers in spread if numbers]
 
 
-EXCHANGES = 30
-"""Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues."""
+EXCHANGES = 30  # Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues.
 INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
 """First port, and number of ports: above those of brokers and, by default, of iperf3, which may run concurrently."""
 ONE_CLOCK = "one machine, one clock"
 UNKNOWN = "not known"
-_MARGIN_S = 15.0
-"""Time for Python to start on a busy host."""
+_MARGIN_S = 15.0  # Time for Python to start on a busy host.
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 

@@ -31,8 +31,7 @@ RESTART_S = 20.0
 Time until a restarted cluster serves again: three brokers 70 ms apart took 20 to 27 s on two busy processors, against
 14 s for the first start.
 """
-_SET_S = 1.0
-"""Time to set the link."""
+_SET_S = 1.0  # Time to set the link.
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, bounded, check_declared, cluster_of, ended_with, keep, links_of, one_of, run_to_end
 
-LONGEST_S = 86_400
-"""Maximum duration, a day: no measurement is meant to be longer."""
+LONGEST_S = 86_400  # Maximum duration, a day: no measurement is meant to be longer.
 
 
 class Sampling(ABC):
@@ -114,8 +113,7 @@ def file_part(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace(":", "."))
 
 
-_START_S = 30.0
-"""Time for Python to start on a busy host."""
+_START_S = 30.0  # Time for Python to start on a busy host.
 
 
 def _start_programs(
@@ -299,10 +297,8 @@ def _own_time() -> tuple[float, float]:
 
 FOLDER = "links"
 WHICH = ("pair", "all")
-_AT_ONCE = 6
-"""Number of links per request: the relay forwards no packets while it reads them, see `LinkSamples`."""
-_END_S = 30.0
-"""Timeout for the last sample, from a busy relay."""
+_AT_ONCE = 6  # Number of links per request: the relay forwards no packets while it reads them, see `LinkSamples`.
+_END_S = 30.0  # Timeout for the last sample, from a busy relay.
 
 
 @dataclass(frozen=True)
@@ -394,13 +390,11 @@ class _Sampler(threading.Thread):
         return {"rate_bps": own_bps if gateway_bps is None else gateway_bps}
 
 
-_C = ["env", "LC_ALL=C"]
-"""Locale for sysstat, which formats numbers and dates by it."""
+_C = ["env", "LC_ALL=C"]  # Locale for sysstat, which formats numbers and dates by it.
 _NETWORK = ["-n", "DEV,EDEV,TCP,ETCP"]
 _MACHINE = ["-u", "ALL", "-P", "ALL", "-d", "-r", "-q"]
 _ASK_S = 20.0
-_READ_S = 120.0
-"""Timeout of sadf: a long recording of a machine with many processors is large."""
+_READ_S = 120.0  # Timeout of sadf: a long recording of a machine with many processors is large.
 
 
 @dataclass(frozen=True)

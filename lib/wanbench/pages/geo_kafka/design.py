@@ -18,10 +18,8 @@ from wanbench.measure.plan.trials import shuffled
 
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"
-LEFT_TO_KERNEL = -1
-"""Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem."""
-PRODUCTS = {"bdp": 1, "2 bdp": 2}
-"""Levels of `buffers` in bandwidth-delay products."""
+LEFT_TO_KERNEL = -1  # Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem.
+PRODUCTS = {"bdp": 1, "2 bdp": 2}  # Levels of `buffers` in bandwidth-delay products.
 BROKER_BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
 CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
 CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
@@ -193,8 +191,7 @@ def _text(level):
     return "+".join(map(str, level)) if isinstance(level, list | tuple) else str(level)
 
 
-TOGETHER = "together"
-"""The common setting name of these trials, although their levels differ."""
+TOGETHER = "together"  # The common setting name of these trials, although their levels differ.
 
 
 def together(

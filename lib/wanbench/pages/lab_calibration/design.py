@@ -80,8 +80,7 @@ def calibrate(
     return start.run(plan, links, lab=lab, campaign=campaign, **options)
 
 
-_MARGIN_S = 30.0
-"""Time for the first echo, and for ping to end."""
+_MARGIN_S = 30.0  # Time for the first echo, and for ping to end.
 
 
 class _PingMeanwhile:

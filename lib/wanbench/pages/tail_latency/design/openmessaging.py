@@ -228,14 +228,11 @@ def _path(value, kind):
     )
 
 
-TOPIC_PREFIX = "test-topic"
-"""Prefix of the Kafka driver's topics, in all forks."""
-SENDS = b"----- Starting "
-"""Printed by the benchmark when its warm-up or measurement starts."""
+TOPIC_PREFIX = "test-topic"  # Prefix of the Kafka driver's topics, in all forks.
+SENDS = b"----- Starting "  # Printed by the benchmark when its warm-up or measurement starts.
 FAILS = b"Failed to run the workload"
 WRITES = b"Writing test result into"
-LISTENS = "Javalin has started"
-"""Printed by a worker once it listens."""
+LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
 _OVERLAP = 64
 """Bytes to search again, because a line may arrive in parts: more than the length of the text searched for."""
@@ -290,11 +287,11 @@ class OpenMessagingSession(ClientSession):
     def _addresses(self) -> list[str]:
         """Each worker uses a port for its commands and the next for its statistics."""
         taken: dict[str, int] = {}
-        found = []
+        addresses = []
         for worker in self.workers:
             number = taken[worker.host.name] = taken.get(worker.host.name, -1) + 1
-            found.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
-        return found
+            addresses.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
+        return addresses
 
     def _check_hosts(self) -> None:
         """ExperimentError if a host lacks Java or the distribution."""
@@ -445,13 +442,13 @@ class OpenMessagingSession(ClientSession):
         failed = _FAILED.search(printed)
         if failed is None:
             return f"{failure}: {last_line(done)}"
-        causes = [found.group() for found in _FAULT.finditer(printed, failed.end())]
+        causes = [match.group() for match in _FAULT.finditer(printed, failed.end())]
         parts = [failed.group()[7:307], *(cause[:300] for cause in causes[-1:])]
         return f"{failure}: {b': '.join(parts).decode('utf-8', 'replace')}"
 
     def _topics(self) -> set[str]:
-        found = self.cluster.ask(self.benchmark.host, "topics")
-        return {topic["name"] for topic in found if topic["name"].startswith(TOPIC_PREFIX)}
+        topics = self.cluster.ask(self.benchmark.host, "topics")
+        return {topic["name"] for topic in topics if topic["name"].startswith(TOPIC_PREFIX)}
 
     def _clean_up(self) -> str | None:
         """Delete the benchmark's topics and folders; returns what remains, and why."""
