@@ -19,10 +19,14 @@ from wanbench.runs import RawFile
 from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, cluster_of
-from .kafka_faults import CONSUMERS, CONTROLLER, Fault, check_possible, damaged
 from .sampling import ProcessorUse
 from .session import Program, Session, as_json, client_command
 
+CONTROLLER, CONSUMERS = "controller", "consumers"
+"""
+Roles instead of names of regions: the region of the active controller, and the region whose consumers have the most
+partitions.
+"""
 READY_S = 120.0  # Timeout for clients to be ready, on a busy machine.
 HEALTHY_S = 120.0  # Timeout for a healthy cluster before an episode: the previous one may have ended in recovery.
 MARGIN_S = 30.0
@@ -73,7 +77,7 @@ class FaultSession(Session):
     def _check(self) -> None:
         """Reject impossible settings before anything starts."""
         self._cluster = cluster_of(self.host)
-        check_possible(self.settings.fault, self.host)
+        self.settings.check_possible(self.host)
         self._hosts = [hosts for hosts in self._cluster.lab.hosts.values() if hosts]
         regions = [hosts[0].region for hosts in self._hosts]
         self._at = self.settings.at.split("+") if self.settings.at else []
@@ -136,7 +140,7 @@ class FaultSession(Session):
         settings, begun_s = self.settings, time.monotonic()
         self._regions = self._hit()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
-        fault = Fault(settings.fault, self.host, self._regions, nodes)
+        fault = settings.on(self.host, self._regions, nodes)
         self._until(lambda: False, settings.before_s - (time.monotonic() - begun_s))
         try:
             self._note("fault_at_s")
@@ -150,7 +154,7 @@ class FaultSession(Session):
         self._await_health()
         self._note("ended_at_s")
 
-    def _heal(self, fault: Fault) -> None:
+    def _heal(self, fault) -> None:
         """Undo the fault; retry once if that fails or is interrupted."""
         try:
             fault.heal()
@@ -302,8 +306,8 @@ class FaultSession(Session):
 
     def _damage(self, printed: bytes) -> bytes:
         """A consumer's output; that of the first with a suitable record is damaged, if the settings ask for it."""
-        if self.settings.damage and self._done_damage is None:
-            printed, self._done_damage = damaged(printed, self.settings.damage)
+        if self._done_damage is None:
+            printed, self._done_damage = self.settings.damaged(printed)
         return printed
 
     # Small things

@@ -14,7 +14,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
-from wanbench.measure.plan.trials import shuffled
+from wanbench.measure.plan.plan import shuffled
 
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"

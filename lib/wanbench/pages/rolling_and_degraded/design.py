@@ -19,7 +19,7 @@ from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.programs import detection_probe
 from wanbench.measure.labs.base import Host
 from wanbench.measure.plan import Trial
-from wanbench.measure.plan.trials import check_keys
+from wanbench.measure.plan.plan import check_keys
 from wanbench.runs import RawFile
 
 

@@ -15,7 +15,7 @@ from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
-from wanbench.measure.plan.trials import check_keys, shuffled
+from wanbench.measure.plan.plan import check_keys, shuffled
 
 
 @dataclass(frozen=True)
