@@ -247,7 +247,6 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
 
 
 def _needs_own_cluster(trial) -> list[str]:
-    """Changes to the cluster, and metrics that need its brokers' hosts."""
     if isinstance(trial, KafkaFault):
         asked = ["broker_settings"] * bool(trial.broker_settings)
         return asked + [f"the fault {trial.fault}"] * (trial.fault in ON_BROKERS)
@@ -257,7 +256,6 @@ def _needs_own_cluster(trial) -> list[str]:
 
 
 def _large_buffers(load, settings, limits) -> Iterator[str]:
-    """Socket buffers beyond the kernel's limits."""
     of = {"brokers": settings, "producers": dict(load.producer_settings), "consumers": dict(load.consumer_settings)}
     for whose, name, value in ((whose, *item) for whose, its in of.items() if limits for item in its.items()):
         ends = [end for end in SYSCTLS if name.endswith(f"{end}.buffer.bytes")]

@@ -248,10 +248,7 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor
     deletes the control groups of a killed lab.
 
-    Raises
-    ------
-    ExperimentError
-        If the cluster, the links or the kernel cannot apply the sizes.
+    Raises ExperimentError if the cluster, the links or the kernel cannot apply the sizes.
     """
     cluster = cluster_of(source)
     if not hasattr(cluster, "pid_file"):

@@ -144,11 +144,8 @@ class Iperf3:
         Start a server on `target`, the client on `source`; leave iperf3/<stem>.json (the client's output) and
         iperf3/<stem>.server.txt in the run folder. The server is always stopped.
 
-        Raises
-        ------
-        ExperimentError
-            If the server does not listen, the client takes too long, or iperf3 reports an error; what was
-            printed is kept.
+        Raises ExperimentError if the server does not listen, the client takes too long, or iperf3 reports an error;
+        what was printed is kept.
         """
         port = self.port(stem)
         server = target.start(self.server_command(target.address, port))

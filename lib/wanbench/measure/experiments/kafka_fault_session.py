@@ -75,7 +75,6 @@ class FaultSession(Session):
     # Before
 
     def _check(self) -> None:
-        """Reject impossible settings before anything starts."""
         self._cluster = cluster_of(self.host)
         self.settings.check_possible(self.host)
         self._hosts = [hosts for hosts in self._cluster.lab.hosts.values() if hosts]
@@ -94,7 +93,6 @@ class FaultSession(Session):
             )
 
     def _begin(self, stack: ExitStack) -> None:
-        """Wait for a healthy cluster, make the topic, start watchers and clients."""
         settings = self.settings
         if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
@@ -117,7 +115,6 @@ class FaultSession(Session):
         self._note("started_at_s")
 
     def _start_clients(self) -> None:
-        """Start consumers and producers, numbered across the regions in turn."""
         settings, hosts = self.settings, [hosts[0] for hosts in self._hosts]
         common = {"topic": self._topic, "settings": json.dumps(dict(settings.client_settings))}
         for number, host in enumerate(hosts * settings.consumers_per_region):
@@ -165,7 +162,6 @@ class FaultSession(Session):
             raise
 
     def _hit(self) -> list[str]:
-        """The regions to be hit."""
         if self._at == [CONSUMERS]:
             self._health.look()
             return [self._health.region_of_most()]
@@ -243,7 +239,6 @@ class FaultSession(Session):
                     self._cluster.start(placement.node_id, wait=False)
 
     def _unhealthy(self) -> str:
-        """Why the cluster is not healthy; empty if all replicas of all topics are in sync."""
         try:
             topics = self._ask("topics", internal=True)
         except AnswerError as error:
@@ -262,7 +257,6 @@ class FaultSession(Session):
                 self._ask("delete_topic", name=self._topic)
 
     def _keep(self, error: str | None) -> None:
-        """Write every program's output, and the file that the reader starts from."""
         self.files += self._sampled
         contents = {"watch": compact_samples, "consumer": self._damage}
         described = []
@@ -319,7 +313,6 @@ class FaultSession(Session):
         return f"{host.scratch}/{self._topic}.stop"
 
     def _tell(self, more: str = "") -> None:
-        """Create the file that clients wait for, on every host."""
         for host in {client.host.name: client.host for client in self._clients}.values():
             with self._noting():
                 host.run(["touch", self._stop_file(host) + more], timeout_s=MARGIN_S)
@@ -346,14 +339,8 @@ class FaultSession(Session):
 
 class Health:
     """
-    Current state of partitions, group and traffic; `look` updates it.
-
-    Parameters
-    ----------
-    programs : list of Program
-        Clients and watchers.
-    replicas : list of list of int
-        The replicas of each partition, the preferred leader first.
+    Current state of partitions, group and traffic, from the output of clients and watchers; `look` updates it.
+    `replicas` are those of each partition, the preferred leader first.
     """
 
     def __init__(self, programs: list[Program], replicas: list[list[int]]):

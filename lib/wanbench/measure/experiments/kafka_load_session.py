@@ -121,15 +121,7 @@ def producer_arguments(
     load, *, bootstrap: str, topic: str, number: int, payload: str | None, client_file: str | None
 ) -> list[str]:
     """
-    Arguments of the producer tool.
-
-    Parameters
-    ----------
-    load : wanbench.measure.experiments.kafka_load.KafkaLoad
-    number : int
-        Number of the producer, for its client.id.
-    payload : str or None
-        The file of records on its host; None for the tool's own random letters.
+    Arguments of the producer tool; `payload` is the file of records on its host, None: the tool's own random letters.
     """
     rate = load.target_records_per_s
     arguments = ["--bootstrap-server", bootstrap, "--topic", topic]
@@ -297,7 +289,6 @@ class LoadSession(ClientSession):
         return group, self.topics[group // self.settings.consumer_groups]
 
     def _follow(self) -> None:
-        """Wait for the producers to end or time out, then for the consumers."""
         load = self.settings
         if load.is_stopped:
             if not self._until(lambda: all(map(_has_figures, self.producers)), load.start_timeout_s):
@@ -338,7 +329,6 @@ class LoadSession(ClientSession):
         return self._cause(f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}")
 
     def _look(self) -> None:
-        """CommandError if a tool failed or ended too early, or a broker died."""
         for tool in self._tools():
             if tool.done is None and not tool.process.is_running():
                 tool.wait(_RUN_S)
@@ -388,7 +378,6 @@ class LoadSession(ClientSession):
             self.missing += [f"the end of {name}: it still read, and was stopped" for name in late]
 
     def _clean_up(self) -> str | None:
-        """Delete the topics; returns errors."""
         undeleted = None
         for topic in self.made:
             try:
@@ -408,7 +397,6 @@ class LoadSession(ClientSession):
             self._write("times.json", as_json(self._times()))
 
     def _times(self) -> dict:
-        """The contents of <stem>.times.json."""
         times = times_that_count(self.settings, self.producers, self.stopped, self.stop_at_s)
         if times["counts_from_s"] is None:
             self.missing.append("a time in which all producers sent after their warm-up")

@@ -144,7 +144,6 @@ class OpenLoopSession(ClientSession):
         }
 
     def _most_led(self) -> int:
-        """The largest number of partitions of one topic that a broker leads."""
         leaders = [Counter(part["leader"] for part in topic["partitions"]) for topic in self.made]
         return max(max(led.values()) for led in leaders)
 
@@ -159,7 +158,6 @@ class OpenLoopSession(ClientSession):
     # While it runs
 
     def _go(self) -> None:
-        """Tell each producing process when to start, by its own clock."""
         asked = self.reference.run(["date", "+%s%N"], timeout_s=_RUN_S)
         self.start_ns = int(asked.stdout) + round(1e9 * LEAD_S)
         began_s = time.monotonic()
@@ -184,11 +182,9 @@ class OpenLoopSession(ClientSession):
             program.wait(MARGIN_S)
 
     def _without(self, key: str, programs: list[Program]) -> str:
-        """The programs that have not printed a line with this key."""
         return ", ".join(str(program) for program in programs if not self._line(program, key))
 
     def _look(self) -> None:
-        """Check that every program runs, and now and then the cluster."""
         for program in self._programs():
             self._lines.setdefault(str(program), []).extend(line for line in program.news() if "second" not in line)
         if time.monotonic() - self._checked_s > CHECK_S:
@@ -196,7 +192,6 @@ class OpenLoopSession(ClientSession):
             self.cluster.check()
 
     def _line(self, program: Program, key: str) -> dict | None:
-        """The output line with this key, once it is there."""
         return next((line for line in self._lines.get(str(program), ()) if key in line), None)
 
     def _put(self, host: Host, what: str, content: dict) -> None:
@@ -236,7 +231,6 @@ class OpenLoopSession(ClientSession):
         return self.undeleted
 
     def _keep(self, error: str | None) -> None:
-        """Write the programs' output, and the file that the reader starts from."""
         about = {"producers": [], "consumers": []}
         for program in self._programs():
             if program.done is not None:

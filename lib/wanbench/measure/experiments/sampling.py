@@ -58,10 +58,7 @@ class Sampling(ABC):
         """
         Sample while the block runs; the yielded list holds the raw files once the block is left.
 
-        Raises
-        ------
-        ExperimentError
-            If sampling cannot start or fails; never in place of an exception of the block.
+        Raises ExperimentError if sampling cannot start or fails; never in place of an exception of the block.
         """
         files: list[RawFile] = []
         with ExitStack() as ending:
@@ -196,13 +193,6 @@ class BrokerProcessors(Sampling):
     CPU time of each broker process, and time throttled by its quota.
 
     Limits of the provider, such as burst credits, are invisible from inside; steal time is in `HostMetrics`.
-
-    Parameters
-    ----------
-    interval_s : float
-        Interval between samples.
-    duration_s : float
-        Duration of `run`; during another experiment, sampling lasts as long as that.
     """
 
     interval_s: float = bounded(5.0, 0.1, 3600)

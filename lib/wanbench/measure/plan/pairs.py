@@ -32,14 +32,7 @@ def cloud(region: str) -> str:
 
 
 def check_region(name: str) -> str:
-    """
-    Return the name if it has the form "<cloud>:<code>", which is also safe in file names.
-
-    Examples
-    --------
-    >>> check_region("aws:eu-west-1")
-    'aws:eu-west-1'
-    """
+    """Return the name if it has the form "<cloud>:<code>", which is also safe in file names."""
     return _checked(name, _CATALOGUED, "'<cloud>:<code>' in lower case, such as 'aws:eu-west-1'")
 
 
@@ -58,8 +51,6 @@ def pair(given: str | Sequence[str]) -> Pair:
     """
     An ordered pair from "from->to" or from a sequence of two region names.
 
-    Examples
-    --------
     >>> pair("aws:eu-west-1->gcp:us-east1")
     ('aws:eu-west-1', 'gcp:us-east1')
     """

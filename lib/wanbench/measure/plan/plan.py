@@ -299,16 +299,8 @@ def _duration(seconds: float) -> str:
 @dataclass(frozen=True)
 class Trial:
     """
-    One setting of one pair, to be measured once.
-
-    Parameters
-    ----------
-    setting : str
-        Its name; trials of one name are replicates.
-    experiments : tuple
-        What it does. The first one's `rtt_ms`, if it has one, is the round-trip time that is expected.
-    block : int, optional
-        Trials of one block are measured close together.
+    One setting of one pair, to be measured once; trials of one `setting` are replicates, those of one `block` are
+    measured close together. The first experiment's `rtt_ms`, if it has one, is the round-trip time that is expected.
     """
 
     setting: str

@@ -103,10 +103,8 @@ class _PingMeanwhile:
         """
         Ping, and change the link meanwhile; leaves <name>/<stem>.txt, and perhaps the times of the changes.
 
-        Raises
-        ------
-        ExperimentError
-            If the hosts are not joined by an emulated link, or ping fails. The change is undone in any case.
+        Raises ExperimentError if the hosts are not joined by an emulated link, or ping fails. The change is undone in
+        any case.
         """
         links_of(source)
         process = source.start(self._ping().command(target.address))

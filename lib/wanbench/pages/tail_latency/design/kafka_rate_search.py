@@ -204,7 +204,6 @@ def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) 
 
 
 def _counts(lines: list[dict], name: str) -> Counter:
-    """Records by latency value, over all lines."""
     counts: Counter = Counter()
     for line in lines:
         counts.update(dict(zip(line[name][::2], line[name][1::2], strict=True)))

@@ -158,7 +158,6 @@ class OpenMessaging(ClientLoad):
     consumer_settings = property(lambda self: self._settings("consumer"))
 
     def _settings(self, what: str) -> tuple[tuple[str, str], ...]:
-        """Settings of topics or clients, by their names in Java."""
         return tuple(sorted(self.driver.settings(what).items()))
 
     @property
@@ -294,7 +293,6 @@ class OpenMessagingSession(ClientSession):
         return addresses
 
     def _check_hosts(self) -> None:
-        """ExperimentError if a host lacks Java or the distribution."""
         path, hosts = self.settings.distribution, {}
         for program in self._programs():
             script = f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
@@ -386,10 +384,7 @@ class OpenMessagingSession(ClientSession):
         """
         Wait for the benchmark's result. It may not end by itself afterwards: its local worker leaves threads.
 
-        Raises
-        ------
-        ExperimentError
-            If it fails or ends before, takes too long, or a worker or a broker dies.
+        Raises ExperimentError if it fails or ends before, takes too long, or a worker or a broker dies.
         """
         benchmark, sending, position = self.benchmark, False, 0
         limit_s = self.settings.time_limit_s()
@@ -418,7 +413,6 @@ class OpenMessagingSession(ClientSession):
                 raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
 
     def _written_result(self) -> bytes:
-        """The result once complete; ExperimentError on timeout."""
         path, content = f"{self.benchmark.folder}/result.json", b""
 
         def is_whole():
@@ -451,7 +445,6 @@ class OpenMessagingSession(ClientSession):
         return {topic["name"] for topic in topics if topic["name"].startswith(TOPIC_PREFIX)}
 
     def _clean_up(self) -> str | None:
-        """Delete the benchmark's topics and folders; returns what remains, and why."""
         why = None
         try:
             made = [] if self._topics_before is None else sorted(self._topics() - self._topics_before)

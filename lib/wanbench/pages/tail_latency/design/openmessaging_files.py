@@ -189,11 +189,8 @@ def read_workload(path) -> Workload:
     """
     Read a workload file. Comments are not kept.
 
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read, is not plain YAML of one level, or has an unknown, missing or malformed field; names
-        the file, the line, the field, what was given and what is allowed.
+    Raises ParameterError if the file cannot be read, is not plain YAML of one level, or has an unknown, missing or
+    malformed field; names the file, the line, the field, what was given and what is allowed.
     """
     return _read(Workload, path)
 
@@ -225,11 +222,8 @@ def read_flat(path) -> dict[str, tuple[yaml.Node, object]]:
     """
     The entries of a YAML file by name: the node, and its value, a scalar or a list of scalars or of lists of them.
 
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read, has more than `LARGEST_BYTES`, is not YAML, or has more than one document, a name
-        twice, an alias, or a deeper structure; names file and line.
+    Raises ParameterError if the file cannot be read, has more than `LARGEST_BYTES`, is not YAML, or has more than one
+    document, a name twice, an alias, or a deeper structure; names file and line.
     """
     path = Path(path)
     try:

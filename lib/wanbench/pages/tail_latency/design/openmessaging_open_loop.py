@@ -84,7 +84,6 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
 
 
 def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]:
-    """Settings by librdkafka's names; unsupported ones go to `lost`."""
     translated = {}
     for name, text in settings.items():
         if name in _OVERRULED:

@@ -96,7 +96,6 @@ def link_of(where: str, given) -> LinkSettings | None:
 
 
 def _made(where: str, given, kind: type, required: str):
-    """An object of a kind from a mapping of its fields; errors name `where`."""
     given = _mapping(where, given, f"{kind.__name__} or a mapping of {', '.join(field.name for field in fields(kind))}")
     check_keys(where, given, [field.name for field in fields(kind)])
     if required not in given:
