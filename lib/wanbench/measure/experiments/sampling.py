@@ -42,6 +42,9 @@ class Sampling(ABC):
     name: str
     duration_s: float
 
+    def __post_init__(self):
+        check_declared(self)
+
     @abstractmethod
     def start(self, source: Host, target: Host, ending: ExitStack) -> object:
         """
@@ -150,7 +153,7 @@ class BrokerMetrics(Sampling):
     name: ClassVar[str] = "broker_metrics"
 
     def __post_init__(self):
-        check_declared(self)
+        super().__post_init__()
         if self.timeout_s > self.interval_s:
             raise refusal("BrokerMetrics timeout_s", self.timeout_s, f"at most interval_s, {self.interval_s!r}")
 
@@ -200,9 +203,6 @@ class BrokerProcessors(Sampling):
 
     name: ClassVar[str] = "broker_processors"
 
-    def __post_init__(self):
-        check_declared(self)
-
     def __str__(self) -> str:
         return f"processor time of the brokers every {self.interval_s:g} s"
 
@@ -248,9 +248,6 @@ class ProcessorUse(Sampling):
     duration_s: float = bounded(10.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "processor_use"
-
-    def __post_init__(self):
-        check_declared(self)
 
     def __str__(self) -> str:
         return f"processor time by program every {self.interval_s:g} s"
@@ -308,9 +305,6 @@ class LinkSamples(Sampling):
     duration_s: float = bounded(10.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "link_samples"
-
-    def __post_init__(self):
-        check_declared(self)
 
     def __str__(self) -> str:
         links = "all links" if self.which == "all" else "the links of the pair"
@@ -402,9 +396,6 @@ class HostMetrics(Sampling):
     duration_s: float = bounded(10.0, 1, LONGEST_S)
 
     name: ClassVar[str] = "host_metrics"
-
-    def __post_init__(self):
-        check_declared(self)
 
     def __str__(self) -> str:
         return f"sysstat on every host every {self.interval_s} s"
