@@ -12,9 +12,20 @@ import pandas as pd
 
 from wanbench.findings import Finding
 from wanbench.formatting import number
-from wanbench.methods.result.estimate import PAIRS_INDEPENDENT, VALUES_INDEPENDENT, Estimate, Interval, exact_binomial
+from wanbench.methods.result.estimate import (
+    LEVEL,
+    PAIRS_INDEPENDENT,
+    VALUES_INDEPENDENT,
+    Estimate,
+    Interval,
+    exact_binomial,
+    t_interval,
+    t_quantile,
+    tails,
+)
 
 __all__ = [
+    "LEVEL",
     "PAIRS_INDEPENDENT",
     "VALUES_INDEPENDENT",
     "Estimate",
@@ -24,7 +35,10 @@ __all__ = [
     "cautions_html",
     "exact_binomial",
     "formatted_estimates",
+    "t_interval",
+    "t_quantile",
     "table_html",
+    "tails",
     "text_table",
 ]
 
@@ -143,7 +157,7 @@ def formatted_estimates(estimates) -> pd.DataFrame:
     rows = [
         (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted) for one in estimates
     ]
-    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Taken as independent", "From")
+    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Naive interval", "From")
     frame = pd.DataFrame(rows, columns=heads)
     return frame if (frame[heads[3]] != "").any() else frame.drop(columns=heads[3])
 

@@ -7,7 +7,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.result import Estimate
 from wanbench.methods.result.means import half_width
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, PACKET_BYTES
 from wanbench.methods.trials.rates import TrialRates, records_per_full_batch
 
