@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
@@ -352,6 +352,18 @@ def make_trials(
 def shuffled(items: Sequence, rng: np.random.Generator) -> list:
     """The items in random order."""
     return [items[at] for at in rng.permutation(len(items))]
+
+
+def alternating(groups: Sequence, blocks: int, rng: np.random.Generator, rank: Callable) -> Iterator[tuple[int, list]]:
+    """
+    Number and order of groups of each block: random for every two blocks and reversed in the second, so that a steady
+    drift affects all groups equally and the same group stands on both sides; in the first block by rank.
+    """
+    order: list = []
+    for block in range(1, blocks + 1):
+        order = order[::-1] if block % 2 == 0 else shuffled(groups, rng)
+        order = sorted(order, key=rank) if block == 1 else order
+        yield block, order
 
 
 def check_keys(where: str, given: Iterable, allowed: Iterable[str] | type) -> None:
