@@ -186,7 +186,7 @@ def test_bad_command_line_assignments(text):
         ("a: 1\nb: 2\na: 3\n", r"p\.yml, line 3: 'a' stands here twice"),
         ("a: !!python/object/apply:os.system ['true']", "could not determine a constructor"),
         ("a: [1", r"line 1"),
-        ("? [1, 2]\n: 3\n", "cannot be a key"),
+        ("? [1, 2]\n: 3\n", "found unhashable key"),
         ("a: \x01", "is not YAML"),
         ("a: &x [1]\nb: *x\n", r"p\.yml, line 2: the alias \*x is not read here"),
         ("a: &x {c: 1}\nb: {<<: [*x, *x]}\n", r"line 2: the alias \*x is not read here"),

@@ -128,6 +128,8 @@ def saved_at_times(manager: NotebookExecutionManager) -> Iterator[None]:
 INJECTED = "injected-parameters"
 SHORT, SOCKETS = Path("/tmp"), "wanbench-kernel-"
 STARTUP = """
+__import__("sys").modules["rfc3987_syntax"] = None  # jsonschema would build its unused grammar for seconds
+
 import pandas
 
 pandas.set_option("display.max_colwidth", None)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.kafka import leadership
-from wanbench.measure.kafka.broker_size import BrokerSize, sizes_by_broker
 from wanbench.measure.kafka.cluster import Cluster
+from wanbench.measure.kafka.placement import BrokerSize, sizes_by_broker
 from wanbench.measure.kafka.programs import processor_share
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command
@@ -30,15 +30,8 @@ class Slowness:
     """
     A broker that is slowed until `end`, by `wanbench.measure.kafka.programs.processor_share` on its host.
 
-    Attributes
-    ----------
-    about : dict
-        The program's report: the method ("by"), "share", "period_s".
-
-    Raises
-    ------
-    ExperimentError
-        If the program cannot slow it.
+    `about` is the program's report: the method ("by"), "share", "period_s". Raises ExperimentError if it cannot be
+    slowed.
     """
 
     def __init__(self, cluster: Cluster, node_id: int, share: float, way: str | None = None):
@@ -89,14 +82,8 @@ LOOK_S = 0.05
 
 class Acts:
     """
-    Actions on the brokers of `cluster`; `undo` reverts all that have not ended.
-
-    Parameters
-    ----------
-    host : Host
-        Host from which the cluster is queried.
-    patience_s : float
-        Timeout for a broker to be back.
+    Actions on the brokers of `cluster`, which is queried from `host`; `undo` reverts all that have not ended. A broker
+    must be back within `patience_s`.
     """
 
     def __init__(self, cluster: Cluster, host: Host, patience_s: float):
@@ -109,19 +96,8 @@ class Acts:
 
     def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
         """
-        Begin an action; complete it at once if it does not last.
-
-        Parameters
-        ----------
-        view : list of dict
-            The current topics.
-        row : dict
-            Its `in_force_at_s` and `how` are filled in.
-
-        Returns
-        -------
-        callable or None
-            A function that ends the action.
+        Begin an action on the current topics (`view`); complete it at once if it does not last, or return a function
+        that ends it. `in_force_at_s` and `how` of `row` are filled in.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 
@@ -147,14 +123,6 @@ class Acts:
             leadership.forget(self.cluster.first_order, self._originals)
             self._originals = {}
         return undone, faults
-
-    def elect(self) -> list[str]:
-        """Elect preferred leaders; returns failures as sentences."""
-        try:
-            self.cluster.ask(self.host, "elect")
-        except LabError as error:
-            return [str(error)]
-        return []
 
     # Restarts
 
@@ -278,8 +246,8 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     """
     Apply these broker sizes while the block runs.
 
-    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor deletes
-    the control groups of a killed lab.
+    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor
+    deletes the control groups of a killed lab.
 
     Raises
     ------

@@ -27,24 +27,10 @@ SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05
 
 class Fault:
     """
-    A fault at some regions: `begin`, then `heal`. `heal` undoes whatever `begin` did, even if that failed half-way. A
-    second call retries only what failed or was interrupted in the first.
+    A fault at some regions, of which `nodes` are the brokers: `begin`, then `heal`, which undoes whatever `begin` did,
+    even if that failed half-way. A second call retries only what failed or was interrupted in the first.
 
-    Parameters
-    ----------
-    kind : str
-        One of `FAULTS`.
-    host : Host
-        Any host of the lab; it gives access to links and cluster.
-    regions : sequence of str
-        The regions affected.
-    nodes : sequence of int
-        The brokers in these regions.
-
-    Raises
-    ------
-    ExperimentError
-        If the lab has no emulated links, or the cluster's brokers cannot be killed or frozen.
+    Raises ExperimentError if the lab has no emulated links, or the cluster's brokers cannot be killed or frozen.
     """
 
     def __init__(self, kind: str, host: Host, regions: Sequence[str], nodes: Sequence[int]):

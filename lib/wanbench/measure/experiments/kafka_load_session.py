@@ -6,18 +6,14 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from wanbench.errors import CommandError, LabError
-from wanbench.measure.kafka.errors import ClusterError
+from wanbench.errors import ClusterError, CommandError, LabError
 from wanbench.measure.kafka.programs import count_batches as batch_counter
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command
-from wanbench.runs import RawFile, write_raw
-from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, ended_with, last_line
+from .base import ended_with, last_line
 from .kafka_loads import put_records
 from .perf_tools import (
     CONSUMER,
@@ -29,41 +25,35 @@ from .perf_tools import (
     stop_all,
     topic_name,
 )
+from .session import ClientSession, as_json
 
 UNANSWERED = ("Unreachable", "Timeout")
 """Kinds of `AnswerError` that mean no broker answered."""
-CHECK_S = 2.0
+CHECK_S = 1.0
 """Interval of checks for dead brokers."""
 TOO_FEW = b"Exiting before consuming"
 """Text in the consumer tool's message when it times out without records."""
 _NO_RECORDS = b"0 records sent, "
 _DRAIN_S = 60.0
 """Time for consumers to read the backlog, beyond their own timeout."""
-_LONG_S = 1e6
-"""Practically no time limit: stopping the tool ends the wait."""
+_RUN_S = 30.0
+WINDOW = b"records/sec ("
+"""Text in every line of figures from the producer tool."""
+_STEADY = b"teady state"
+_COUNT_S = 300.0
+"""Timeout for counting a broker's batches, in logs of many GB."""
+_CONNECT_S = 5.0
+"""Timeout for connecting to a broker, which has just been serving."""
 
 
-class Session:
-    """
-    One run of `load` (a KafkaLoad) on `cluster`, its clients spread over the hosts round-robin.
+class LoadSession(ClientSession):
+    """One run of `settings` (a KafkaLoad) on `cluster`, its clients spread over the hosts round-robin."""
 
-    `run` does all of it; see `KafkaLoad.run`.
-    """
-
-    def __init__(
-        self,
-        load,
-        cluster,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        when_sending: Callable[[], None] | None = None,
-    ):
-        self.load, self.cluster, self.folder, self.stem = load, cluster, folder, stem
-        self.when_sending = when_sending or (lambda: None)
+    def __init__(self, load, *where):
+        super().__init__(load, *where)
+        producers, consumers = self.producer_hosts, self.consumer_hosts
         self.asker = [*producers, *consumers][0]
-        self.topics = [topic_name(stem, number) for number in range(load.topics)]
+        self.topics = [topic_name(self.stem, number) for number in range(load.topics)]
         self.producer_hosts = [producers[n % len(producers)] for n in range(load.producers)]
         self.consumer_hosts = [consumers[n % len(consumers)] for n in range(load.n_consumers)]
         self.made: list[str] = []
@@ -73,207 +63,145 @@ class Session:
         self.unfinished: str | None = None
         self.missing: list[str] = []
         self.payload: dict | None = None
-        self.started_at_utc = now_utc()
+        self.counted: dict | None = None
         self.started_at_s, self.stop_at_s = time.time(), None
+        self._checked_s = -CHECK_S
 
-    def run(self) -> list[RawFile]:
-        """Returns the raw files; ExperimentError, with the files so far, if anything failed."""
-        files: list[RawFile] = []
-        reason = counted = None
+    def _measure(self) -> None:
+        self._make_topics()
+        fault = None
         try:
-            try:
-                self._make_topics()
-                self._start()
-                with ThreadPoolExecutor(len(self.producers) + len(self.consumers)) as pool:
-                    self._follow(pool)
-            except LabError as error:
-                reason = str(error)
-            finally:
-                stop_all([*self.producers, *self.consumers])
-            if self.made and self.producers:
-                counted, fault = count_batches(self.cluster, self.asker, self.made, self.load.timestamps)
-                reason = reason or fault
+            self._start()
+            self._follow()
+        except LabError as error:
+            fault = error
         finally:
-            undeleted = self._delete_topics()
-            files += self._keep(counted)
-        if reason := reason or undeleted:
-            raise ExperimentError(reason, files)
-        return files
+            self._stop()
+        if self.producers:
+            self.counted, uncounted = count_batches(self.cluster, self.asker, self.made, self.settings.timestamps)
+            fault = fault or (uncounted and CommandError(uncounted))
+        if fault:
+            raise fault
 
-    def _make_topics(self):
-        load = self.load
-        settings = {"message.timestamp.type": load.timestamps, "retention.ms": "-1", "retention.bytes": "-1"}
+    def _tools(self) -> list[Tool]:
+        return [*self.producers, *self.consumers]
+
+    def _stop(self) -> None:
+        stop_all(self._tools())
+
+    def _make_topics(self) -> None:
+        load = self.settings
+        kept = {"message.timestamp.type": load.timestamps, "retention.ms": "-1", "retention.bytes": "-1"}
+        about = {name: getattr(load, name) for name in ("partitions", "replication", "placement")}
         for topic in self.topics:
-            self.cluster.create_topic(
-                topic,
-                partitions=load.partitions,
-                replication=load.replication,
-                settings={**settings, **dict(load.topic_settings)},
-                placement=load.placement,
-            )
+            self.cluster.create_topic(topic, settings={**kept, **dict(load.topic_settings)}, **about)
             self.made.append(topic)
 
-    def _start(self):
-        load, cluster = self.load, self.cluster
+    def _start(self) -> None:
+        load, cluster = self.settings, self.cluster
         payloads = {}
         if load.payload != "letters":
-            payloads, self.payload = put_records(
-                load.payload, load.record_bytes, load.payload_seed, self.producer_hosts
-            )
-        tools = [
-            (
-                host,
-                PRODUCER,
-                producer_arguments(
-                    load,
-                    bootstrap=cluster.bootstrap,
-                    topic=self._topic(number),
-                    number=number,
-                    payload=payloads.get(host.name),
-                    client_file=cluster.client_file(host),
-                ),
-                f"producer-{number}",
-            )
-            for number, host in enumerate(self.producer_hosts)
-        ]
+            payloads, self.payload = put_records(load, self.producer_hosts)
+        recorder = recorders([*self.producer_hosts, *self.consumer_hosts])
+
+        def start(host: Host, main_class: str, what: str, arguments: Callable, **options) -> Tool:
+            options |= {"bootstrap": cluster.bootstrap, "client_file": cluster.client_file(host)}
+            arguments = arguments(load, **options)
+            command = cluster.java(host, main_class, *arguments, heap_mb=load.heap_mb, jvm=load.jvm)
+            return Tool(host, recorder[host.name], command, self.stem, what)
+
+        for number, host in enumerate(self.producer_hosts):
+            options = {"topic": self._topic(number), "number": number, "payload": payloads.get(host.name)}
+            self.producers.append(start(host, PRODUCER, f"producer-{number}", producer_arguments, **options))
         # A consumer that was stopped stays a member until its session is over, and would hold up a group of its name.
         unique = uuid.uuid4().hex[:8]
         for number, host in enumerate(self.consumer_hosts):
             group, topic = self._group(number)
-            arguments = consumer_arguments(
-                load,
-                bootstrap=cluster.bootstrap,
-                topic=topic,
-                group=f"{topic}-group-{group}-{unique}",
-                number=number,
-                client_file=cluster.client_file(host),
-                region=host.region,
-            )
-            tools.append((host, CONSUMER, arguments, f"consumer-{group}-{number}"))
-        recorder = recorders([*self.producer_hosts, *self.consumer_hosts])
-        for host, main_class, arguments, what in tools:
-            command = cluster.java(host, main_class, *arguments, heap_mb=load.heap_mb, jvm=load.jvm)
-            started = self.producers if main_class == PRODUCER else self.consumers
-            started.append(Tool(host, recorder[host.name], command, self.stem, what))
+            options = {"topic": topic, "group": f"{topic}-group-{group}-{unique}", "number": number}
+            options |= {"region": host.region}
+            self.consumers.append(start(host, CONSUMER, f"consumer-{group}-{number}", consumer_arguments, **options))
 
-    def _topic(self, producer):
-        return self.topics[producer % self.load.topics]
+    def _topic(self, producer: int) -> str:
+        return self.topics[producer % self.settings.topics]
 
-    def _group(self, consumer):
+    def _group(self, consumer: int) -> tuple[int, str]:
         """The number of a consumer's group, over all topics, and its topic."""
-        group = consumer // self.load.consumers
-        return group, self.topics[group // self.load.consumer_groups]
+        group = consumer // self.settings.consumers
+        return group, self.topics[group // self.settings.consumer_groups]
 
-    def _follow(self, pool):
+    def _follow(self) -> None:
         """Wait for the producers to end or time out, then for the consumers."""
-        try:
-            ends = {pool.submit(tool.wait, _LONG_S): tool for tool in (*self.producers, *self.consumers)}
-            if self.load.is_stopped:
-                self._await_windows(ends)
-                self.when_sending()
-                self._watch(ends, time.monotonic() + self.load.warmup_s + self.load.duration_s, early=True)
-                self.missing.append("summary lines and metrics of the producers: they were stopped on schedule")
-                self._stop_producers(self.producers)
-            else:
-                self.when_sending()
-                late = self._watch(ends, time.monotonic() + self.load.time_limit_s(), early=False)
-                if late:
-                    self._stop_unfinished([ends[end] for end in late])
-            self._drain(ends)
-        finally:
-            stop_all([*self.producers, *self.consumers])
+        load = self.settings
+        if load.is_stopped:
+            if not self._until(lambda: all(map(_has_figures, self.producers)), load.start_timeout_s):
+                raise self._no_figures(self.producers, load.start_timeout_s)
+            self.when_sending()
+            self._until(lambda: False, load.warmup_s + load.duration_s)
+            self.missing.append("summary lines and metrics of the producers: they were stopped on schedule")
+            self._stop_producers(self.producers)
+        else:
+            self.when_sending()
+            if not self._until(lambda: all(tool.done for tool in self.producers), load.time_limit_s()):
+                self._stop_unfinished()
+        self._drain()
 
-    def _stop_producers(self, producers):
+    def _stop_producers(self, producers: Sequence[Tool]) -> None:
         self.stop_at_s = time.time()
         self.stopped = list(producers)
         stop_all(producers)
 
-    def _stop_unfinished(self, producers):
+    def _stop_unfinished(self) -> None:
         """
         Stop producers that did not finish in time: the system is saturated, which is a result. A producer without any
         figures is an error.
         """
-        limit_s, producers = self.load.time_limit_s(), sorted(producers, key=self.producers.index)
-        for tool in producers:
-            if WINDOW.encode() not in tool.so_far().stdout:
-                raise self._cause(f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}")
+        limit_s, producers = self.settings.time_limit_s(), [tool for tool in self.producers if not tool.done]
+        if not all(map(_has_figures, producers)):
+            raise self._no_figures(producers, limit_s)
         self.unfinished = (
-            f"{len(producers)} of {self.load.producers} producers had not sent all their "
-            f"{self.load.records_to_send:,} records after {limit_s:g} s and were stopped: "
+            f"{len(producers)} of {self.settings.producers} producers had not sent all their "
+            f"{self.settings.records_to_send:,} records after {limit_s:g} s and were stopped: "
             f"{', '.join(tool.what for tool in producers)}"
         )
         self.missing.append("summary lines and metrics of the producers that were stopped")
         self._stop_producers(producers)
 
-    def _await_windows(self, ends):
-        """Wait until every producer has printed a window."""
-        limit_s = self.load.start_timeout_s
-        with ThreadPoolExecutor(len(self.producers)) as others:
-            windows = {others.submit(tool.process.wait_for_output, WINDOW, limit_s): tool for tool in self.producers}
-            try:
-                if self._watch(ends, time.monotonic() + limit_s + CHECK_S, early=True, until=windows):
-                    raise self._cause(f"producers printed no figures within {limit_s:g} s")
-            except BaseException:
-                stop_all(self.producers)
-                raise
+    def _no_figures(self, producers: Sequence[Tool], limit_s: float) -> LabError:
+        tool = next(tool for tool in producers if not _has_figures(tool))
+        return self._cause(f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}")
 
-    def _watch(
-        self, ends: dict[Future, Tool], deadline: float, *, early: bool, until: dict[Future, Tool] | None = None
-    ) -> set[Future]:
-        """
-        Wait for all of `until` (the producers' ends); returns those unfinished at the deadline.
-
-        CommandError if a tool fails, a broker dies or, with `early`, a producer ends.
-        """
-        waiting = set(until or [end for end, tool in ends.items() if tool in self.producers])
-        watched = set(ends) | waiting
-        while waiting:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                break
-            done, watched = wait(watched, timeout=min(left_s, CHECK_S), return_when=FIRST_COMPLETED)
-            waiting -= done
-            for end in done & set(ends):
-                self._examine(end, ends[end], waiting, early=early)
-            for window in done - set(ends):
-                self._examine_window(window, until[window])
+    def _look(self) -> None:
+        """CommandError if a tool failed or ended too early, or a broker died."""
+        for tool in self._tools():
+            if tool.done is None and not tool.process.is_running():
+                tool.wait(_RUN_S)
+                self._examine(tool)
+        if time.monotonic() - self._checked_s > CHECK_S:
+            self._checked_s = time.monotonic()
             self.cluster.check()
-        return waiting
 
-    def _examine_window(self, window, tool):
-        """CommandError if a producer did not print the awaited window."""
-        if window.exception() is None:
-            return
-        try:
-            done = tool.wait(1.0)
-        except CommandError:
-            raise self._cause(
-                f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: {last_line(tool.so_far())}"
-            ) from None
-        raise self._cause(ended_with(tool.name, done))
-
-    def _examine(self, end, tool, waiting, *, early):
+    def _examine(self, tool: Tool) -> None:
         """CommandError if a tool failed, or ended too early."""
-        done = end.result()
+        done, load = tool.done, self.settings
         if done.returncode:
             raise self._cause(ended_with(tool.name, done))
         if tool in self.producers:
             if any(line.startswith(_NO_RECORDS) for line in done.stdout.splitlines()):
                 raise self._cause(f"{tool.name} sent no record: {last_line(done)}")
-            if WINDOW.encode() not in done.stdout:
+            if not _has_figures(tool):
                 raise self._cause(f"{tool.name} ended without figures: {last_line(done)}")
-            if early:
+            if load.is_stopped:
                 raise self._cause(
-                    f"{tool.name} had sent all its records, {self.load.records_to_send:,}, before the scheduled end; "
-                    f"raise most_bytes"
+                    f"{tool.name} had sent all its records, {load.records_to_send:,}, before the scheduled end; "
+                    "raise most_bytes"
                 )
-        elif waiting and TOO_FEW in done.stdout:
+        elif TOO_FEW in done.stdout and not all(tool.done for tool in self.producers):
             raise self._cause(
-                f"{tool.name} ended before the producers did, after {self.load.consumer_timeout_s:g} s without a "
+                f"{tool.name} ended before the producers did, after {load.consumer_timeout_s:g} s without a "
                 "record; raise consumer_timeout_s"
             )
 
-    def _cause(self, reason):
+    def _cause(self, reason: str) -> LabError:
         """The error of a failed tool, preceded by any broker's death."""
         try:
             self.cluster.check()
@@ -281,71 +209,61 @@ class Session:
             return ClusterError(f"{str(error).removesuffix('.')}. Then: {reason}", error.log)
         return CommandError(reason)
 
-    def _drain(self, ends):
+    def _drain(self) -> None:
         """If `drain` is set, wait until the consumers have read all records."""
-        if self.consumers and not self.load.drain:
+        if self.consumers and not self.settings.drain:
             self.missing.append("the ends of the consumers: they were stopped when the producers had ended")
             stop_all(self.consumers)
-            return
-        left = {end for end, tool in ends.items() if tool in self.consumers}
-        _, late = wait(left, timeout=self.load.consumer_timeout_s + _DRAIN_S)
-        for end in left - late:
-            done = end.result()
-            if done.returncode:
-                raise self._cause(ended_with(ends[end].name, done))
-        self.missing += [f"the end of {ends[end].name}: it still read, and was stopped" for end in late]
+        elif not self._until(
+            lambda: all(tool.done for tool in self.consumers), self.settings.consumer_timeout_s + _DRAIN_S
+        ):
+            late = [tool.name for tool in self.consumers if not tool.done]
+            self.missing += [f"the end of {name}: it still read, and was stopped" for name in late]
 
-    def _delete_topics(self) -> str | None:
+    def _clean_up(self) -> str | None:
         """Delete the topics; returns errors."""
-        why = None
+        undeleted = None
         for topic in self.made:
             try:
                 self.cluster.delete_topic(topic)
             except LabError as error:
-                why = f"topic {topic} could not be deleted: {error}"
+                undeleted = f"topic {topic} could not be deleted: {error}"
                 if getattr(error, "kind", None) in UNANSWERED:
                     break
-        return why
+        return undeleted
 
-    def _keep(self, counted) -> list[RawFile]:
-        files = [file for tool in (*self.producers, *self.consumers) for file in tool.keep(self.folder, self.load.name)]
-        documents = {"batches": counted} if counted else {}
+    def _keep(self, error: str | None) -> None:
+        for tool in (*self.producers, *self.consumers):
+            self.files += tool.keep(self.folder, self.settings.name)
+        if self.counted:
+            self._write("batches.json", as_json(self.counted))
         if self.producers:
-            times = {"started_at_s": self.started_at_s, "asked_to_stop_at_s": self.stop_at_s}
-            times |= times_that_count(self.load, self.producers, self.stopped, self.stop_at_s)
-            if times["counts_from_s"] is None:
-                self.missing.append("a time in which all producers sent after their warm-up")
-            documents["times"] = {**times, "ended_at_s": time.time(), **self._about()}
-        for name, content in documents.items():
-            text = json.dumps(content, separators=(",", ":")).encode() + b"\n"
-            about = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
-            files.append(write_raw(self.folder, self.load.name, f"{self.stem}.{name}.json", text, **about))
-        return files
+            self._write("times.json", as_json(self._times()))
 
-    def _about(self):
-        """The contents of <stem>.times.json other than times."""
+    def _times(self) -> dict:
+        """The contents of <stem>.times.json."""
+        times = times_that_count(self.settings, self.producers, self.stopped, self.stop_at_s)
+        if times["counts_from_s"] is None:
+            self.missing.append("a time in which all producers sent after their warm-up")
+        consumers = [(host, *self._group(number)) for number, host in enumerate(self.consumer_hosts)]
         return {
+            "started_at_s": self.started_at_s,
+            "asked_to_stop_at_s": self.stop_at_s,
+            **times,
+            "ended_at_s": time.time(),
             "producers": [
                 {"host": host.name, "topic": self._topic(number)} for number, host in enumerate(self.producer_hosts)
             ],
-            "consumers": [
-                {"host": host.name, "topic": self._group(number)[1], "group": self._group(number)[0]}
-                for number, host in enumerate(self.consumer_hosts)
-            ],
+            "consumers": [{"host": host.name, "topic": topic, "group": group} for host, group, topic in consumers],
             "payload": self.payload,
-            "target_records_per_s": self.load.target_records_per_s,
+            "target_records_per_s": self.settings.target_records_per_s,
             "unfinished": self.unfinished,
             "missing": self.missing,
         }
 
 
-WINDOW = "records/sec ("
-"""Text in every line of figures from the producer tool."""
-_STEADY = b"teady state"
-_COUNT_S = 300.0
-"""Timeout for counting a broker's batches, in logs of many GB."""
-_CONNECT_S = 5.0
-"""Timeout for connecting to a broker, which has just been serving."""
+def _has_figures(tool: Tool) -> bool:
+    return WINDOW in tool.so_far().stdout
 
 
 def times_that_count(
@@ -354,21 +272,13 @@ def times_that_count(
     """
     The period in Unix s in which all producers sent after their warm-up; None if unknown.
 
-    Parameters
-    ----------
-    stopped, stopped_at_s
-        The producers that were stopped, and the time.
-
-    Returns
-    -------
-    dict
-        `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up
-        after that, or when the last producer reported its steady state. `counts_until_s`: when producers were stopped
-        or the first one printed its last figures, at the latest after `duration_s`, because producers that fall behind
-        their rate send for longer.
+    `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up after
+    that, or when the last producer reported its steady state. `counts_until_s`: when producers were `stopped`, at
+    `stopped_at_s`, or the first one printed its last figures, at the latest after `duration_s`, because producers that
+    fall behind their rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
-    windows = [[at_s for at_s, line in tool if WINDOW.encode() in line] for tool in lines]
+    windows = [[at_s for at_s, line in tool if WINDOW in line] for tool in lines]
     times: dict[str, float | None] = dict.fromkeys(("all_sending_at_s", "counts_from_s", "counts_until_s"))
     if not all(windows):
         return times
@@ -392,17 +302,11 @@ def times_that_count(
 
 def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
     """
-    Record batches of topics per second, each partition counted in its leader's log.
+    Count record batches of topics per second, each partition in its leader's log; returns the counts, and an error.
 
-    Returns
-    -------
-    dict
-        `timestamps`, the kind that the topics keep; `rows` of [broker, topic, partition, second, batches, records,
-        bytes]; `cut_bytes` of batches that were not whole; `without_leader`, partitions that could not be counted;
-        `replicas`, rows of [topic, partition, leader, replicas, in-sync replicas] and `regions`, pairs of [broker,
-        region]. Or only `left_out`: why the logs cannot be reached.
-    str or None
-        An error at one of the brokers.
+    `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes` of batches that were not whole;
+    `without_leader`, partitions that could not be counted; `replicas`, rows of [topic, partition, leader, replicas,
+    in-sync replicas] and `regions`, pairs of [broker, region]. Or only `left_out`: why the logs cannot be reached.
     """
     try:
         described = [

@@ -32,13 +32,12 @@ from .relay import Relay
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
+# How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone.
 FOLDERS, _UNLOCKED = "wanbench-local-", "wanbench-new-"
-"""How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone."""
 
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
-_GROUP_S = 2.0
-"""Timeout for killed processes to leave their control group."""
+_GROUP_S = 2.0  # timeout for killed processes to leave their control group
 
 
 class Supervisor:
@@ -72,21 +71,10 @@ class Supervisor:
 
     def open(self, *, regions, hosts_per_region, sysctls, pairs, seed):
         """
-        Make the regions' namespaces and the links.
+        Make the namespaces of regions (numbered from 1) and the links of directed pairs.
 
-        Parameters
-        ----------
-        regions : int
-            How many; they are numbered from 1.
-        pairs : list of [from, to]
-            Directed pairs that have a link.
-
-        Returns
-        -------
-        dict
-            "namespaces": the descriptors, in this process, of the regions' namespaces, in order; "refused":
-            the sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or
-            "route", who set it.
+        Returns "namespaces": the descriptors, in this process, of the regions' namespaces, in order; "refused": the
+        sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or "route", who set it.
         """
         if self.relay is not None:
             raise LabError("the lab is open already.")
@@ -169,18 +157,10 @@ def remove_processor_groups(folder: str | Path) -> None:
 def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
     Ask the kernel for low latency: real-time priority, no timer slack, locked memory; and disable garbage collection.
+    Returns what was granted.
 
-    Children do not inherit the priority, as they would block a single-processor machine.
-
-    Parameters
-    ----------
-    locked_later : bool
-        Lock memory that is allocated later too. Only where locking has no limit: else allocating would fail.
-
-    Returns
-    -------
-    dict
-        What was granted.
+    Children do not inherit the priority, as they would block a single-processor machine. `locked_later` also locks
+    memory allocated later: only where locking has no limit, else allocating would fail.
     """
     granted = {}
     try:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 
+from .pairs import check_any_region
 from .plan import Plan, Test
-from .selection import check_any_region
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,9 @@ def make_trials(
     """
     A plan that measures trials one after another, in the given order.
 
-    Parameters
-    ----------
-    from_region, to_region : str
-        The pair: regions of the clients and of the servers. Raw files are named after them.
-    more_regions : sequence of str
-        Further regions of the lab, such as those of more brokers and clients.
-    rate_bps : float, optional
-        Throughput to expect.
-    seed : int
-        Kept with the plan; also the seed of the lab's loss and jitter.
+    `from_region` and `to_region` are those of the clients and of the servers, after which raw files are named;
+    `more_regions` are further regions of the lab, such as those of more brokers. `rate_bps` is the throughput to
+    expect. `seed` is kept with the plan, and is also the seed of the lab's loss and jitter.
     """
     for region in (from_region, to_region, *more_regions):
         check_any_region(region)
@@ -82,18 +75,23 @@ def make_trials(
     )
 
 
+def shuffled(items: Sequence, rng: np.random.Generator) -> list:
+    """The items in random order."""
+    return [items[at] for at in rng.permutation(len(items))]
+
+
+def check_keys(where: str, given: Iterable, allowed: Iterable[str] | type) -> None:
+    """Refuse keys other than `allowed`, names or a dataclass whose fields they are; the error names `where`."""
+    names, of = allowed, ""
+    if is_dataclass(allowed):
+        names, of = [field.name for field in fields(allowed)], f"fields of {allowed.__name__}: "
+    if unknown := [str(key) for key in given if key not in names]:
+        raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {of}{', '.join(names)}.")
+
+
 def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0) -> list[Trial]:
     """
-    Every setting once per block, in random order.
-
-    Slow drift affects all settings of a block alike, so comparisons within blocks remove it.
-
-    Parameters
-    ----------
-    settings : mapping of str to experiment
-        For example a `KafkaTrial` for each size of broker.
-    replicates : int
-        Blocks.
+    Every setting once per block, in random order: comparisons within blocks remove slow drift.
 
     Examples
     --------
@@ -104,9 +102,9 @@ def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0)
     check_number("replicates", replicates, 1, whole=True)
     if not settings:
         raise ParameterError("settings is empty; allowed: at least one by name.")
-    rng, names = np.random.default_rng(seed), list(settings)
+    rng = np.random.default_rng(seed)
     return [
-        Trial(names[at], (settings[names[at]],), block)
+        Trial(name, (settings[name],), block)
         for block in range(1, replicates + 1)
-        for at in rng.permutation(len(names))
+        for name in shuffled(list(settings), rng)
     ]

@@ -14,6 +14,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
+from wanbench.measure.plan.trials import shuffled
 
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"
@@ -50,27 +51,18 @@ def one_at_a_time(
 
     Parameters
     ----------
-    baseline : KafkaTrial
     factors : mapping of sequences
         Levels by factor: see `at_level`. "acks, min.insync.replicas" varies several together; each of its levels is a
         list with a value for each. The baseline's own level is left out.
-    replicates : int
     links : mapping of (from, to) to LinkSettings, optional
         The links of the lab; `buffers` needs them.
     others : mapping of str to KafkaTrial, optional
         Further settings by name, which differ from the baseline in several factors.
-    seed : int
-        Seed of the order.
 
     Returns
     -------
     list of Trial
         In the order to measure; `setting` is "baseline", "<factor> <level>" or a name of `others`.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown factor, or an impossible level.
 
     Examples
     --------
@@ -93,10 +85,10 @@ def one_at_a_time(
     groups: list[list[str]] = []
     trials = []
     for block in range(1, replicates + 1):
-        groups = groups[::-1] if block % 2 == 0 else _shuffled(_groups(settings), rng)
+        groups = groups[::-1] if block % 2 == 0 else shuffled(_groups(settings), rng)
         if block == 1:
             groups = sorted(groups, key=lambda group: settings[group[0]].set_up_s(None) > 0)
-        names = [name for group in groups for name in _shuffled(group, rng)]
+        names = [name for group in groups for name in shuffled(group, rng)]
         trials += [Trial(name, (settings[name],), block) for name in names]
     return trials
 
@@ -105,17 +97,11 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
     """
     A trial with one factor at another level.
 
-    Parameters
-    ----------
-    factor : str
-        A field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as "min.insync.replicas"
-        or "num.replica.fetchers" (level None: Kafka's default); several of them with commas between; or "buffers".
-    level
-        For several factors a list. For "buffers", of the sockets of brokers, replica fetchers and clients: "default",
-        Kafka's defaults; "bdp", the bandwidth-delay product of the longest RTT and the lowest rate among the links; "2
-        bdp", twice that; "kernel", autotuning by the kernel.
-    links : mapping of (from, to) to LinkSettings, optional
-        The links of the lab.
+    A factor is a field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as
+    "min.insync.replicas" (level None: Kafka's default); several of them with commas between, with a list of levels; or
+    "buffers" of the sockets of brokers, replica fetchers and clients: "default", Kafka's defaults; "bdp", the
+    bandwidth-delay product of the longest RTT and the lowest rate among `links`; "2 bdp", twice that; "kernel",
+    autotuning.
     """
     names = [name.strip() for name in factor.split(",")]
     if len(names) > 1:
@@ -195,10 +181,6 @@ def _groups(settings):
     return list(groups.values())
 
 
-def _shuffled(items, rng):
-    return [items[at] for at in rng.permutation(len(items))]
-
-
 def _name(factor, level):
     names = [name.strip() for name in factor.split(",")]
     levels = level if len(names) > 1 else [level]
@@ -226,16 +208,9 @@ def together(
     """
     The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
 
-    They belong to no block, as they share no setting with one-factor trials.
-
-    Parameters
-    ----------
-    factors : mapping
-        A `Range` or a sequence of choices by factor: see `at_level`.
-    runs : int
-        Number of trials, in addition to those at the centre of all ranges; 0: no trials at all.
-    links : mapping of (from, to) to LinkSettings, optional
-        The links of the lab; `buffers` needs them.
+    They belong to no block, as they share no setting with one-factor trials. `factors` has a `Range` or a sequence of
+    choices by factor (see `at_level`); `runs` is the number of trials in addition to those at the centre of all ranges,
+    0 for none.
 
     Examples
     --------

@@ -17,13 +17,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-HEADER = struct.Struct(">qiibIhiqqqhii")
-"""From base offset to the number of records: 61 bytes."""
-BEFORE_LENGTH = 12
-"""Bytes of a batch that its own length does not count."""
+HEADER = struct.Struct(">qiibIhiqqqhii")  # from base offset to the number of records: 61 bytes
+BEFORE_LENGTH = 12  # bytes of a batch that its own length does not count
 MAGIC = 2
-CONTROL = 1 << 5
-"""The attribute of batches that hold markers of transactions, not records."""
+CONTROL = 1 << 5  # the attribute of batches that hold markers of transactions, not records
 
 
 class LogError(Exception):

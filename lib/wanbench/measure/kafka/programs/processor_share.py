@@ -28,11 +28,9 @@ import time
 import uuid
 from contextlib import suppress
 
-PERIOD_S = 0.1
-"""The kernel's default quota period: much longer than a broker's request, much shorter than its timeouts."""
+PERIOD_S = 0.1  # the kernel's default quota period: much longer than a broker's request, much shorter than its timeouts
 LOOK_S = 0.1
-SMALLEST_SHARE = 0.01
-"""The kernel's minimum quota."""
+SMALLEST_SHARE = 0.01  # the kernel's minimum quota
 LISTED = "processor-groups"
 V1_ROOT, V2_ROOT = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
 V1, V2, CYCLES = "cgroup v1", "cgroup v2", "duty cycles"
