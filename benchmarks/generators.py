@@ -166,7 +166,7 @@ def window_rate(rtt_ms: float) -> float:
 
 def java(host, bootstrap: str, records: int, rate: float, idempotent: bool) -> tuple[float, float, float | None]:
     """Processor time, duration and median latency of Kafka's own tool, which sends all records."""
-    from wanbench.measure.kafka.available import kafka_jars
+    from wanbench.measure.kafka.java_commands import kafka_jars
 
     command = [
         "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-cp", f"{kafka_jars()}/*",

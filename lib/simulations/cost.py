@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.cost.cluster_cost import cluster_cost
-from wanbench.methods.cost.deployment import TOTAL, Deployment
-from wanbench.pages.geo_kafka.changes import Change, cost_changes
-from wanbench.pages.geo_kafka.counted_bytes import mean_of_trials
+from wanbench.methods.cost.deployment import TOTAL, Deployment, cluster_cost
+from wanbench.pages.geo_kafka.costs import Change, cost_changes
+from wanbench.pages.geo_kafka.region_bytes import mean_of_trials
 
 from .simulation import Outcome
 

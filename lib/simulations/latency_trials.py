@@ -12,8 +12,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from wanbench.methods.tails.distribution import Tail
-from wanbench.methods.tails.exceedances import Parts
+from wanbench.methods.tails.distribution import Parts, Tail
 
 from . import tails
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from wanbench.designs import Range, space_filling
 from wanbench.pages.geo_kafka.surface import fit_surface
-from wanbench.pages.geo_kafka.surface_terms import surface_columns
+from wanbench.pages.geo_kafka.surface_fit import surface_columns
 
 from .simulation import Outcome
 

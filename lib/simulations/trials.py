@@ -80,7 +80,7 @@ def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list
     )
     # trials are log-normal and scatter more over the internet, so the ratio of means contains both variances
     means = MEANS["private"] / MEANS["internet"] * np.exp((spread**2 - (2 * spread) ** 2) / 2)
-    single = found.by_trial.means
+    single = found.by_trial.ratio
     rows = [
         Outcome("ratio of two links", "trials in pairs", found.ratio.low, found.ratio.high, means),
         Outcome("ratio of two links", "trials, unpaired", single.low, single.high, means),

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.security.access import Access, jaas_config
-from wanbench.measure.kafka.security.kinds import LISTENERS, Security, Tls
-from wanbench.measure.kafka.security.secret import Secret
+from wanbench.measure.kafka.access import Access, Secret, jaas_config
+from wanbench.measure.kafka.security import LISTENERS, Security, Tls
 from wanbench.measure.labs.base import Host
 
 
@@ -14,7 +13,7 @@ class SaslPlain(Security):
     Names and passwords (SASL/PLAIN), to test clients that are refused.
 
     Brokers and controllers talk in plain text and may do everything; users may do what access control lists allow. The
-    brokers' settings hold the passwords: show and keep them through `wanbench.measure.kafka.security.secret.without_secrets`.
+    brokers' settings hold the passwords: show and keep them through `wanbench.measure.kafka.access.without_secrets`.
 
     Parameters
     ----------

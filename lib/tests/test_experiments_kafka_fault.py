@@ -12,8 +12,8 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaFault
 from wanbench.measure.experiments import kafka_fault_session as session
-from wanbench.measure.experiments.kafka_faults import KINDS, Fault, damaged
-from wanbench.measure.kafka.programs import fault_consumer, fault_producer
+from wanbench.measure.experiments.kafka_fault import KINDS, Fault, damaged
+from wanbench.measure.kafka.programs import clients, fault_consumer, fault_producer
 from wanbench.read.ingest import kafka_fault
 
 REGIONS = ["eu", "us", "asia"]
@@ -140,7 +140,7 @@ def test_a_warm_up_whose_deliveries_fail_is_not_done(monkeypatch):
     producer = Answering()
     assert fault_producer.Schedule(producer, None, arguments).warm_up() == 0
     assert producer.sent == [0, 1, 0, 1]
-    monkeypatch.setattr(fault_producer, "WARM_UP_S", 0.01)
+    monkeypatch.setattr(clients, "WARM_UP_S", 0.01)
     assert fault_producer.Schedule(Answering(), None, arguments).warm_up() == 2
 
 
@@ -298,7 +298,7 @@ def test_an_end_of_the_log_that_is_never_replicated_is_a_result(hosts, tmp_path,
     episode().run(hosts[0], hosts[1], tmp_path, "t")
     found = tables_of(tmp_path)
     row = found["faults"].iloc[0]
-    assert "replicas do not have all of partitions 2" in row.incomplete
+    assert "replicas do not have all of these partitions after 0.5 s: 2" in row.incomplete
     assert "did not read partitions 3" in row.incomplete and row.isna().error and len(found["fault_log"])
 
 

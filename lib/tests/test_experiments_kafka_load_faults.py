@@ -9,10 +9,9 @@ import pytest
 from made_up_tools import COUNTED, DIES, ENDS, FOR_EVER, READS, READS_ON, STARVES, STOPPED, Here, MadeUp, fails, run
 from patience import comes_about
 
-from wanbench.errors import LabError
+from wanbench.errors import ClusterError, LabError
 from wanbench.measure.experiments.base import ExperimentError
 from wanbench.measure.experiments.kafka_load import KafkaLoad
-from wanbench.measure.kafka import ClusterError
 
 
 def test_a_producer_that_dies_half_way_is_named_with_its_own_words(tmp_path):

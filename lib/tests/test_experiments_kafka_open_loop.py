@@ -15,7 +15,7 @@ from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLo
 from wanbench.measure.experiments import kafka_open_loop_session as session
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.kafka.programs import open_loop_consumer, open_loop_producer
-from wanbench.measure.kafka.programs.open_loop_record import HEAD, NS, RECORD, bucket, elapsed_ns
+from wanbench.measure.kafka.programs.clients import HEAD, NS, RECORD, WARM_UP, bucket, elapsed_ns
 from wanbench.read.ingest import kafka_open_loop
 
 # Settings
@@ -25,7 +25,7 @@ from wanbench.read.ingest import kafka_open_loop
     ("wrong", "reason"),
     [
         ({"rate_records_per_s": 0}, "rate_records_per_s is 0"),
-        ({"record_bytes": 21}, "record_bytes is 21"),
+        ({"record_bytes": 25}, "record_bytes is 25"),
         ({"acks": 2}, "acks is '2'"),
         ({"acks": 1, "idempotence": True}, "idempotence is True with acks '1'"),
         ({"consumers": 4}, "consumers is 4; allowed: at most 3"),
@@ -97,8 +97,8 @@ def test_no_record_is_skipped_and_each_keeps_its_time():
     made = process(400.0, 0.5, clients, in_all=4)
     [second], ended = run(made)
     for number, client in clients.items():
-        assert [sequence for _, _, sequence, _, _ in client.sent] == list(range(number, 200, 4))
-        assert all(due == made.start_ns + elapsed_ns(n, 400.0) for _, _, n, due, _ in client.sent)
+        assert [sequence for _, _, sequence, *_ in client.sent] == list(range(number, 200, 4))
+        assert all(due == made.start_ns + elapsed_ns(n, 400.0) for _, _, n, due, *_ in client.sent)
         assert {kind for kind, *_ in client.sent} == {RECORD}
         assert max(Counter(partition for *_, partition in client.sent).values()) == 17, "in turn"
     assert ended["n_due"] == ended["n_handed"] == second["n_due"] == second["n_answered"] == 100
@@ -181,13 +181,13 @@ def test_what_fails_is_counted():
 
 def test_only_first_receipts_count():
     def message(sequence, intended_ns, process=0, kind=RECORD):
-        value = HEAD.pack(kind, process, sequence, intended_ns) + b"x"
+        value = HEAD.pack(kind, process, sequence, intended_ns, 0) + b"x"
         return SimpleNamespace(error=lambda: None, value=lambda: value, topic=lambda: "t", partition=lambda: 1)
 
     receipts = open_loop_consumer.Receipts(10.0, 20, [0, 5_000_000])
     receipts.take([message(3, 0), message(12, 0, process=1)], 10_000_000)
     receipts.take([message(3, 0), message(4, 10 * NS)], NS)
-    receipts.take([message(0, 0, kind=b"wbV1"), SimpleNamespace(error=lambda: None, value=lambda: b"?")], NS)
+    receipts.take([message(0, 0, kind=WARM_UP), SimpleNamespace(error=lambda: None, value=lambda: b"?")], NS)
     first, second, *_, ended = receipts.report()
     assert first["latency"] == [0, 1, 10_000 - 10_000 % 8, 1] and first["n_negative"] == 1
     assert (first["n_duplicates"], second["latency"], ended["n_received"]) == (1, [bucket(5_000), 1], 3)

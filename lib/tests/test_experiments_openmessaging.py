@@ -9,9 +9,8 @@ import pytest
 from mock_kafka import HereHost
 from patience import comes_about
 
-from wanbench.errors import ParameterError
+from wanbench.errors import ClusterError, ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaTrial
-from wanbench.measure.kafka import ClusterError
 from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
 from wanbench.pages.tail_latency.design.openmessaging_files import (
     Driver,

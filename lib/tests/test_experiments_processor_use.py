@@ -33,12 +33,12 @@ def test_programs_count_from_the_first_sample_and_keep_what_ended_used():
     old = busy(0.3)
     try:
         programs = program.Programs()
-        assert "open_loop_producer" not in programs.sample(), "what it used before does not count"
+        assert "open_loop_producer" not in programs.sample()["programs"], "what it used before does not count"
         new = busy(0.5)
-        first = programs.sample()["open_loop_producer"]
+        first = programs.sample()["programs"]["open_loop_producer"]
         new.kill()
         new.wait()
-        assert programs.sample()["open_loop_producer"] >= first >= 0.4 * os.sysconf("SC_CLK_TCK")
+        assert programs.sample()["programs"]["open_loop_producer"] >= first >= 0.4 * os.sysconf("SC_CLK_TCK")
     finally:
         old.kill()
         old.wait()
@@ -49,17 +49,16 @@ def test_a_foreign_program_has_no_name_outside_a_lab():
     programs.sample()
     process = busy(0.3, "somebody.elses.program")
     try:
-        assert not any("somebody" in name or "elses" in name for name in programs.sample())
+        assert not any("somebody" in name or "elses" in name for name in programs.sample()["programs"])
     finally:
         process.kill()
         process.wait()
 
 
-@pytest.mark.parametrize("name", ["processor_use", "processor_samples"])
-def test_it_ends_on_sigterm_after_one_more_sample(name):
-    path = program.__file__.replace("processor_use", name)
-    settings = {"interval_s": 600, "about": {}, "pid_file": "no/such/file"}
-    process = subprocess.Popen([sys.executable, path, json.dumps(settings)], stdout=subprocess.PIPE)
+@pytest.mark.parametrize("settings", [{}, {"pid_file": "pid"}])
+def test_it_ends_on_sigterm_after_one_more_sample(settings):
+    settings = {"interval_s": 600, "about": {}, **settings}
+    process = subprocess.Popen([sys.executable, program.__file__, json.dumps(settings)], stdout=subprocess.PIPE)
     for _ in range(2):
         process.stdout.readline()
     process.terminate()
@@ -136,7 +135,7 @@ def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path)
     session.made = [{"name": "t", "partitions": [{"partition": n, "leader": 1 + n % 2} for n in range(3)]}]
     settings = session._producer_settings()
     assert settings["max.in.flight.requests.per.connection"] == 10, "five batches for each partition of a broker"
-    session.load = KafkaOpenLoop(100, idempotence=True)
+    session.settings = KafkaOpenLoop(100, idempotence=True)
     Producer(session._producer_settings() | {"bootstrap.servers": "none"})  # librdkafka refuses more than five
     client = Producer(settings | {"bootstrap.servers": f"{broker.host}:{broker.port}"})
     answered = Counter()

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench.errors import ParameterError
-from wanbench.read.importers import region_names as names
 from wanbench.read.importers.region_names import KINDS, candidates, region_from, region_names
 from wanbench.regions import CLOUDS, catalogue, region
 
@@ -220,23 +219,11 @@ def test_near_names_stay_within_the_cloud():
     assert set(re.findall(r"\b(aws|gcp|azure|ibm):", str(caught.value))) == {"azure"}
 
 
-def test_a_damaged_table_of_names_is_refused(tmp_path, monkeypatch):
-    path = tmp_path / "names.csv"
-    monkeypatch.setattr(names, "FILE", path)
-    good = "region,name,kind,source\naws:us-east-1,N. Virginia,short,somewhere\n"
-    names._rows.cache_clear()
-    try:
-        for text, message in (
-            (good + "aws:us-east-7,Atlantis,short,somewhere\n", "names.csv:3: expected a region of the catalogue"),
-            (good.replace("short", "nick"), "names.csv:2"),
-            (good.replace("kind", "sort"), "names.csv:1: expected the columns"),
-            ("", "a CSV file of names"),
-        ):
-            path.write_text(text)
-            with pytest.raises(ValueError, match=message):
-                region_names()
-    finally:
-        names._rows.cache_clear()
+def test_the_table_of_names_is_complete():
+    listed = region_names()
+    assert list(listed) == ["region", "name", "kind", "source"]
+    assert listed.region.isin(catalogue().name).all() and listed.kind.isin(KINDS).all()
+    assert (listed[["name", "source"]] != "").all(axis=None)
 
 
 def shared(*parts):

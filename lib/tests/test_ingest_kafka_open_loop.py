@@ -12,7 +12,7 @@ from wanbench import methods, tables
 from wanbench.errors import RawDataError
 from wanbench.measure.experiments import KafkaOpenLoop, KafkaTrial
 from wanbench.measure.plan import Trial, make_trials
-from wanbench.methods.tails.histograms import decoded
+from wanbench.methods.tails.distribution import decoded
 from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
 from wanbench.read.ingest import kafka_open_loop
 from wanbench.read.ingest.readers import reader_in_run

@@ -12,10 +12,10 @@ import pytest
 from patience import PATIENCE_S
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.measure.campaign.check_trials import check_trials
+from wanbench.measure.campaign.start import check_trials
 from wanbench.measure.experiments import BrokerProcessors, KafkaLoad, KafkaTrial
 from wanbench.measure.kafka import BrokerSize
-from wanbench.measure.kafka.programs import processor_samples
+from wanbench.measure.kafka.programs import processor_use
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.plan import in_blocks, make_trials
 from wanbench.read.ingest import processors
@@ -65,9 +65,7 @@ def test_samples_of_a_process_are_read_as_counters(tmp_path):
     pid_file.write_text(f"{os.getpid()}\n")
     settings = {"pid_file": str(pid_file), "interval_s": 0.1, "about": {"node_id": 2, "host": "a/0"}}
     began_s = time.time()
-    program = subprocess.Popen(
-        [sys.executable, processor_samples.__file__, json.dumps(settings)], stdout=subprocess.PIPE
-    )
+    program = subprocess.Popen([sys.executable, processor_use.__file__, json.dumps(settings)], stdout=subprocess.PIPE)
     try:
         lines = [program.stdout.readline() for _ in range(3)]
     finally:

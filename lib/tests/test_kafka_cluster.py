@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
+from wanbench.errors import ClusterError
 from wanbench.measure.experiments.base import ExperimentError
 from wanbench.measure.experiments.sampling import BrokerMetrics
-from wanbench.measure.kafka import Cluster, ClusterError
-from wanbench.measure.kafka.admin import ask as admin
+from wanbench.measure.kafka import Cluster
 from wanbench.read.ingest import broker_metrics, broker_pauses
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
@@ -41,6 +41,12 @@ def javas():
                 yield arguments.decode(errors="replace")
 
 
+def samples(process):
+    """What a watch has printed so far; a last line cut short by a stop is left out."""
+    printed = process.so_far().stdout
+    return [json.loads(line) for line in printed[: printed.rfind(b"\n") + 1].splitlines()]
+
+
 def in_sync(cluster, topic):
     [answer] = cluster.ask(cluster.lab.host("asia"), "topics", names=[topic])
     return [sorted(partition["isr"]) for partition in answer["partitions"]]
@@ -57,7 +63,7 @@ def test_it_serves_from_every_region(lab, cluster):
 
     assert comes_about(lambda: seen() == brokers), seen()
     answer = cluster.ask(lab.host("us"), "cluster")
-    assert answer["voters"] == [1, 2, 3]
+    assert answer["controller"] in (1, 2, 3)
     cluster.check()
 
 
@@ -167,7 +173,7 @@ def test_a_broker_stops_dies_and_comes_back_and_metrics_say_that_it_is_down(lab,
 def test_a_watch_sees_a_region_cut_and_says_when_nobody_answered(lab, cluster):
     cluster.create_topic("watched", partitions=3, replication=3)
     outside, inside = lab.host("us"), lab.host("eu")
-    options = {"topics": ["watched"], "groups": True, "request_s": 0.5}
+    options = {"topics": ["watched"]}
     with cluster.watching(outside, 600, **options) as here, cluster.watching(inside, 600, **options) as there:
         here.wait_for_output('"isr": [1, 2, 3]', 120)
         there.wait_for_output('"isr": [1, 2, 3]', 120)
@@ -178,13 +184,13 @@ def test_a_watch_sees_a_region_cut_and_says_when_nobody_answered(lab, cluster):
             there.wait_for_output('"error"', 120)
         finally:
             lab.heal_region("eu")
-    seen = admin.samples(here.stop().stdout)
+    seen = samples(here)
     in_sync_replicas = [
         [partition["isr"] for partition in topic["partitions"]] for sample in seen for topic in sample.get("topics", ())
     ]
     assert in_sync_replicas[0] == [[1, 2, 3]] * 3
     assert any([2, 3] in replicas for replicas in in_sync_replicas)
-    assert any("error" in sample for sample in admin.samples(there.stop().stdout))
+    assert any("error" in sample for sample in samples(there))
     assert all(("error" in sample) != ("topics" in sample) for sample in seen)
     assert comes_about(lambda: in_sync(cluster, "watched") == [[1, 2, 3]] * 3, 240)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
-from wanbench.errors import CommandError, ParameterError
-from wanbench.measure.kafka import Cluster, ClusterError, KafkaLab, unavailable
-from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.errors import ClusterError, CommandError, ParameterError
+from wanbench.measure.kafka import Cluster, KafkaLab, unavailable
+from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.node import Node
 from wanbench.measure.kafka.placement import NodePlacement
-from wanbench.measure.kafka.security.kinds import Tls
+from wanbench.measure.kafka.security import Tls
 from wanbench.measure.labs.base import Completed
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
@@ -117,10 +117,8 @@ def test_settings_and_security_can_change_while_topics_stay(lab):
         cluster.create_topic("t")
         assert cluster.reconfigure({"num.network.threads": 5}, security="tls")
         assert not cluster.reconfigure({"num.network.threads": 5}, security="tls")
-        asked = {"of": "broker", "name": 1, "everything": True}
-        settings = cluster.ask(lab.host("us"), "settings", **asked)
-        assert settings["num.network.threads"]["value"] == "5"
-        assert settings["num.io.threads"]["value"] == "3"
+        settings = cluster.ask(lab.host("us"), "settings", broker=1, everything=True)
+        assert settings["num.network.threads"] == "5" and settings["num.io.threads"] == "3"
         assert [topic["name"] for topic in cluster.ask(lab.host("us"), "topics")] == ["t"]
         assert b"SSL" in Path(cluster.client_file(lab.host("us"))).read_bytes()
         with pytest.raises(ParameterError, match="the cluster sets node"):
@@ -130,7 +128,7 @@ def test_settings_and_security_can_change_while_topics_stay(lab):
             cluster.ask(lab.host("us"), "cluster", connect_s=1, request_s=1)
         assert silent.value.kind == "Unreachable" and "10.1.0.1:9092: no connection" in str(silent.value)
         cluster.thaw(1)
-        assert cluster.ask(lab.host("us"), "cluster")["voters"] == [1]
+        assert cluster.ask(lab.host("us"), "cluster")["controller"] == 1
 
 
 @with_kafka
@@ -139,7 +137,7 @@ def test_controllers_may_be_nodes_of_their_own_clients_use_tls_and_all_is_gone_w
     with Cluster(lab, ["eu"], **options) as cluster:
         answer = cluster.ask(lab.host("us"), "cluster")
         assert [each["node_id"] for each in answer["brokers"]] == [1]
-        assert answer["voters"] == [2]
+        assert answer["controller"] == 2
         assert [broker.metrics_port for broker in cluster.brokers] == [None]
         assert cluster.client_file(lab.host("us")).startswith(lab.host("us").scratch)
         cluster.create_topic("t")

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from sasl_plain import SaslPlain
 
-from wanbench.errors import ParameterError
+from wanbench.errors import ClusterError, ParameterError
 from wanbench.measure.campaign import start
 from wanbench.measure.experiments import HostMetrics, KafkaLoad
-from wanbench.measure.kafka import Cluster, ClusterError
-from wanbench.measure.kafka.admin.ask import AnswerError
+from wanbench.measure.kafka import Cluster
+from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.external import ExternalCluster
 from wanbench.measure.labs import LocalLab, matrix_links
 from wanbench.measure.plan import make_trials
-from wanbench.pages.tail_latency.design.systems import systems, systems_by_steps
+from wanbench.pages.tail_latency.design.systems import read_systems, systems_by_steps
 from wanbench.read.ingest import tabulate
 from wanbench.runs import write_raw
 
@@ -108,7 +108,7 @@ class Eyes:
                 with contextlib.suppress(OSError):
                     arguments = Path("/proc", pid, "cmdline").read_bytes()
                     self.looked += (
-                        b"wanbench.measure.kafka.admin.program" in arguments or b"ProducerPerformance" in arguments
+                        b"wanbench.measure.kafka.programs.admin" in arguments or b"ProducerPerformance" in arguments
                     )
                     if is_marked(arguments):
                         self.found.add(arguments)
@@ -242,13 +242,13 @@ def test_a_campaign_has_the_labs_cluster_and_an_external_one_side_by_side(
     running, no_names, environment, tmp_path, monkeypatch, capfd
 ):
     lab, bootstrap, authority = running
-    monkeypatch.setitem(start.LABS, "local", lambda regions, links, **options: lab)
+    monkeypatch.setattr(start, "LABS", {"local": lambda regions, links, **options: lab})
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("OUR_SERVERS", bootstrap)
     monkeypatch.setenv("OUR_USER", "ada")
     far = {"bootstrap_from": "OUR_SERVERS", "mechanism": "PLAIN", "user_from": "OUR_USER"}
     far |= {"password_from": "OUR_PASSWORD", "authority_file": str(authority)}
-    compared = systems(
+    compared = read_systems(
         [{"name": "ours", "load": {"linger_ms": 0}}, {"name": "theirs", "load": {"linger_ms": 10}, "cluster": "far"}]
     )
     quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *no_names)

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from scripted_lab import Reply, ScriptedHost, ScriptedLab
 
-from wanbench.measure.kafka import ClusterError
-from wanbench.measure.kafka.java_commands import Jars
+from wanbench.errors import ClusterError
+from wanbench.measure.kafka.jars import set_version
+from wanbench.measure.kafka.java_commands import Jars, package_file
 
 
 def test_hosts_get_their_jars_side_by_side_and_once(monkeypatch, tmp_path):
@@ -40,3 +41,22 @@ def test_a_jar_that_is_not_the_pinned_one_is_refused(monkeypatch, tmp_path):
     (tmp_path / "activation-1.1.1.jar").write_bytes(b"half a file")
     with pytest.raises(ClusterError, match=rf"activation-1\.1\.1\.jar in {tmp_path} is not .* `make setup`"):
         Jars()
+
+
+def test_another_version_is_pinned_with_what_maven_fetches(tmp_path):
+    for name in ("pom.xml", "jars.sha256"):
+        (tmp_path / name).write_bytes(package_file(name).read_bytes())
+    before = (tmp_path / "pom.xml").read_text()
+
+    def fetch(pom, folder):
+        (folder / "kafka_2.13-9.8.7.jar").write_bytes(b"jar")
+        assert "<kafka.version>9.8.7</kafka.version>" in pom.read_text()
+
+    for wrong in ("9.8.6", "latest"):
+        with pytest.raises(ClusterError, match=wrong):
+            set_version(wrong, tmp_path, lambda pom, folder: None)
+        assert (tmp_path / "pom.xml").read_text() == before
+    assert set_version("9.8.7", tmp_path, fetch) == 1
+    assert (tmp_path / "pom.xml").read_text() == before.replace("4.3.1", "9.8.7")
+    [line] = (tmp_path / "jars.sha256").read_text().splitlines()
+    assert line.endswith("  kafka_2.13-9.8.7.jar") and len(line.split()[0]) == 64

@@ -70,7 +70,8 @@ def test_a_host_is_asked_once_and_given_a_program_once(tmp_path):
     "module, says",
     [
         ("wanbench.measure.kafka.programs.readiness", "IndexError"),
-        ("wanbench.measure.kafka.admin.program", "IndexError"),
+        ("wanbench.measure.kafka.programs.admin", "missing 2 required positional arguments"),
+        ("wanbench.measure.kafka.programs.watch", "missing 2 required positional arguments"),
         ("wanbench.measure.kafka.programs.open_loop_producer", "arguments are required: --"),
     ],
 )

@@ -350,9 +350,19 @@ def test_the_reach_of_a_tail_is_that_of_its_law():
 
 
 def test_every_rule_is_declared_once():
-    names = [rule.name for rule in rules.RULES]
-    assert len(set(names)) == len(names)
-    assert all(rule.meaning and rule.bound and rule.reference for rule in rules.RULES)
+    assert len(plausibility.RULES) == 18
+    for name, rule in plausibility.RULES.items():
+        assert rule.name == name and all(isinstance(text, str) for text in (rule.meaning, rule.bound, rule.reference))
+
+
+def test_a_rule_of_another_package_is_applied(monkeypatch):
+    def check(tables):
+        return [rule.flag("pings", "table", "suspect", "rows", "made up", value=len(tables["pings"]), bound=0)]
+
+    rule = plausibility.Rule("theirs", "Nothing is measured.", "no row", "made up", check)
+    monkeypatch.setattr(rules, "RULES", {**plausibility.RULES, "theirs": rule})
+    flags = plausibility.check(pings(ping("aws:eu-west-1", "aws:us-east-1", 80.0)))
+    assert flags[["rule", "found", "value"]].values.tolist() == [["theirs", "rows", 1.0]]
 
 
 def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_rules():

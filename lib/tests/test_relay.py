@@ -10,10 +10,8 @@ import pytest
 from scipy import stats
 
 from wanbench.measure.links import LinkSettings, queue_in_bytes
-from wanbench.measure.links.bottleneck import Bottleneck
-from wanbench.measure.links.link import Link
+from wanbench.measure.links.link import OFFLOAD_BYTES, Bottleneck, Link, piece, shape
 from wanbench.measure.links.relay import Relay
-from wanbench.measure.links.segments import OFFLOAD_BYTES, piece, shape
 
 MSS = 1448
 HEADER_BYTES = 52

@@ -11,12 +11,10 @@ from simulations import cost, simulation
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
 from wanbench.methods.cost import Deployment, cluster_cost, price, price_list
-from wanbench.methods.cost.region_copies import region_copies
 from wanbench.methods.result import Estimate
 from wanbench.methods.trials.rates import TrialRates
-from wanbench.pages.geo_kafka.changes import Change, Times, cost_changes, modelled_changes
-from wanbench.pages.geo_kafka.counted_bytes import count_region_bytes
-from wanbench.pages.geo_kafka.tornado import tornado
+from wanbench.pages.geo_kafka.costs import Change, Times, cost_changes, modelled_changes, region_copies, tornado
+from wanbench.pages.geo_kafka.region_bytes import count_region_bytes
 from wanbench.pages.price_performance import paid_over_listed
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from wanbench.designs import factorial
 from wanbench.errors import ParameterError
-from wanbench.methods.factorial.gain_map import critical
-from wanbench.pages.private_vs_internet.aliases import alias_table
-from wanbench.pages.private_vs_internet.fit import fit_factorial
+from wanbench.methods.factorial.inference import critical
+from wanbench.pages.private_vs_internet.fit import alias_table, fit_factorial
 
 SIX = {
     "delay_ms": [10.0, 60.0],

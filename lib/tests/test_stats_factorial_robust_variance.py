@@ -7,7 +7,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from wanbench.methods.factorial.robust_variance import robust_variance
+from wanbench.methods.factorial.inference import robust_variance
 
 
 def test_the_variance_is_hc2():

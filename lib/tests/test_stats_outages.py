@@ -6,7 +6,7 @@ import pytest
 from fault_tables import episode, together
 
 from wanbench.errors import ParameterError
-from wanbench.methods.outages.bounds import median_of, share_of, upper_bound
+from wanbench.methods.result.means import median_of, share_of, upper_bound
 from wanbench.pages.region_loss.gaps import longest_gap, time_to_recover
 from wanbench.pages.region_loss.records import NAMES, account
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult
-from wanbench.methods.trials.means import ratio_estimate
+from wanbench.methods.result.means import ratio_estimate
 
 
 def estimate(quantity, value, *warnings, **fields):
@@ -58,7 +58,12 @@ def test_the_page_shows_every_estimate_as_its_sentence_writes_it():
 
 def test_the_finding_has_the_text_and_the_numbers_of_the_first_estimate():
     finding = PAIR.finding("delay")
-    assert str(finding) == str(PAIR) and finding.sentence == PAIR.sentence and finding.estimate == 14.237 and finding.unit == "ms"
+    assert (
+        str(finding) == str(PAIR)
+        and finding.sentence == PAIR.sentence
+        and finding.estimate == 14.237
+        and finding.unit == "ms"
+    )
 
 
 def test_a_result_that_nothing_draws_has_no_figure():

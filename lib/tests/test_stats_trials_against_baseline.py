@@ -107,8 +107,3 @@ def test_what_cannot_be_compared_is_refused():
         against_baseline(apart, "rate", "baseline", block="block")
     with pytest.raises(ParameterError, match="no trial of setting 'baseline'"):
         against_baseline(frame.assign(rate=frame.rate.where(frame.setting != "baseline")), "rate", "baseline")
-
-
-def test_every_number_is_drawn():
-    figure = against_baseline(made(), "rate", "baseline").figure(note="A check.")
-    assert figure.layout.meta["csv"].startswith("setting,n,mean") and len(figure.data) == 1 + 2 * 3

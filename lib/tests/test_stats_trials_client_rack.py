@@ -6,7 +6,7 @@ from geo_trials import READING, reading
 from scipy.stats import t
 
 from wanbench.errors import MissingDataError
-from wanbench.methods.trials.means import ratio_of_differences
+from wanbench.methods.result.means import ratio_of_differences
 from wanbench.pages import geo_kafka
 from wanbench.pages.geo_kafka import curves
 

@@ -8,8 +8,8 @@ import pytest
 from trial_tables import together, trial
 
 from wanbench.errors import ParameterError
+from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.trials.limits import limits
-from wanbench.methods.trials.means import ratio_estimate
 from wanbench.methods.trials.processors import processor_effect
 from wanbench.methods.trials.rates import trial_rates
 

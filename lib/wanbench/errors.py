@@ -11,24 +11,12 @@ class ParameterError(WanbenchError, ValueError):
 
 class RawDataError(WanbenchError, ValueError):
     """
-    A raw file is invalid.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    line_number : int or None
-        From 1; None for a fault of the whole file.
-    found : str
-        What is there; kept to its first `MAX_FOUND` characters.
-    expected : str
-        What was expected; kept to its first `MAX_EXPECTED` characters.
+    A raw file is invalid: at `line_number` (from 1; None for a fault of the whole file) stands `found` instead of
+    `expected`; both are kept to their first characters.
     """
 
-    MAX_FOUND = 120
-    """A damaged file may be one long line."""
-    MAX_EXPECTED = 1000
-    """An expectation may list the columns of a table, and no more."""
+    MAX_FOUND = 120  # a damaged file may be one long line
+    MAX_EXPECTED = 1000  # an expectation may list the columns of a table, and no more
 
     def __init__(self, path, line_number, found, expected):
         self.path, self.line_number = str(path), line_number
@@ -59,11 +47,26 @@ class CommandError(LabError):
     """
     A command on a host ended with a status that was not allowed, or timed out.
 
-    `completed` (a `wanbench.measure.labs.base.Completed`) holds all that the command printed; if it still runs, the
-    output so far and status -9. None: unknown.
+    `completed` (a `wanbench.measure.labs.base.Completed`) holds all that it printed; if it still runs, the output so
+    far and status -9. None: unknown.
     """
 
     completed = None
+
+
+class ClusterError(LabError):
+    """
+    A Kafka cluster cannot be started, or failed to do what was requested.
+
+    `log` is the whole log of the broker concerned; empty where there is none.
+    """
+
+    def __init__(self, reason: str, log: bytes = b""):
+        super().__init__(reason)
+        self.log = log
+
+    def __reduce__(self):
+        return ClusterError, (str(self), self.log)
 
 
 class MissingDataError(WanbenchError, LookupError):

@@ -4,22 +4,22 @@ Methods: estimates with intervals, from tidy tables. One folder per subject; stu
 `result` (what every analysis returns), `regions` (pairs of regions: which are dependent, lines, permutation tests,
 jackknives), `distance` (RTT and throughput against distance, predictions), `tcp` (models of throughput), `time` (series
 and two arms), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (requested against delivered),
-`trials` (Kafka trials), `cost` (what a cluster costs), `outages` (losses and outages by faults).
+`trials` (Kafka trials), `cost` (what a cluster costs).
 Nothing here imports a lab, a study or a page.
 """
 
-from . import cost, lab, outages, tails
+from . import cost, lab, tails
 from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.inflation import path_inflation, physics_check
 from .distance.straight_lines import fit_rtt, fit_throughput
-from .regions.permutation import mantel
+from .regions.mantel import mantel
 from .regions.sensitivity import with_and_without
-from .tcp import fit_model
+from .tcp.fit_model import fit_model
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.limits import limits
-from .trials.processor_roles import processor_roles
+from .trials.processors import processor_roles
 from .trials.rates import trial_rates
 from .trials.two_links import compare_links
 
@@ -37,7 +37,6 @@ __all__ = [
     "lab",
     "limits",
     "mantel",
-    "outages",
     "path_inflation",
     "physics_check",
     "processor_roles",

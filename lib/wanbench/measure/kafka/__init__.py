@@ -8,12 +8,11 @@ from importlib import import_module
 
 _MODULES = {
     "Broker": "placement",
-    "BrokerSize": "broker_size",
+    "BrokerSize": "placement",
     "Cluster": "cluster",
-    "ClusterError": "errors",
     "ExternalCluster": "external",
     "KafkaLab": "lab",
-    "unavailable": "available",
+    "unavailable": "java_commands",
 }
 __all__ = list(_MODULES)
 

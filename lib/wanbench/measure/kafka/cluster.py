@@ -11,27 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from wanbench.checks import check_choice, check_number
-from wanbench.errors import CommandError
+from wanbench.errors import ClusterError, CommandError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile
 
-from .admin.ask import AnswerError
-from .base import BaseCluster
-from .effective_settings import effective_settings, unknown
-from .errors import ClusterError
+from .access import ClientFiles, without_secrets
+from .base import AnswerError, BaseCluster
 from .java_commands import PROFILES, Jars, checked_flags, checked_heap
-from .node import Node
-from .node_logs import keep
+from .node import Node, keep
 from .placement import METRICS_PORT, Broker, place_nodes
-from .security.access import ClientFiles
-from .security.kinds import Security
-from .security.kinds import security as chosen_security
-from .security.secret import without_secrets
-from .settings import checked_settings, defaults, node_settings
+from .security import Security
+from .security import security as chosen_security
+from .settings import checked_settings, defaults, effective_settings, node_settings, unknown
 
-_PATIENCE_S = 10.0
-"""Waiting is reported on stderr at this interval."""
+_PATIENCE_S = 10.0  # waiting is reported on stderr at this interval
 
 
 class Cluster(BaseCluster):
@@ -43,7 +37,6 @@ class Cluster(BaseCluster):
 
     Parameters
     ----------
-    lab : Lab
     brokers : sequence of str
         Region of each broker, 1 to 9; broker number i has the node.id i + 1 and the rack of its region's name. The
         k-th broker of a region runs on `lab.host(region, k)`.
@@ -56,14 +49,11 @@ class Cluster(BaseCluster):
         "plain", "tls" or "mtls".
     profile : str
         One of `wanbench.measure.kafka.java_commands.PROFILES`: "load" to measure, "functional" to start sooner.
-    heap_mb : int
-        Heap of each node.
-    jvm : sequence of str
-        More JVM flags of each node; they go over the profile's.
-    metrics : bool
-        Serve each broker's metrics over HTTP.
-    pauses : bool
-        Whether the JVM of each node logs its garbage collections and safepoints, for table broker_pauses.
+    heap_mb, jvm : int, sequence of str
+        Heap of each node, and more flags of its JVM; they go over the profile's.
+    metrics, pauses : bool
+        Serve each broker's metrics over HTTP; let each JVM log garbage collections and safepoints, for table
+        broker_pauses.
     start_timeout_s : float
         Timeout for the cluster to serve.
 
@@ -207,21 +197,15 @@ class Cluster(BaseCluster):
         self._running(node_id).freeze()
 
     def thaw(self, node_id: int) -> None:
-        """Resume a frozen node."""
         self._node(node_id).thaw()
 
     def reconfigure(self, settings: Mapping[str, object] | None = None, security: str | Security | None = None) -> bool:
         """
-        Restart all nodes with these broker settings, on top of the cluster's own, and this security.
+        Restart all nodes with these broker settings, on top of the cluster's own, and this security; None undoes an
+        earlier call. Nodes keep their data. Returns False without a restart if nothing changes.
 
-        Nodes keep their data. None undoes an earlier call. Returns False without a restart if nothing changes.
-
-        Raises
-        ------
-        ParameterError
-            If a setting is malformed or belongs to the cluster.
-        ClusterError
-            If the cluster is not started, does not come back, or Kafka has no such setting.
+        ParameterError if a setting is malformed or belongs to the cluster; ClusterError if the cluster is not started,
+        does not come back, or Kafka has no such setting.
         """
         self._open_jars()
         own_settings, own_security = self._own
@@ -280,10 +264,8 @@ class Cluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Fetch each node's logs, output and settings into <run folder>/kafka_cluster/, whatever its state.
-
-        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given and the logged effective
-        ones, without secrets.
+        Fetch each node's logs, output and settings into <run folder>/kafka_cluster/, whatever its state: see
+        `node.keep`.
         """
         return keep(list(self._nodes.values()), folder, stem)
 

@@ -1,33 +1,52 @@
-"""A Kafka cluster that already runs: Amazon MSK, Confluent Cloud, Strimzi on OpenShift, or any other."""
+"""Kafka clusters that already run: Amazon MSK, Confluent Cloud, Strimzi on OpenShift, or any other."""
 
 from __future__ import annotations
 
 import copy
+import inspect
 import json
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from wanbench.errors import ParameterError
+from wanbench.errors import ClusterError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .admin.ask import AnswerError
-from .base import BaseCluster
-from .errors import ClusterError
+from .access import Access, ClientFiles, from_environment, refuse_secrets, without_secrets
+from .base import AnswerError, BaseCluster
 from .java_commands import Jars
 from .placement import Broker
-from .remote_broker import RemoteBrokerHost
-from .security.access import Access, ClientFiles
-from .security.credentials import authority, given_or_from, identity, servers
-from .security.secret import from_environment, refuse_secrets, without_secrets
+from .security import authority, identity
 from .settings import CLIENT_OWNED, checked_settings
 
-CONNECT_S = 10.0
-"""Timeout of the search for a broker."""
-CHECK_S = 30.0
-"""Minimum interval between requests of `check`."""
+CONNECT_S = 10.0  # timeout of the search for a broker
+CHECK_S = 30.0  # minimum interval between requests of `check`
+_SERVER = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # names of external clusters are parts of file names
+
+
+class RemoteBrokerHost(Host):
+    """
+    The host of a broker that this library did not start; its region is the broker's rack. Commands raise ClusterError.
+    """
+
+    def __init__(self, node_id: int, rack: str | None, address: str):
+        self.name, self.region, self.address = f"broker {node_id}", rack or "", address
+
+    @property
+    def scratch(self) -> str:
+        return self.run()
+
+    def run(self, *_, **__):
+        raise ClusterError(f"{self.name} runs elsewhere: no command can be run there and no file fetched.")
+
+    start = put = get = run
+
+    def __repr__(self):
+        return f"<remote {self.name}>"
 
 
 class ExternalCluster(BaseCluster):
@@ -41,40 +60,31 @@ class ExternalCluster(BaseCluster):
 
     Parameters
     ----------
-    lab : Lab
-        Its hosts are where clients run.
     bootstrap, bootstrap_from : str
-        "host:port,host:port", or the environment variable that holds it.
+        "host:port,host:port".
     protocol : str
-        One of `wanbench.measure.kafka.security.access.PROTOCOLS`.
+        One of `wanbench.measure.kafka.access.PROTOCOLS`.
     mechanism : str
-        For the SASL protocols: one of `wanbench.measure.kafka.security.access.MECHANISMS`.
-    user, user_from : str
-        The user's name (Confluent Cloud: the API key), or the environment variable that holds it.
-    password_from : str
-        The environment variable that holds the password (Confluent Cloud: the API secret).
+        For the SASL protocols: one of `wanbench.measure.kafka.access.MECHANISMS`.
+    user, user_from, password_from : str
+        The user's name and password (Confluent Cloud: the API key and secret).
     authority_file : path, optional
         Certificates to trust (Strimzi: the cluster's CA); without it, the ones that the hosts trust anyway.
     certificate_file, key_file, key_password_from : path, path, str, optional
-        The client's certificates and key in PEM, and the environment variable with the key's password if it has one.
+        The client's certificates and key in PEM, and the key's password if it has one.
     settings : mapping, optional
         More settings of Java clients. Secrets are refused.
     name : str, optional
-        Further clusters may be reached from the same lab under other names, next to its own: `host.clusters`. None: it
-        is the lab's only one, `host.cluster`.
+        Further clusters may be reached from the same lab under other names, next to its own: `host.clusters`. None:
+        it is the lab's only one, `host.cluster`.
 
     Raises
     ------
     ParameterError
         If one of these is not as described, or an environment variable is not set.
     ClusterError
-        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses; with Kafka's message
-        and what was tried.
-
-    Examples
-    --------
-    >>> ExternalCluster(lab, bootstrap_from="KAFKA_BOOTSTRAP", protocol="SASL_SSL", mechanism="SCRAM-SHA-512",
-    ...     user_from="KAFKA_USER", password_from="KAFKA_PASSWORD")  # doctest: +SKIP
+        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses; with Kafka's
+        message and what was tried.
     """
 
     def __init__(
@@ -185,29 +195,20 @@ class ExternalCluster(BaseCluster):
         started, host, description = now_utc(), self._running_host(), self.describe()
         for broker in description["brokers"]:
             try:
-                changed = self.ask(host, "settings", of="broker", name=broker["node_id"])
-                broker["settings"] = without_secrets({name: setting["value"] for name, setting in changed.items()})
+                broker["settings"] = without_secrets(self.ask(host, "settings", broker=broker["node_id"]))
             except AnswerError as error:
                 broker["settings_unknown"] = error.kind
         name = f"{stem}.external.json" if stem else "external.json"
         content = json.dumps(description, indent=1).encode()
         return [write_raw(folder, "kafka_cluster", name, content, started_at_utc=started, ended_at_utc=now_utc())]
 
-    def log_folder(self, node_id: int) -> str:
-        """Raises ClusterError: an external cluster is not under our control."""
-        raise self._cannot("be asked for its data folders, so batches in its logs cannot be counted")
+    def _not_ours(self, node_id: int, **_):
+        raise ClusterError(
+            "an external cluster can neither be stopped or started nor be asked for its data folders, so batches in "
+            "its logs cannot be counted: it runs elsewhere."
+        )
 
-    def stop(self, node_id: int) -> None:
-        """Raises ClusterError: an external cluster is not under our control."""
-        raise self._cannot(f"have its broker {node_id} stopped")
-
-    def kill(self, node_id: int) -> None:
-        """Raises ClusterError: an external cluster is not under our control."""
-        raise self._cannot(f"have its broker {node_id} killed")
-
-    def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Raises ClusterError: an external cluster is not under our control."""
-        raise self._cannot(f"have its broker {node_id} started")
+    log_folder = stop = kill = start = _not_ours
 
     def __repr__(self):
         state = "entered" if self._clients is not None else "not entered"
@@ -230,5 +231,53 @@ class ExternalCluster(BaseCluster):
             raise ClusterError("the cluster is not entered; use it in a with statement.")
         return self._clients
 
-    def _cannot(self, what):
-        return ClusterError(f"an external cluster cannot {what}: it runs elsewhere.")
+
+def given_or_from(parameter: str, value: str | None, variable: str | None) -> str | None:
+    """A parameter's value, or that of the environment variable named by <parameter>_from; None if neither is given."""
+    if value is not None and variable is not None:
+        raise ParameterError(f"give {parameter} or {parameter}_from, not both.")
+    if variable is not None:
+        return from_environment(f"{parameter}_from", variable).reveal()
+    return value
+
+
+def servers(text: object) -> str:
+    """Check bootstrap addresses and strip spaces."""
+    parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
+    for number, part in enumerate(parts or [""], 1):
+        match = _SERVER.fullmatch(part)
+        if not match or not 1 <= int(match[1]) <= 65535:
+            raise ParameterError(f"bootstrap: address {number} is wrong; allowed: 'host:9092,host:9092'.")
+    return ",".join(parts)
+
+
+def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> dict[str, ExternalCluster]:
+    """
+    Make external clusters, not yet entered, from parameters of `ExternalCluster` by the cluster's name. ParameterError
+    if a name or a parameter is not as described; no error shows a value, for it may be a secret.
+    """
+    allowed = [name for name in inspect.signature(ExternalCluster).parameters if name not in ("lab", "name")]
+    if not isinstance(given, Mapping):
+        raise ParameterError(
+            f"external is a {type(given).__name__}; allowed: names of clusters, each with a mapping of "
+            f"{', '.join(allowed)}."
+        )
+    clusters = {}
+    for name, parameters in given.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ParameterError(
+                f"external has a cluster {name!r}; allowed: names of letters, digits, '.', '_' and '-', the first "
+                "a letter or digit."
+            )
+        where = f"external cluster {name!r}"
+        if not isinstance(parameters, Mapping):
+            raise ParameterError(
+                f"{where} is a {type(parameters).__name__}; allowed: a mapping of {', '.join(allowed)}."
+            )
+        if unknown := [str(key) for key in parameters if key not in allowed]:
+            raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
+        try:
+            clusters[name] = ExternalCluster(lab, name=name, **parameters)
+        except ParameterError as error:
+            raise ParameterError(f"{where}: {error}") from None
+    return clusters

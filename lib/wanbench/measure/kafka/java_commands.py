@@ -1,36 +1,68 @@
-"""Java commands on a host, and the location of Kafka's jars."""
+"""Java commands on a host: Kafka's jars, a suitable Java, and JVM flags."""
 
 from __future__ import annotations
 
 import functools
+import re
+import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from wanbench.checks import check_number, refusal
-from wanbench.errors import ParameterError
+from wanbench.errors import ClusterError, ParameterError
 from wanbench.folders import kafka_jars
 from wanbench.measure.labs.base import Host
 from wanbench.runs.raw import sha256
 
-from .errors import ClusterError
-from .security.secret import names_secret
+from .access import names_secret
 
+OLDEST_JAVA = 17  # what brokers of Kafka 4 need; its clients and tools would run on 11
+
+_GET_JAVA = "apt-get install openjdk-17-jre-headless (Fedora: dnf install java-17-openjdk-headless)"
+
+
+def unavailable() -> str | None:
+    """Why Kafka cannot start on this machine, and the remedy, in a sentence; None if it can."""
+    try:
+        done = subprocess.run(["java", "-version"], capture_output=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return f"there is no Java on this machine: {_GET_JAVA}."
+    if reason := java_fault(done.returncode, done.stderr.decode(errors="replace"), "this machine"):
+        return reason
+    jars = kafka_jars()
+    missing = [name for name in ("kafka_2.13", "kafka-tools") if not any(jars.glob(f"{name}-*.jar"))]
+    if missing:
+        return f"Kafka's jars are not in {jars} ({' and '.join(missing)} missing): `make setup` fetches them by Maven."
+    return None
+
+
+def java_fault(returncode: int, printed: str, where: str) -> str | None:
+    """
+    Return why Java with this `java -version` output is unsuitable, as a sentence; None if suitable.
+
+    >>> java_fault(0, 'openjdk version "17.0.15" 2025-04-15', "eu/0")
+    """
+    version = re.search(r'version "(?:1\.)?(\d+)', printed)
+    if returncode or not version:
+        lines = printed.strip().splitlines()
+        detail = f", which says {lines[-1][:200]!r}" if lines else ""
+        return f"there is no Java that works on {where}{detail}: {_GET_JAVA}."
+    if int(version[1]) < OLDEST_JAVA:
+        return f"Java on {where} is {version[1]}, and brokers of Kafka 4 need {OLDEST_JAVA}: {_GET_JAVA}."
+    return None
+
+
+# JVM flags of nodes: "load" is Java's default, for measuring; "functional" starts sooner and takes less memory, but is
+# slower under load.
 PROFILES = {"load": ("-XX:+UseG1GC",), "functional": ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")}
-"""
-JVM flags of nodes: "load" is Java's default, for measuring; "functional" starts sooner and takes less memory, but is
-slower under load.
-"""
 
-ARCHIVE = "broker.jsa"
-"""The class archive, next to the folder of jars: see `class_archive`."""
+ARCHIVE = "broker.jsa"  # the class archive, next to the folder of jars: see `jars`
 
 
+# Size of each of the JVM's two rotating files, so at most 4 MiB per start of a node. A loaded broker writes about 0.6
+# MB an hour, which compresses to an eighth.
 PAUSE_LOG_BYTES = 2 * 2**20
-"""
-Size of each of the JVM's two rotating files, so at most 4 MiB per start of a node. A loaded broker writes about 0.6 MB
-an hour, which compresses to an eighth.
-"""
 
 
 def pause_log(path: str) -> list[str]:
@@ -55,7 +87,6 @@ class Jars:
         _check(tuple((jar, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in self._here.glob("*.jar")))
 
     def on(self, host: Host) -> str:
-        """The folder of jars on a host."""
         one = host.name, host.scratch
         with self._locks.setdefault(one, threading.Lock()):
             if one not in self._folders:
@@ -71,7 +102,6 @@ class Jars:
 
     @property
     def agent(self) -> str:
-        """The file name of the metrics agent."""
         return self._named("jmx_prometheus_javaagent").name
 
     @property
@@ -112,13 +142,7 @@ def _check(jars):
 def java_command(
     jars: str, main_class: str, arguments: Sequence[str], *, heap_mb: int, flags: Sequence[str], temporary: str
 ) -> list[str]:
-    """
-    A Java command that leaves no file outside `temporary`, even if killed.
-
-    >>> java_command("/jars", "kafka.Kafka", ["a"], heap_mb=256, flags=["-XX:+UseG1GC"], temporary="/scratch")
-    ['java', '-Xmx256m', '-XX:-UsePerfData', '-Djava.io.tmpdir=/scratch', '-XX:+UseG1GC', '-cp', '/jars/*', \
-'kafka.Kafka', 'a']
-    """
+    """Return a Java command that leaves no file outside `temporary`, even if killed."""
     flags = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}", *flags]
     return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *arguments]
 

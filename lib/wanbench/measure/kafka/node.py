@@ -1,27 +1,133 @@
-"""One node of a cluster, a broker, controller or both: its folder and Java process on its host."""
+"""One node of a cluster, a broker, controller or both: its folder, Java process, ports, logs and last words."""
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wanbench.errors import CommandError, LabError
-from wanbench.measure.labs.base import Completed, Process
+from wanbench.errors import ClusterError, CommandError, LabError
+from wanbench.measure.labs.base import Completed, Host, Process
+from wanbench.runs import RawFile, write_raw
+from wanbench.runs.journal import now_utc
 
-from .available import java_fault
-from .errors import ClusterError
-from .java_commands import Jars, java_command, package_file, pause_log
-from .last_message import last_message
-from .placement import METRICS_PORT, NodePlacement
-from .ports import check_free
-from .security.private_files import put_private
-from .settings import properties
+from .access import put_private, without_secrets
+from .java_commands import Jars, java_command, java_fault, package_file, pause_log
+from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, METRICS_PORT, NodePlacement
+from .settings import effective_settings, properties
 
-FORMAT_S = 120.0
-"""Timeout of formatting the storage: a start of Java, on a busy machine."""
-STOP_S = 60.0
-"""Timeout for a broker to hand over its partitions and end."""
+_HEAD = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z (?P<level>[A-Z]+) (?P<message>.*?)( \([\w.$]+\))?$")
+_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))")
+_NOISE = re.compile(
+    r"at |\.\.\. |\[[\d.]+s\]\[(warning|info)\]|OpenJDK.* warning|Picked up |Error: Could not create|Error: A fatal"
+)
+_MOST = 400  # characters; Kafka's own messages may hold a whole configuration
+
+
+def last_message(log: bytes, printed: bytes) -> str:
+    """
+    Find the error that ended a broker, with its root cause, in one line.
+
+    It is the log's first fatal error (later ones follow from it), else its last error, else Java's output.
+
+    >>> log = b'''2026-01-01T00:00:00.000Z ERROR Exiting Kafka (kafka.Kafka$)
+    ... org.apache.kafka.common.KafkaException: Socket server failed
+    ...     at somewhere
+    ... Caused by: java.net.BindException: Address already in use
+    ... 2026-01-01T00:00:01.000Z INFO bye (kafka.Kafka$)'''
+    >>> last_message(log, b"")
+    'Exiting Kafka: KafkaException: Socket server failed: BindException: Address already in use'
+    >>> last_message(b"", b"Unrecognized VM option 'UseXGC'\\nError: Could not create the Java Virtual Machine.")
+    "Unrecognized VM option 'UseXGC'"
+    """
+    error = _last_error(log.decode("utf-8", "replace").splitlines())
+    if error is None:
+        error = _printed_error(printed.decode("utf-8", "replace").splitlines())
+    return error if len(error) <= _MOST else f"{error[: _MOST - 3]}..."
+
+
+def _printed_error(lines):
+    kept = [line.strip() for line in lines if line.strip() and not _NOISE.match(line.strip())]
+    causes = [line for line in kept[1:] if line.startswith("Caused by: ")]
+    return ": ".join(map(_plain, [*kept[:1], *causes[-1:]])) or "it printed nothing"
+
+
+def _plain(line):
+    return _PACKAGE.sub(r"\1", line).removeprefix("Caused by: ")
+
+
+def _last_error(lines):
+    last = None
+    for number, line in enumerate(lines):
+        head = _HEAD.match(line)
+        if head and head["level"] in ("ERROR", "FATAL"):
+            last = number, head["message"]
+            if head["level"] == "FATAL" or "fatal" in head["message"].lower():
+                break
+    if last is None:
+        return None
+    number, message = last
+    parts = [message]
+    for line in lines[number + 1 :]:
+        if _HEAD.match(line):
+            break
+        if not line.startswith((" ", "\t")):
+            parts.append(_plain(line))
+    kept = []
+    for part in [parts[0], *parts[1:2], *parts[-1:]]:
+        part = part.strip().rstrip(":")
+        if part and not any(part in other for other in kept):
+            kept.append(part)
+    return ": ".join(kept)
+
+
+_EVERYWHERE = ("0.0.0.0", "*", "::", "")
+
+
+def _ports_of(placement: NodePlacement, metrics: bool) -> tuple[int, ...]:
+    of_broker = (CLIENT_PORT, BROKER_PORT) + (METRICS_PORT,) * metrics
+    return of_broker * placement.is_broker + (CONTROLLER_PORT,) * placement.is_controller
+
+
+def check_free(placement: NodePlacement, metrics: bool) -> None:
+    """ClusterError, with the port and its process, if a port is taken. No check on a host without `ss`."""
+    taken = listening(placement.host)
+    for port in _ports_of(placement, metrics):
+        for address, by in taken.get(port, ()):
+            if address in (placement.host.address, *_EVERYWHERE):
+                raise ClusterError(
+                    f"{placement.name} cannot start: port {port} of {placement.host.address} is in use by {by}."
+                )
+
+
+def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
+    """By port: the addresses that the host listens on, and the listening processes."""
+    return parsed(host.run(["ss", "-Hltnp"], timeout_s=30, ok=None).stdout.decode(errors="replace").splitlines())
+
+
+def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
+    """
+    Read the lines of `ss -Hltnp`.
+
+    >>> parsed(['LISTEN 0 50 [::ffff:10.1.0.1]:9092 *:* users:(("java",pid=22,fd=130))'])
+    {9092: [('10.1.0.1', 'java (process 22)')]}
+    """
+    ports = {}
+    for line in lines:
+        fields = line.split()
+        local = re.fullmatch(r"\[?(?:::ffff:)?([^\]%]*)\]?(?:%\w+)?:(\d+)", fields[3]) if len(fields) > 3 else None
+        if local:
+            process = re.search(r'\("(.*?)",pid=(\d+)', line)
+            by = f"{process[1]} (process {process[2]})" if process else "another process"
+            ports.setdefault(int(local[2]), []).append((local[1], by))
+    return ports
+
+
+FORMAT_S = 120.0  # timeout of formatting the storage: a start of Java, on a busy machine
+STOP_S = 60.0  # timeout for a broker to hand over its partitions and end
 KEY_FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
 # The shell writes down its process id before it becomes the command, which can then be signalled wherever it runs.
@@ -30,19 +136,8 @@ _WITH_PID_FILE = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
 
 class Node:
     """
-    A node of a cluster on its host.
-
-    `settings` are those of its server.properties; `is_up` whether it was started and not stopped since.
-
-    Parameters
-    ----------
-    heap_mb : int
-    flags : sequence of str
-        JVM flags.
-    metrics : bool
-        Serve metrics on `METRICS_PORT` of the host's address.
-    pauses : bool
-        Have its JVM write down garbage collections and safepoints.
+    A node of a cluster on its host: `settings` are those of its server.properties, `is_up` whether it was started and
+    not stopped since. `flags` are those of its JVM; `metrics` and `pauses` as of `Cluster`.
     """
 
     def __init__(
@@ -65,22 +160,18 @@ class Node:
 
     @property
     def folder(self) -> str:
-        """The folder with all files of the node on its host."""
         return f"{self.host.scratch}/kafka-{self.placement.node_id}"
 
     @property
     def data_folder(self) -> str:
-        """The folder with the partitions' folders."""
         return f"{self.folder}/data"
 
     @property
     def pid_file(self) -> str:
-        """The file that holds the id of its latest process."""
         return f"{self.folder}/pid"
 
     @property
     def command(self) -> list[str]:
-        """The command that starts it."""
         flags = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={self.folder}/hs_err.log", *self._flags]
         if self._metrics:
             agent = f"{self._jars.on(self.host)}/{self._jars.agent}"
@@ -145,7 +236,6 @@ class Node:
         self._signal("STOP")
 
     def thaw(self) -> None:
-        """Resume a frozen process."""
         self._signal("CONT")
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
@@ -220,3 +310,43 @@ class Node:
             except LabError:
                 return b""
             return target.read_bytes()
+
+
+EXPERIMENT = "kafka_cluster"
+
+
+def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
+    """
+    Write the logs, the printed output and the settings of nodes to <run folder>/kafka_cluster/.
+
+    Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .jvm.log.gz of the
+    pauses of its JVM, .txt, .stderr.txt of what it printed, if anything, and .settings.json with `given` and
+    `effective` settings, secrets hidden.
+    """
+    started, files = now_utc(), []
+
+    def write(name, content, node, returncode=None):
+        about = {"command": node.command, "returncode": returncode}
+        files.append(
+            write_raw(folder, EXPERIMENT, name, content, **about, started_at_utc=started, ended_at_utc=now_utc())
+        )
+
+    for node in nodes:
+        role = "broker" if node.placement.is_broker else "controller"
+        base = ".".join(filter(None, [stem, f"{role}-{node.placement.node_id}"]))
+        for start in range(1, node.starts + 1):
+            # A log names each partition of each topic several times, and shrinks to a tenth.
+            for kind, log in (("server", node.log(start)), ("jvm", node.pause_log(start))):
+                if log or kind == "server":
+                    name = f"{base}.{kind}{f'-{start}' if start > 1 else ''}.log.gz"
+                    write(name, gzip.compress(log, mtime=0), node)
+        done = node.printed()
+        for name, content in (("txt", done.stdout), ("stderr.txt", done.stderr)) if done else ():
+            if content:
+                write(f"{base}.{name}", content, node, done.returncode if node.death() else None)
+        settings = {
+            "given": without_secrets(node.settings),
+            "effective": without_secrets(effective_settings(node.log())) if node.starts else {},
+        }
+        write(f"{base}.settings.json", json.dumps(settings, indent=1).encode() + b"\n", node)
+    return files

@@ -4,13 +4,98 @@ from __future__ import annotations
 
 import math
 import random
+import struct
 
 from . import JITTER_CORRELATION_S
-from .bottleneck import Bottleneck
-from .segments import OFFLOAD_BYTES, piece, shape
 
+
+class Bottleneck:
+    """
+    A rate and the drop-tail queue in front of it: of one link, or shared by all that leave a region. Times are seconds
+    of any one clock; nothing waits if `bytes_per_s` is None, and `free_at` is when the last byte that was let in will
+    have passed.
+    """
+
+    def __init__(self):
+        self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
+
+    def set(self, rate_bps: float | None, queue_bytes: int | None, now: float) -> None:
+        """Apply a rate and a queue (None: no limit). Queued packets keep their place and continue at the new rate."""
+        backlog_bytes = self.backlog_bytes(now)
+        self.bytes_per_s = None if rate_bps is None else rate_bps / 8
+        self.queue_bytes = math.inf if queue_bytes is None else queue_bytes
+        self.free_at = now + backlog_bytes / self.bytes_per_s if self.bytes_per_s else now
+
+    def backlog_bytes(self, now: float) -> float:
+        """Queued bytes, including the packet in transmission."""
+        return max(0.0, self.free_at - now) * self.bytes_per_s if self.bytes_per_s else 0.0
+
+
+OFFLOAD_BYTES = 10  # length of the virtio header in front of every packet
+
+_SHORT = struct.Struct("!H")
+_LONG = struct.Struct("!I")
+_LENGTH_AND_IDENTIFICATION = struct.Struct("!HH")
+_FIN_AND_PSH, _CWR = 0x09, 0x80
+
+
+def shape(packet: bytes) -> tuple[int, int, int]:
+    """
+    Return how many packets a packet with its virtio header is on the wire, the IP and TCP headers in bytes that each
+    carries, and the payload of each but the last. One that is no super-packet is (1, 0, its length).
+    """
+    if not packet[1]:
+        return 1, 0, len(packet) - OFFLOAD_BYTES
+    ip_bytes = (packet[OFFLOAD_BYTES] & 15) * 4
+    header_bytes = ip_bytes + (packet[OFFLOAD_BYTES + ip_bytes + 12] >> 4) * 4
+    segment_bytes = packet[4] | packet[5] << 8
+    payload_bytes = len(packet) - OFFLOAD_BYTES - header_bytes
+    return max(1, -(-payload_bytes // segment_bytes)), header_bytes, segment_bytes
+
+
+def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, count: int) -> bytes:
+    """
+    Return some consecutive segments of a super-packet (`count` from number `first`, from 0), as one packet.
+
+    IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as by a
+    network card; FIN and PSH stay on the last segment, CWR on the first. The TCP checksum itself stays to be completed,
+    as the virtio header says.
+    """
+    start = OFFLOAD_BYTES + header_bytes
+    begin = start + first * segment_bytes
+    payload = packet[begin : begin + count * segment_bytes]
+    head = bytearray(packet[:start])
+    if len(payload) <= segment_bytes:
+        head[1] = head[4] = head[5] = 0
+
+    ip, tcp = OFFLOAD_BYTES, OFFLOAD_BYTES + (packet[OFFLOAD_BYTES] & 15) * 4
+    old_length, old_identification = _LENGTH_AND_IDENTIFICATION.unpack_from(head, ip + 2)
+    length, identification = header_bytes + len(payload), (old_identification + first) & 0xFFFF
+    _LENGTH_AND_IDENTIFICATION.pack_into(head, ip + 2, length, identification)
+    changed = (old_length ^ 0xFFFF) + length
+    checksum = (_SHORT.unpack_from(head, ip + 10)[0] ^ 0xFFFF) + changed
+    checksum += (old_identification ^ 0xFFFF) + identification
+    _SHORT.pack_into(head, ip + 10, _folded(checksum) ^ 0xFFFF)
+
+    sequence = _LONG.unpack_from(head, tcp + 4)[0] + first * segment_bytes
+    _LONG.pack_into(head, tcp + 4, sequence & 0xFFFFFFFF)
+    if begin + len(payload) < len(packet):
+        head[tcp + 13] &= ~_FIN_AND_PSH
+    if first:
+        head[tcp + 13] &= ~_CWR
+    pseudo = _SHORT.unpack_from(head, tcp + 16)[0] + changed
+    _SHORT.pack_into(head, tcp + 16, _folded(pseudo))
+    return bytes(head) + payload
+
+
+def _folded(total):
+    """A sum of 16-bit words in ones' complement; RFC 1624 (equation 3) updates a checksum with such sums."""
+    total = (total & 0xFFFF) + (total >> 16)
+    return (total & 0xFFFF) + (total >> 16)
+
+
+# A super-packet is cut so that no piece takes longer than this to send: a slow link must not be bursty.
 LONGEST_PIECE_S = 0.001
-"""A super-packet is cut so that no piece takes longer than this to send: a slow link must not be bursty."""
 
 COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped")
 UNITS = ("packets", "bytes")
@@ -21,36 +106,9 @@ class Link:
     One direction of a pair, with its own rate and queue unless it shares those of a gateway.
 
     Times are seconds of any one clock. Counts (`packets_sent`, `bytes_sent` and so on) are of packets as on the wire,
-    and of their bytes with IP and TCP headers.
-
-    Parameters
-    ----------
-    target : int
-        Where its packets go: the open device of the region they arrive in.
-    seed : int or str
-        Seed of its loss and jitter.
+    and of their bytes with IP and TCP headers. `target` is the open device of the region that its packets arrive in;
+    `seed` that of its loss and jitter.
     """
-
-    __slots__ = (
-        *(f"{unit}_{what}" for what in COUNTED for unit in UNITS),
-        "_correlation_s",
-        "_delay_s",
-        "_bottleneck",
-        "_jitter",
-        "_jitter_at",
-        "_jitter_s",
-        "_last_due",
-        "_loss",
-        "_own_bottleneck",
-        "_random",
-        "_seed",
-        "_until_loss",
-        "is_cut",
-        "late_max_s",
-        "late_sum_s",
-        "target",
-        "writes",
-    )
 
     def __init__(self, target: int, seed: int | str = 0):
         for what in COUNTED:
@@ -78,10 +136,9 @@ class Link:
         now: float,
     ) -> None:
         """
-        Apply new settings (see `LinkSettings`; a queue of None has no limit).
-
-        Queued packets keep their place and continue at the new rate; packets in flight keep their due time, so after a
-        change to a shorter delay later packets wait for earlier ones.
+        Apply new settings (see `LinkSettings`; a queue of None has no limit). Queued packets keep their place and
+        continue at the new rate; packets in flight keep their due time, so after a change to a shorter delay later
+        packets wait for earlier ones.
         """
         self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
@@ -109,15 +166,10 @@ class Link:
 
     def accept(self, packet: bytes, now: float):
         """
-        Accept a packet.
+        Accept a packet; returns (due, packets, bytes, packet) for what will arrive, in order of time.
 
-        An idle link accepts any packet; otherwise one that does not fit into the queue is dropped.
-
-        Returns
-        -------
-        sequence of (due, packets, bytes, packet)
-            What will arrive and when, in order of time; empty if nothing does. A super-packet arrives in
-            pieces where segments of it are dropped, or where it would take longer than a millisecond to send.
+        An idle link accepts any packet; otherwise one that does not fit into the queue is dropped. A super-packet
+        arrives in pieces where segments of it are dropped, or where it would take longer than a millisecond to send.
         """
         segments, header_bytes, segment_bytes = shape(packet)
         size = len(packet) - OFFLOAD_BYTES + (segments - 1) * header_bytes

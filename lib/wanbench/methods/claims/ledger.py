@@ -29,16 +29,15 @@ NOT_REPRODUCED = "not reproduced"
 UNDECIDED = "undecided"
 CANNOT = "cannot be tested here"
 UNTESTED = "not tested"
-VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)
-"""What a test can say."""
-KINDS = {"own": "its own numbers", "rerun": "the re-run"}
-"""What a verdict can rest on."""
+VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)  # What a test can say.
+KINDS = {"own": "its own numbers", "rerun": "the re-run"}  # What a verdict can rest on.
 METHODS = {
     "own": "a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
     "rerun": "a claim is reproduced if the interval measured lies where its row says",
 }
 SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
+# How a claim can be tested, and the working of one that nothing has tested yet.
 WAYS = {
     "own numbers": "The source's own numbers agree with it or not.",
     "re-run": "The source gives no figures for it.",
@@ -47,7 +46,6 @@ WAYS = {
     "fact": "It follows from Kafka, a price list or arithmetic alone.",
     NOT_HERE: "It needs what this project does not have.",
 }
-"""How a claim can be tested, and the working of one that nothing has tested yet."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +218,6 @@ class Audit(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The number of reproduced claims, of those that can be tested, by the source's numbers and by the re-run."""
         return tuple(
             Estimate(
                 quantity=f"claims reproduced by {words}",
@@ -252,7 +249,6 @@ class Audit(Result):
         return "; ".join([f"{count(len(self.claims), 'claim')} of this source", *parts, *counts]) + "."
 
     def table(self) -> pd.DataFrame:
-        """One row per claim: section, says, claimed, unit, recomputed, low, high, own, rerun, working, off_by."""
         rows = [
             {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}
             | {"unit": claim.unit, "tested_by": claim.tested_by}

@@ -17,14 +17,12 @@ from wanbench.methods.result import Estimate, Result
 
 from .ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, Claim
 
-FEWEST = 2
-"""Episodes that a verdict needs: one says nothing of the scatter."""
+FEWEST = 2  # Episodes that a verdict needs: one says nothing of the scatter.
 LEVEL = 0.95
+# What is said never to happen happens in less than this share, and what always happens in more than the rest; sources
+# give no bound, and one in ten would be noticed.
 RARE = 0.1
-"""What is said never to happen happens in less than this share, and what always happens in more than the rest; sources
-give no bound, and one in ten would be noticed."""
-MARGIN = 0.1
-"""A number measured again may differ by a tenth from the claimed one: sources give no margin."""
+MARGIN = 0.1  # A number measured again may differ by a tenth from the claimed one: sources give no margin.
 NO_VERDICT = "Re-run, without a verdict:"
 
 

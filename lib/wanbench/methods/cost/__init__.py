@@ -1,13 +1,6 @@
-"""
-What a Kafka cluster costs: per hour, per million messages, per GB and per year, with the interval of what was measured.
+"""What a Kafka cluster costs: dated prices, and the price of a deployment with the interval of what was measured."""
 
-`price_list` reads dated prices, `counted_bytes` what links carried per message, `deployment` holds every input with its
-range, `cluster_cost` prices it, `changes` compares it with other settings, `tornado` shows the sensitivity to each
-input.
-"""
-
-from .cluster_cost import cluster_cost
-from .deployment import Deployment
+from .deployment import Deployment, cluster_cost
 from .price_list import price, price_list
 
 __all__ = ["Deployment", "cluster_cost", "price", "price_list"]

@@ -1,22 +1,182 @@
-"""Components and load of a cluster: every input of its cost, with its range."""
+"""What a cluster costs: its inputs with their ranges, and the price with the interval of what was measured."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import product
+from math import hypot, inf, isfinite, nan
 
 import numpy as np
+import pandas as pd
 
-from wanbench.checks import check_choice
+from wanbench.checks import check_choice, check_kind, check_number, refusal
 from wanbench.errors import ParameterError
+from wanbench.formatting import number, percent, quantity
+from wanbench.methods.result import Estimate, Interval, Result
 
-from .inputs import MEASURED, Input, as_input
+# A plain number; a number with the range in which it lies, such as a price; an estimate with its interval.
+GIVEN, RANGE, MEASURED = "given", "range", "measured"
+
+
+@dataclass(frozen=True, repr=False)
+class Input:
+    """
+    One number that a cost is computed from, with its range and source.
+
+    Attributes
+    ----------
+    value, low, high : float
+        In `unit`; `low` and `high` are NaN if the input has no range.
+    kind : str
+        "given", "range" or "measured".
+    source : str
+        The meaning or the source of the number.
+    n : int, optional
+        Units of replication behind a measured input.
+    level : float, optional
+        Confidence level of a measured input's interval.
+    """
+
+    name: str
+    value: float
+    unit: str
+    low: float = nan
+    high: float = nan
+    kind: str = GIVEN
+    source: str = ""
+    n: int | None = None
+    basis: str = ""
+    level: float | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {quantity(self.value, self.unit)} ({self.source or self.kind})"
+
+    @property
+    def has_range(self) -> bool:
+        """Whether both ends of the range are known, and differ."""
+        return isfinite(self.low) and isfinite(self.high) and self.low < self.high
+
+
+def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
+    """
+    An input from a number, a triple (low, value, high), an Estimate, or another Input such as a price.
+
+    Parameters
+    ----------
+    positive : bool
+        Whether zero is refused, for inputs that are divisors.
+
+    Raises
+    ------
+    ParameterError
+        For a number that is negative or not finite, or a range that does not contain its value.
+
+    Examples
+    --------
+    >>> as_input("brokers", 9, "brokers").value, as_input("price", (0.01, 0.02, 0.08), "USD/GB").high
+    (9, 0.08)
+    """
+    if isinstance(given, Estimate):
+        low, high = max(given.low, 0.0), given.high
+        found = Input(
+            name, given.estimate, unit, low, high, MEASURED, given.quantity, given.n, given.counted, given.level
+        )
+    elif isinstance(given, Input):
+        found = Input(
+            name, given.value, unit, given.low, given.high, given.kind, given.source, given.n, given.basis, given.level
+        )
+    elif isinstance(given, list | tuple):
+        if len(given) != 3:
+            raise refusal(name, given, "a number, (low, value, high), an Estimate or a price")
+        low, value, high = (check_number(name, end, 0) for end in given)
+        found = Input(name, value, unit, low, high, RANGE, "range given")
+    else:
+        found = Input(name, check_number(name, given, 0), unit)
+    check_number(name, found.value, 0, above=positive)
+    if found.value == inf or found.low > found.value or found.high < found.value:
+        raise refusal(name, given, "a finite number inside its range")
+    if positive and found.low == 0 and found.kind != MEASURED:
+        raise refusal(name, given, "a range above 0")
+    return found
+
+
+METHOD = (
+    "measured inputs moved over their intervals one at a time, changes added in quadrature (Zou & Donner 2008); every "
+    "price at its value"
+)
+ASSUMPTION = (
+    "Measured inputs are independent of each other and the result is nearly linear over their intervals; list prices, "
+    "without discounts, apply"
+)
+WORST = "all inputs at the ends of their ranges"
+MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
+
+
+def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
+    """The value of a function with each ranged input at its low and at its high end."""
+    values = {name: one.value for name, one in inputs.items()}
+    return {
+        name: tuple(float(function(values | {name: end})) for end in (one.low, one.high))
+        for name, one in inputs.items()
+        if one.has_range
+    }
+
+
+def estimate(
+    function: Callable[[dict], float], inputs: Mapping[str, Input], *, quantity: str, claim: str, unit: str
+) -> Estimate:
+    """
+    A function of the inputs' values, with its interval from measured inputs, and its widest range.
+
+    Parameters
+    ----------
+    function : callable
+        Takes {input: value}, in which a value may be an array; monotone in each input.
+    """
+    value = float(function({name: one.value for name, one in inputs.items()}))
+    measured = [one for one in inputs.values() if one.kind == MEASURED]
+    ends = [pair for name, pair in moved(function, inputs).items() if inputs[name].kind == MEASURED]
+    lacking = [one.name for one in measured if not one.has_range]
+    low = high = nan
+    if any(least != most for least, most in ends) and not lacking:
+        low = value - hypot(*(value - min(pair) for pair in ends))
+        high = value + hypot(*(max(pair) - value for pair in ends))
+    fewest = min(measured, key=lambda one: one.n, default=None)
+    return Estimate(
+        quantity=quantity,
+        claim=claim,
+        estimate=value,
+        low=low,
+        high=high,
+        unit=unit,
+        n=fewest.n if fewest else len(inputs),
+        basis=fewest.basis if fewest else f"{len(inputs)} inputs, none measured",
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=fewest.level if fewest else 0.95,
+        others=(Interval(WORST, *extremes(function, inputs)),),
+        warnings=tuple(f"no interval: {name} was measured without one" for name in lacking),
+    )
+
+
+def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> tuple[float, float]:
+    """The minimum and maximum of a function while each input stays in its range; NaN without ranges."""
+    ranged = {name: one for name, one in inputs.items() if one.has_range}
+    if not ranged:
+        return nan, nan
+    if len(ranged) > MOST_RANGES:
+        raise refusal("inputs with a range", len(ranged), f"at most {MOST_RANGES}")
+    corners = np.array(list(product(*((one.low, one.high) for one in ranged.values()))))
+    values = {name: one.value for name, one in inputs.items()} | dict(zip(ranged, corners.T, strict=True))
+    reached = np.asarray(function(values), dtype=float)
+    return float(reached.min()), float(reached.max())
+
 
 S_PER_H = 3600
 H_PER_YEAR = 8760
-H_PER_MONTH = 730.0
-"""A twelfth of a year, by which clouds convert a price per month."""
-GB = 1e9
-"""Bytes per GB, as prices count them."""
+H_PER_MONTH = 730.0  # A twelfth of a year, by which clouds convert a price per month.
+GB = 1e9  # Bytes per GB, as prices count them.
 FIXED, VARIABLE, TOTAL = "fixed", "variable", "total"
 PARTS = (FIXED, VARIABLE, TOTAL)
 MILLION = "million messages"
@@ -36,8 +196,7 @@ UNITS = {
     "zone_usd_per_gb": "USD/GB",
     "hours_per_month": "h",
 }
-DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")
-"""Inputs that are divisors, so they must not be zero."""
+DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")  # Inputs that are divisors, so they must not be zero.
 
 
 @dataclass(frozen=True)
@@ -137,3 +296,105 @@ def _over(fixed, messages_per_h):
     """Fixed cost per message; infinite at zero messages, which a wide interval may include."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]
+
+
+@dataclass(frozen=True, repr=False)
+class ClusterCost(Result):
+    """
+    The cost of a deployment.
+
+    Attributes
+    ----------
+    deployment : Deployment
+    by : dict
+        (part, per) to Estimate in USD: "fixed", "variable" or "total", per "hour", "million messages", "GB" or "year".
+    variable_over_fixed : Estimate
+        Variable over fixed cost, at the deployment's message rate.
+    """
+
+    deployment: Deployment
+    by: dict[tuple[str, str], Estimate]
+    variable_over_fixed: Estimate | None
+
+    TITLE = "Cost of the cluster"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        main = (TOTAL, PER[1])
+        rest = tuple(each for key, each in self.by.items() if key != main)
+        ratio = () if self.variable_over_fixed is None else (self.variable_over_fixed,)
+        return (self.by[main], *rest, *ratio)
+
+    @property
+    def even_messages_per_s(self) -> float:
+        """The rate at which variable cost equals fixed cost; infinite if messages cost nothing."""
+        variable = self.by[VARIABLE, "million messages"].estimate / 1e6 * S_PER_H
+        return self.by[FIXED, "hour"].estimate / variable if variable else float("inf")
+
+    @property
+    def sentence(self) -> str:
+        rate = self.deployment.messages_per_s.value
+        hour = {part: self.by[part, "hour"] for part in PARTS}
+        million, worst = self.by[TOTAL, PER[1]], self.by[TOTAL, PER[1]].others[0]
+        ranges = f"; with {worst.method} {text}" if (text := million.spell(worst)) else ""
+        share = hour[VARIABLE].estimate / hour[TOTAL].estimate if hour[TOTAL].estimate else 0.0
+        return (
+            f"At {number(rate)} messages/s the cluster costs {hour[TOTAL].formatted} per hour, of which "
+            f"{quantity(share, 'fraction')} is variable, and {million.formatted} per million messages "
+            f"({percent(million.level)} interval {million.formatted_interval or 'none'}{ranges}; {million.counted})."
+        )
+
+    def formatted_table(self) -> pd.DataFrame:
+        rows = [
+            {"USD per": per}
+            | {part: self.by[part, per].formatted for part in PARTS}
+            | {
+                f"{self.by[TOTAL, per].formatted_level} interval of the total": self.by[TOTAL, per].formatted_interval,
+                f"with {self.by[TOTAL, per].others[0].method}": self.by[TOTAL, per].spell(
+                    self.by[TOTAL, per].others[0]
+                ),
+            }
+            for per in PER
+        ]
+        return pd.DataFrame(rows)
+
+
+def cluster_cost(deployment: Deployment) -> ClusterCost:
+    """
+    What a deployment costs at its message rate.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        `deployment.changed(messages_per_s=...)` prices it at another rate.
+
+    Examples
+    --------
+    >>> nine = Deployment(brokers=9, instance_usd_per_hour=0.388472, disks=18, disk_gb=300, disk_usd_per_gb_month=0.04,
+    ...                   hours_per_month=720, messages_per_s=1.45e6, message_bytes=1000,
+    ...                   region_bytes_per_message=2000, region_usd_per_gb=0.01)
+    >>> cost = cluster_cost(nine)
+    >>> [round(cost.by[part, "hour"].estimate, 3) for part in ("fixed", "variable", "total")]
+    [3.796, 104.4, 108.196]
+    """
+    inputs = check_kind("deployment", deployment, Deployment).inputs
+    by = {}
+    for per in PER:
+        for part in PARTS:
+            by[part, per] = estimate(
+                lambda values, part=part, per=per: Deployment.usd(values, part, per),
+                inputs,
+                quantity=f"{part} cost per {per}",
+                claim=f"The {part} cost per {per} is {{}}",
+                unit="USD",
+            )
+    ratio = None
+    if by[FIXED, "hour"].estimate > 0:
+        ratio = estimate(
+            lambda values: Deployment.usd(values, VARIABLE, "hour") / Deployment.usd(values, FIXED, "hour"),
+            inputs,
+            quantity="variable over fixed cost",
+            claim=f"At {number(deployment.messages_per_s.value)} messages/s the variable cost is {{}} the fixed one",
+            unit="times",
+        )
+    return ClusterCost(deployment, by, ratio)

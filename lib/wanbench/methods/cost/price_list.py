@@ -13,14 +13,12 @@ import pandas as pd
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.folders import published_folder
-
-from .inputs import RANGE, Input
+from wanbench.methods.cost.deployment import RANGE, Input
 
 COLUMNS = ("provider", "item", "unit", "price_usd", "region", "term", "as_of", "source", "obtained")
-UNITS = ("hour", "GB", "GB-month")
-"""GB is 10^9 bytes."""
+UNITS = ("hour", "GB", "GB-month")  # GB is 10^9 bytes.
+# The term of all prices in the list that comes with the project; reserved and spot prices need a list of your own.
 ON_DEMAND = "on demand"
-"""The term of all prices in the list that comes with the project; reserved and spot prices need a list of your own."""
 
 
 def price_list(path: Path | str | None = None) -> pd.DataFrame:

@@ -1,9 +1,31 @@
 """The common form of analysis results: estimates with intervals, sentences and cautions, as text, table and HTML."""
 
-from .estimate import PAIRS_INDEPENDENT, VALUES_INDEPENDENT, Estimate, Interval, exact_binomial
-from .result import Result, RowsResult, cautions_html, formatted_estimates, table_html, text_table
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from html import escape
+from importlib import import_module
+from numbers import Real
+from typing import ClassVar
+
+import pandas as pd
+
+from wanbench.findings import Finding
+from wanbench.formatting import number
+from wanbench.methods.result.estimate import (
+    LEVEL,
+    PAIRS_INDEPENDENT,
+    VALUES_INDEPENDENT,
+    Estimate,
+    Interval,
+    exact_binomial,
+    t_interval,
+    t_quantile,
+    tails,
+)
 
 __all__ = [
+    "LEVEL",
     "PAIRS_INDEPENDENT",
     "VALUES_INDEPENDENT",
     "Estimate",
@@ -13,6 +35,146 @@ __all__ = [
     "cautions_html",
     "exact_binomial",
     "formatted_estimates",
+    "t_interval",
+    "t_quantile",
     "table_html",
+    "tails",
     "text_table",
 ]
+
+
+class Result:
+    """
+    Base class of results.
+
+    A subclass overrides only what differs: `estimates` if they are not its fields in their order, `sentence` if the
+    first estimate is not the whole answer, `cautions` if there are more than those of the estimates, `table` and
+    `shown` if the rows are not the estimates. This class derives text, HTML, finding and figure from them.
+
+    Attributes
+    ----------
+    TITLE : str
+        Caption of the table on a page.
+    DRAWN_BY : str
+        "<module>.<function>" in the package of the result that draws it; "" for no figure. `figure` imports the module,
+        so a result module never imports its figure module.
+    """
+
+    TITLE: ClassVar[str] = ""
+    DRAWN_BY: ClassVar[str] = ""
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Every estimate of the result, the main one first: its fields that are estimates, in their order."""
+        values = (getattr(self, each.name) for each in fields(self)) if is_dataclass(self) else ()
+        return tuple(value for value in values if isinstance(value, Estimate))
+
+    @property
+    def sentence(self) -> str:
+        """The answer, without cautions."""
+        return self.estimates[0].sentence
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader must know before quoting the result, without repeats."""
+        return tuple(dict.fromkeys(text for estimate in self.estimates for text in estimate.warnings))
+
+    def table(self) -> pd.DataFrame:
+        """One row per estimate; columns as `Estimate.row`."""
+        return pd.DataFrame([estimate.row() for estimate in self.estimates])
+
+    def formatted_table(self) -> pd.DataFrame | None:
+        """The rows that a page shows, as text; None for no table."""
+        return formatted_estimates(self.estimates) if self.estimates else None
+
+    def __str__(self) -> str:
+        return " ".join([self.sentence, *(f"Caution: {text}." for text in self.cautions)]).strip()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        paragraph = f"<p>{escape(self.sentence)}</p>" if self.sentence else ""
+        rows = self.formatted_table()
+        rows_html = "" if rows is None else table_html(rows, self.TITLE)
+        return paragraph + rows_html + cautions_html(self.cautions)
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """Make a finding of the sentence and the cautions; its numbers are those of the first estimate, if any."""
+        text = {"sentence": self.sentence.strip(), "cautions": self.cautions}
+        if self.estimates:
+            return replace(self.estimates[0].finding(name, page), **text)
+        nothing = dict.fromkeys(("estimate", "low", "high", "n", "n_regions"))
+        return Finding(name=name, **text, **nothing, unit="", method="", assumption="", page=page)
+
+    def figure(self, *, note: str = "", **options):
+        """Draw the result; `note` is added to the caption. AttributeError if nothing draws it."""
+        if not self.DRAWN_BY:
+            raise AttributeError(f"{type(self).__name__} has no figure")
+        return self.drawn_by(self.DRAWN_BY, note=note, **options)
+
+    def drawn_by(self, name: str, *args, **options):
+        """Draw the result by "<module>.<function>" of its package."""
+        module, _, function = name.partition(".")
+        package = type(self).__module__.rpartition(".")[0]
+        return getattr(import_module(f"{package}.{module}"), function)(self, *args, **options)
+
+
+@dataclass(frozen=True, repr=False)
+class RowsResult(Result):
+    """A result whose numbers are the rows of a table; a subclass gives the sentence."""
+
+    rows: pd.DataFrame
+
+    def table(self) -> pd.DataFrame:
+        """`rows`."""
+        return self.rows
+
+    def formatted_table(self) -> pd.DataFrame:
+        """`rows` as text."""
+        return text_table(self.rows)
+
+
+def text_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """
+    The cells of a table as text: numbers as `number` writes them, "" for a missing one.
+
+    >>> text_table(pd.DataFrame({"n": [2070], "mean": [0.12345], "sd": [None], "link": ["a"]})).values.tolist()
+    [['2,070', '0.123', '', 'a']]
+    """
+
+    def text(value) -> str:
+        if pd.isna(value):
+            return ""
+        return number(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
+
+    return frame.map(text)
+
+
+def formatted_estimates(estimates) -> pd.DataFrame:
+    """One row of text per estimate: quantity, estimate, interval, interval that ignores dependence if any, basis."""
+    levels = dict.fromkeys(one.formatted_level for one in estimates)
+    rows = [
+        (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted) for one in estimates
+    ]
+    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Naive interval", "From")
+    frame = pd.DataFrame(rows, columns=heads)
+    return frame if (frame[heads[3]] != "").any() else frame.drop(columns=heads[3])
+
+
+def table_html(frame: pd.DataFrame, title: str = "") -> str:
+    """An HTML table of text, escaped. An empty cell, or a table without rows, reads "none"."""
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
+    if frame.empty:
+        return f'<table class="estimates">{caption}<tbody><tr><td>none</td></tr></tbody></table>'
+    head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in frame.columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell)) or 'none'}</td>" for cell in row) + "</tr>"
+        for row in frame.itertuples(index=False, name=None)
+    )
+    return f'<table class="estimates">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def cautions_html(cautions) -> str:
+    """One paragraph per caution."""
+    return "".join(f'<p class="caution">Caution: {escape(text)}.</p>' for text in cautions)

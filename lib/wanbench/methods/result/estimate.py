@@ -14,7 +14,9 @@ from wanbench.errors import ParameterError
 from wanbench.findings import Finding
 from wanbench.formatting import count, first_finite, interval, percent, places_of, scale, span
 
-PAIRS_INDEPENDENT = "taking pairs as independent"
+LEVEL = 0.95
+"""Confidence level of intervals."""
+PAIRS_INDEPENDENT = "naive interval"
 VALUES_INDEPENDENT = "values taken as independent"
 
 
@@ -82,7 +84,7 @@ class Estimate:
     basis: str = ""
     n_regions: int | None = None
     n_places: int | None = None
-    level: float = 0.95
+    level: float = LEVEL
     naive: Interval = Interval(VALUES_INDEPENDENT)
     others: tuple[Interval, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -106,15 +108,6 @@ class Estimate:
         ------
         ParameterError
             If the interval is not given by a formula, or the estimate was pickled: fit again with `level=`.
-
-        Examples
-        --------
-        >>> from wanbench.methods import fit_rtt
-        >>> from wanbench.methods.regions import simulated_surveys
-        >>> slope = fit_rtt(simulated_surveys.survey(12, seed=1), resamples=40).slope
-        >>> narrow, wide = slope.conf_int(0.5), slope.conf_int(0.99)
-        >>> slope.conf_int() == (slope.low, slope.high), wide[0] < narrow[0] < narrow[1] < wide[1]
-        (True, True)
         """
         if level is None or level == self.level:
             return self.low, self.high
@@ -278,6 +271,37 @@ class Estimate:
             ends=None if self.ends is None else (lambda level: ends(*self.ends(level))),
             method=f"{note}; {self.method}" if note else self.method,
         )
+
+
+def tails(level: float = LEVEL) -> list[float]:
+    """
+    Shares of a distribution below the two ends of an interval by percentiles.
+
+    >>> [round(share, 3) for share in tails()]
+    [0.025, 0.975]
+    """
+    return [(1 - level) / 2, (1 + level) / 2]
+
+
+def t_quantile(level: float, freedom: float) -> float:
+    """
+    Half width, in standard errors, of a two-sided interval by Student's t; NaN without degrees of freedom.
+
+    >>> round(float(t_quantile(0.95, 10)), 3)
+    2.228
+    """
+    return stats.t.ppf((1 + level) / 2, freedom)
+
+
+def t_interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
+    """
+    Compute both ends of the interval of a value with this standard error by Student's t.
+
+    >>> [round(float(end), 3) for end in t_interval(5, 2, 10)]
+    [0.544, 9.456]
+    """
+    half = t_quantile(level, freedom) * error
+    return value - half, value + half
 
 
 def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:

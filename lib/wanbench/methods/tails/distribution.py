@@ -11,43 +11,186 @@ upper end is open if one burst holds too many of the records beyond the quantile
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf, isfinite, nan
 
 import numpy as np
+from hdrh.histogram import HdrHistogram
 from scipy import stats
 
-from wanbench.checks import check_level, check_resamples
+from wanbench.checks import check_level, check_resamples, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Interval
+from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.time import series
 
-from . import quantile_intervals as order
-from .exceedances import Parts, equal_bursts
+STRETCHES = 1_000  # Number of stretches of a long run: each is short enough to separate one burst from the next.
+MIN_IN_STRETCH = 10  # Minimum number of records in a stretch: a shorter stretch could not hold a burst.
+# Number of periods of a run whose differences give the design effect: enough for t to be near the normal, and few
+# enough for a period to be longer than most bursts.
+SPELLS = 30
+MIN_SPELLS = 10  # With fewer periods the test of `CLUSTERED_P` has no power, so the design effect always counts.
+# Records count as independent unless the scatter between periods has a p-value below this. Without this test the noise
+# of the design effect would widen the intervals of independent records by a third.
+CLUSTERED_P = 0.05
+# A stretch belongs to a burst if it holds at least two records, and the probability of that many independent records in
+# it is below this.
+BURST_P = 1e-3
 
+
+@dataclass(frozen=True)
+class Parts:
+    """
+    A sample divided into stretches of time, whose differences show how dependent its records are.
+
+    Attributes
+    ----------
+    run : array
+        The number of the run of each stretch, from 0; stretches are in order of run and time.
+    sizes : array
+        Records in each.
+    below : function
+        The number of records of each stretch with at most a latency; one that can be pickled.
+    """
+
+    run: np.ndarray = field(repr=False)
+    sizes: np.ndarray = field(repr=False)
+    below: Callable[[float], np.ndarray] = field(repr=False)
+
+    @property
+    def n_runs(self) -> int:
+        return len(np.unique(self.run))
+
+    @property
+    def kind(self) -> str:
+        """The unit of replication: "runs", which are independent of each other, or "stretches of time"."""
+        return "runs" if self.n_runs > 1 else "stretches of time"
+
+    def beyond(self, x: float) -> np.ndarray:
+        """The number of records of each stretch that took longer than x ms."""
+        return self.sizes - self.below(x)
+
+    def design_effect(self, x: float, level: float = 0.95) -> float:
+        """
+        The number of records that carry as much information as one independent record, from 1.
+
+        It includes the widening for few units: t at this level in place of the normal.
+        """
+        unit = self.run if self.n_runs > 1 else np.arange(len(self.sizes)) * SPELLS // len(self.sizes)
+        unit = np.unique(unit, return_inverse=True)[1]
+        sizes, beyond = (np.bincount(unit, weights=counts) for counts in (self.sizes, self.beyond(x)))
+        sizes, beyond = sizes[sizes > 0], beyond[sizes > 0]
+        share = beyond.sum() / sizes.sum()
+        if not 0 < share < 1 or len(sizes) < 2:
+            return 1.0
+        deviation = beyond - share * sizes
+        if self.n_runs > 1:
+            units = float(len(sizes))
+        elif len(sizes) >= MIN_SPELLS and _as_by_chance(deviation / np.sqrt(sizes * share * (1 - share))):
+            return 1.0
+        else:
+            units = series.effective_n(len(deviation), series.fit_autoregression(deviation, np.random.default_rng(0)))
+        variance = (deviation / sizes.mean()).var(ddof=1) / units
+        wider = stats.t.ppf((1 + level) / 2, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
+        return max(float(sizes.sum() * variance / (share * (1 - share)) * wider**2), 1.0)
+
+    def bursts(self, x: float) -> np.ndarray:
+        """
+        The number of records beyond a latency in each burst: adjacent stretches with more than expected by chance.
+        """
+        beyond = self.beyond(x)
+        expected = self.sizes * beyond.sum() / self.sizes.sum()
+        hot = beyond > np.maximum(stats.poisson.isf(BURST_P, expected), 1)
+        # a burst goes on in the next stretch of the same run
+        goes_on = np.concatenate([[False], hot[:-1] & (self.run[1:] == self.run[:-1])])
+        return np.bincount(np.cumsum(hot & ~goes_on)[hot], weights=beyond[hot])[1:]
+
+
+def equal_bursts(bursts: np.ndarray) -> float:
+    """
+    The effective number of bursts: how many equal ones would give the same variance of the total.
+
+    >>> equal_bursts(np.array([5.0, 5.0])), round(equal_bursts(np.array([20.0, 3.0, 3.0])), 2)
+    (2.0, 1.62)
+    """
+    return float(bursts.sum() ** 2 / (bursts @ bursts)) if len(bursts) else 0.0
+
+
+def _as_by_chance(standardised: np.ndarray) -> bool:
+    """Whether counts vary, and are autocorrelated, no more than those of independent records."""
+    squares, n = float(standardised @ standardised), len(standardised)
+    autocorrelation = float(standardised[1:] @ standardised[:-1]) / max(squares, 1e-300)
+    p = stats.chi2.sf(squares, n - 1), stats.norm.sf(autocorrelation * n**0.5)
+    return 2 * min(p) > CLUSTERED_P
+
+
+def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:
+    """Runs of values, each in order of time, split into stretches; None without values."""
+    if not runs:
+        return None
+    starts, run, at = [], [], 0
+    for k, values in enumerate(runs):
+        stretches = min(max(len(values) // MIN_IN_STRETCH, min(len(values), SPELLS)), STRETCHES)
+        starts.append(at + np.linspace(0, len(values), stretches + 1).astype(int)[:-1])
+        run.append(np.full(stretches, k))
+        at += len(values)
+    values, first = np.concatenate(runs), np.concatenate(starts)
+    return Parts(np.concatenate(run), np.diff([*first, at]).astype(float), partial(_below, values, first))
+
+
+def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:
+    return np.add.reduceat((values <= x).astype(float), first)
+
+
+def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
+    """
+    The values of a histogram, ascending, and the count of each.
+
+    A value stands for all that share its bucket, and is the largest of them.
+
+    >>> made = HdrHistogram(1, 3_600_000_000, 3)
+    >>> _ = [made.record_value(value) for value in (5, 5, 100_000)]
+    >>> [column.tolist() for column in decoded(made.encode().decode())]
+    [[5, 100031], [2.0, 1.0]]
+    """
+    try:
+        histogram = HdrHistogram.decode(text)
+    except Exception as error:
+        raise refusal("histogram", text, f"an HdrHistogram in V2 encoding ({error})") from None
+    counts = np.frombuffer(histogram.counts, dtype=f"u{histogram.word_size}")
+    filled = np.flatnonzero(counts)
+    values = [histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(index))) for index in filled]
+    return np.array(values, dtype=np.int64), counts[filled].astype(float)
+
+
+def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Several (values, counts) merged into one.
+
+    >>> units = [(np.array([1, 2]), np.array([3.0, 4.0])), (np.array([2]), np.array([1.0]))]
+    >>> [column.tolist() for column in summed(units)]
+    [[1, 2], [3.0, 5.0]]
+    """
+    units = list(units)
+    values, place = np.unique(np.concatenate([values for values, _ in units]), return_inverse=True)
+    return values, np.bincount(place, weights=np.concatenate([counts for _, counts in units]), minlength=len(values))
+
+
+# The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one
+# of them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv):
+# with less, intervals miss; with more, they are hardly ever closed.
 MIN_BURSTS = 5
-"""
-The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one of
-them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv): with
-less, intervals miss; with more, they are hardly ever closed.
-"""
-LARGE_BURST = 0.1
-"""A burst is large if it holds at least this share of the records beyond the quantile."""
-RATIO_OF_SHARES = 1.5
-"""Ratio of the shares beyond two successive latencies at which the design effect is taken."""
+LARGE_BURST = 0.1  # A burst is large if it holds at least this share of the records beyond the quantile.
+RATIO_OF_SHARES = 1.5  # Ratio of the shares beyond two successive latencies at which the design effect is taken.
+# Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one
+# run.
 FEW_BEYOND = 5
-"""
-Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one run.
-"""
-MAX_CELLS = 10_000_000
-"""Total number of resampled values of a bootstrap; more would take seconds per quantile."""
-MIN_RESAMPLES = 200
-"""Fewer resamples give no percentiles worth showing at the level 95 %."""
-NEARLY_ALL = 0.99
-"""An effective number of at least this share of n is not mentioned."""
+MAX_CELLS = 10_000_000  # Total number of resampled values of a bootstrap; more would take seconds per quantile.
+MIN_RESAMPLES = 200  # Fewer resamples give no percentiles worth showing at the level 95 %.
+NEARLY_ALL = 0.99  # An effective number of at least this share of n is not mentioned.
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
     METHOD + " with the effective number of values (Korn & Graubard 1998; Woodruff 1952), from how much the share "
@@ -160,9 +303,7 @@ class Tail:
         return ends[0] - self.resolution_ms, ends[1] + self.resolution_ms
 
     def _end(self, q: float, level: float, upper: bool) -> int | None:
-        """
-        Rank of an end by the largest design effect at any latency from the quantile to that end; None where open.
-        """
+        """Rank of an end by the largest design effect at any latency from the quantile to that end; None where open."""
         # go outwards from the quantile in steps; the end moves out with the effect, until the next step lies beyond it
         effect, beyond = 1.0, self.n - order.rank(self.n, q)
         factor = 1 / RATIO_OF_SHARES if upper else RATIO_OF_SHARES

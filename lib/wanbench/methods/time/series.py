@@ -10,20 +10,177 @@ White 2009), and each resample is filtered back ("post-blackened", Davison & Hin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, isfinite, nan, sqrt
 
 import numpy as np
 from arch.bootstrap import StationaryBootstrap, optimal_block_length
-from scipy import stats
+from scipy import optimize, stats
+from scipy.signal import lfilter
 
-from . import autoregression
+MIN_VALUES = 20  # With fewer values an autoregression cannot be distinguished from chance.
+LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate.
+# Limit of the fit before its bias is subtracted, so that the simulated series are stationary.
+LARGEST_FITTED_ROOT = 0.995
+MAX_ORDER = 12  # The orders compared grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 507 values.
+SIMULATED = 50  # Simulated series; the error of their mean is then small against the bias.
+BURN_IN = 100  # Simulated values dropped, so that a series starts in its stationary state (0.97 ** 100 is 5 %).
+RESPONSE = 2_000  # Length of the impulse response: at the largest root it has died out long before.
 
-MIN_BLOCKS = 3
-"""Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ."""
-MIN_VALUES = autoregression.MIN_VALUES
-CHUNK_CELLS = 2_000_000
-"""Resampled values held at once (16 MB)."""
+
+def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Bias-corrected coefficients; empty for a series that does not vary or is too short."""
+    n, centred = len(values), values - values.mean()
+    # a constant series leaves a sum of squares of rounding errors, not of 0
+    if n < MIN_VALUES or centred @ centred <= 1e-24 * max(float(values @ values), 1e-300):
+        return np.empty(0)
+    order = _order(centred, min(int(8 * (n / 100) ** 0.25), n // 10, MAX_ORDER))
+    if order == 1:
+        r = float(centred[1:] @ centred[:-1] / (centred @ centred))
+        return stable(np.array([(n * r + 1) / (n - 4)]))
+    fitted = stable(least_squares(centred[None, :], order)[0], LARGEST_FITTED_ROOT)
+    residuals = whitened(centred, fitted)
+    drawn = rng.choice(residuals - residuals.mean(), size=(SIMULATED, n + BURN_IN))
+    rows = lfilter([1.0], np.concatenate([[1.0], -fitted]), drawn, axis=1)[:, BURN_IN:]
+    return stable(2 * fitted - least_squares(rows, order).mean(axis=0))
+
+
+def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
+    """
+    Coefficients (rows, order) of each row about its mean.
+
+    Of equally good fits, the one with the smallest norm: zero for a constant row, such as a resample of a bursty
+    series.
+    """
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    n = rows.shape[1]
+    lags = np.stack([rows[:, order - k : n - k] for k in range(1, order + 1)], axis=1)
+    gram = lags @ lags.transpose(0, 2, 1)
+    return (np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ lags @ rows[:, order:, None])[..., 0]
+
+
+def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """The residuals of the autoregression, shorter than the series by its order."""
+    return lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
+
+
+def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """
+    Series (rows, n) from residuals (rows, n - order) and the first values `start` (rows, order); undoes `whitened`.
+
+    >>> filtered_back(np.array([[1.0, 0.0]]), np.array([[2.0]]), np.array([0.5]))
+    array([[2., 2., 1.]])
+    """
+    order = len(coefficients)
+    if not order:
+        return residuals
+    # the state of the filter after `start`, in the order that lfilter expects
+    last_first = start[:, ::-1]
+    state = np.stack([last_first[:, : order - m] @ coefficients[m:] for m in range(order)], axis=1)
+    back, _ = lfilter([1.0], np.concatenate([[1.0], -coefficients]), residuals, axis=1, zi=state)
+    return np.concatenate([start, back], axis=1)
+
+
+def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
+    """
+    The coefficients, shrunk so that no root exceeds the limit.
+
+    >>> stable(np.array([1.1])).tolist(), stable(np.array([0.5])).tolist()
+    ([0.97], [0.5])
+    """
+    root = largest_root(coefficients)
+    if root <= limit:
+        return coefficients
+    return coefficients * (limit / root) ** np.arange(1, len(coefficients) + 1)
+
+
+def largest_root(coefficients: np.ndarray) -> float:
+    """
+    The largest root in absolute value: the factor per step by which the slowest mode decays.
+
+    >>> largest_root(np.array([0.5])), largest_root(np.empty(0))
+    (0.5, 0.0)
+    """
+    if not len(coefficients):
+        return 0.0
+    companion = np.diag(np.ones(len(coefficients) - 1), -1)
+    companion[0] = coefficients
+    return float(np.abs(np.linalg.eigvals(companion)).max())
+
+
+def variances(coefficients: np.ndarray) -> tuple[float, float]:
+    """
+    Variance of one value, and long-run variance (variance of the mean times n), for residuals of variance 1.
+
+    >>> [round(variance, 3) for variance in variances(np.array([0.5]))]
+    [1.333, 4.0]
+    """
+    if not len(coefficients):
+        return 1.0, 1.0
+    impulse = np.zeros(RESPONSE)
+    impulse[0] = 1.0
+    response = lfilter([1.0], np.concatenate([[1.0], -coefficients]), impulse)
+    return float(response @ response), float((1 - coefficients.sum()) ** -2)
+
+
+def _order(centred: np.ndarray, highest: int) -> int:
+    """The order by AICc, along the recursion of Levinson & Durbin."""
+    n = len(centred)
+    covariance = np.array([centred[k:] @ centred[: n - k] for k in range(highest + 1)]) / n
+    rest, coefficients, best, order = covariance[0], np.empty(0), np.inf, 1
+    for p in range(1, highest + 1):
+        partial = (covariance[p] - coefficients @ covariance[p - 1 : 0 : -1]) / rest
+        coefficients = np.append(coefficients - partial * coefficients[::-1], partial)
+        rest = max(rest * (1 - partial**2), 1e-300)
+        score = n * np.log(rest) + 2 * (p + 1) * n / max(n - p - 2, 1)
+        if score < best:
+            best, order = score, p
+    return order
+
+
+# Exponent of n for the number of lowest frequencies used: so few that ordinary short memory has little effect.
+LOWEST = 0.5
+MORE = 0.65  # Exponent of n for the larger number of frequencies, used for comparison.
+# From this d on memory counts as long: two to three times its standard error in two series of 100 to 300 values. The
+# rates of false and missed detections are in data/validity/slow.csv.
+LONG = 0.25
+# The d of the lowest frequencies must be at least this share of the d of more frequencies: the spectrum of an ordinary
+# autoregression flattens towards frequency 0.
+KEPT = 0.8
+ONE_ALONE = 0.2  # A single series whose d exceeds both limits by this much counts as long even if the other does not.
+BOUNDS = (-0.5, 1.2)  # Range of d searched: from over-differenced to beyond a random walk (1).
+
+
+def memory(values: np.ndarray, power: float = LOWEST) -> float:
+    """
+    Estimate the memory d from the n ** `power` lowest frequencies: 0 for none, 1 for a random walk.
+
+    >>> steps = np.random.default_rng(0).normal(size=2_000)
+    >>> abs(memory(steps)) < 0.15, abs(memory(np.cumsum(steps)) - 1) < 0.15
+    (True, True)
+    """
+    m = int(len(values) ** power)
+    spectrum = np.abs(np.fft.rfft(values - values.mean()))[1 : m + 1] ** 2
+    if not spectrum.sum() > 1e-20 * max(float(values @ values), 1e-300):
+        return 0.0
+    frequency = np.arange(1, m + 1) / len(values)
+    slope = 2 * float(np.log(frequency).mean())
+
+    def contrast(d: float) -> float:
+        return float(np.log((frequency ** (2 * d) * spectrum).mean()) - d * slope)
+
+    return float(optimize.minimize_scalar(contrast, bounds=BOUNDS, method="bounded").x)
+
+
+def is_long(arms: Sequence[np.ndarray]) -> bool:
+    """Whether the series of a comparison have long memory: their average, or one of them clearly."""
+    excess = [memory(values) - max(LONG, KEPT * memory(values, MORE)) for values in arms]
+    return float(np.mean(excess)) > 0 or max(excess) > ONE_ALONE
+
+
+MIN_BLOCKS = 3  # Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ.
+CHUNK_CELLS = 2_000_000  # Resampled values held at once (16 MB).
 
 
 @dataclass(frozen=True)
@@ -52,15 +209,15 @@ class Series:
         """
         Whether the fluctuations are as slow as the autoregression allows, or slower: `effective_n` is then too large.
         """
-        slow = autoregression.largest_root(self.coefficients) > autoregression.LARGEST_ROOT - 1e-9
+        slow = largest_root(self.coefficients) > LARGEST_ROOT - 1e-9
         return slow and self.effective_n < len(self.values)  # a series that alternates has a root near -1
 
 
 def fit_series(values) -> Series:
     """The dependence of a series of values in order of time, equally far apart."""
     values = np.asarray(values, dtype=float)
-    coefficients = autoregression.fit(values, np.random.default_rng(0))
-    residuals = autoregression.whitened(values - values.mean(), coefficients)
+    coefficients = fit_autoregression(values, np.random.default_rng(0))
+    residuals = whitened(values - values.mean(), coefficients)
     return Series(values, coefficients, effective_n(len(values), coefficients), block_length(residuals))
 
 
@@ -71,7 +228,7 @@ def effective_n(n: int, coefficients: np.ndarray) -> float:
     >>> effective_n(300, np.array([0.5])), effective_n(300, np.array([-0.5]))
     (100.0, 300.0)
     """
-    single, long_run = autoregression.variances(coefficients)
+    single, long_run = variances(coefficients)
     return min(float(n), max(n * single / long_run, 2.0))
 
 
@@ -83,43 +240,27 @@ def block_length(values: np.ndarray) -> float:
     return min(max(length, 1.0), len(values) / MIN_BLOCKS) if isfinite(length) else 1.0
 
 
-@dataclass(frozen=True)
-class Resamples:
-    """
-    Means and medians of resamples, one value per resample.
-
-    `means` are post-blackened. `medians` come from the plain bootstrap, which keeps the shape of the distribution,
-    widened because its means (`plain_means`) vary too little.
-    """
-
-    means: np.ndarray
-    medians: np.ndarray
-    plain_means: np.ndarray
-
-
-def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resamples:
-    """Resample a series both ways."""
+def resampled_means(one: Series, resamples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Means of resamples: post-blackened, and of the plain bootstrap."""
     n, order, mean = len(one.values), len(one.coefficients), one.values.mean()
     centred = one.values - mean
-    residuals = autoregression.whitened(centred, one.coefficients)
+    residuals = whitened(centred, one.coefficients)
     # residuals of a fit are too small by the freedom that the coefficients took
     residuals = (residuals - residuals.mean()) * sqrt(len(residuals) / max(len(residuals) - order - 1, 1))
-    spread, due = centred.std(), residuals.std() * sqrt(autoregression.variances(one.coefficients)[0])
+    spread, due = centred.std(), residuals.std() * sqrt(variances(one.coefficients)[0])
     # a resample starts with a stretch of the series, scaled to the variance that the autoregression implies
     start = centred * (due / spread) if spread > 0 else centred
-    length, middle = block_length(one.values), np.median(one.values)
-    means, medians, plain = (np.empty(resamples) for _ in range(3))
+    length = block_length(one.values)
+    means, plain = np.empty(resamples), np.empty(resamples)
     step = max(1, CHUNK_CELLS // n)
     for at in range(0, resamples, step):
         size = min(step, resamples - at)
         part = slice(at, at + size)
         drawn = residuals[bootstrap_indices(n - order, n - order, one.block_length, size, rng)]
         first = start[rng.integers(n - order + 1, size=size)[:, None] + np.arange(order)]
-        means[part] = mean + autoregression.filtered_back(drawn, first, one.coefficients).mean(axis=1)
-        rows = one.values[bootstrap_indices(n, n, length, size, rng)]
-        plain[part], medians[part] = rows.mean(axis=1), np.median(rows, axis=1)
-    wider = max(float(means.std() / plain.std()), 1.0) if plain.std() > 0 else 1.0
-    return Resamples(means, middle + wider * (medians - middle), plain)
+        means[part] = mean + filtered_back(drawn, first, one.coefficients).mean(axis=1)
+        plain[part] = one.values[bootstrap_indices(n, n, length, size, rng)].mean(axis=1)
+    return means, plain
 
 
 def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units) -> tuple[float, float]:

@@ -7,16 +7,12 @@ import pandas as pd
 
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES
 
-MAX_START_DELAY_S = 1.0
-"""iperf3 gives its start in whole seconds, rounded down."""
-MIN_ECHOES = 2
-"""Minimum number of echoes in the counted seconds; a single echo does not show how the RTT varied."""
-UDP_HEADERS_BYTES = 28
-"""IPv4 20, UDP 8."""
-TCP_HEADERS_BYTES = 52
-"""IPv4 20, TCP 20, timestamps 12."""
+MAX_START_DELAY_S = 1.0  # iperf3 gives its start in whole seconds, rounded down.
+MIN_ECHOES = 2  # Minimum number of echoes in the counted seconds; a single echo does not show how the RTT varied.
+UDP_HEADERS_BYTES = 28  # IPv4 20, UDP 8.
+TCP_HEADERS_BYTES = 52  # IPv4 20, TCP 20, timestamps 12.
 LINK_COLUMNS = ["rx_packets_per_s", "tx_packets_per_s", "rx_utilisation", "tx_utilisation"]
 
 

@@ -1,9 +1,4 @@
-"""
-Select the seconds of a trial that count: all producers run and none is warming up.
-
-The times that the load recorded decide; without them, the producers' first and last lines; without those, the
-brokers' log. The log also gives what arrived in each second; a second without a row in it counts as 0.
-"""
+"""Select what counts of a trial: its attempt, its seconds, and its producers' reports within them."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from math import ceil, floor, nan
 import numpy as np
 import pandas as pd
 
+from wanbench.formatting import count, number
 from wanbench.methods.lab.utilisation import KEY
 
 COUNTS = ["batches", "records", "bytes"]
@@ -25,8 +21,7 @@ RULE = (
     "the first producer to end; if no producer reports its times, the seconds of the log "
     "without its first {} and its last"
 )
-MIN_SECONDS = 2
-"""A single whole second gives no reliable rate: batches may arrive in bursts."""
+MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arrive in bursts.
 
 
 @dataclass(frozen=True)
@@ -129,3 +124,88 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     sums = log.groupby([*part, "broker"], dropna=False, as_index=False).batches.sum()
     sums = sums.sort_values(["batches", "broker"], ascending=[False, True], kind="stable")
     return log.merge(sums.drop_duplicates(part)[[*part, "broker"]], on=[*part, "broker"])
+
+
+def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
+    """
+    The attempts that count, in the order measured (`order`, from 1), and the others with their reason.
+
+    Both have the levels of their trial. The last successful attempt of a trial counts. A failure that was retried with
+    success is in neither.
+
+    Parameters
+    ----------
+    tests, trials : DataFrame
+        The tables of those names.
+    """
+    test = ["run_id", "test_id"]
+    rows = trials.merge(tests[[*test, "attempt", "outcome", "started_at_utc"]], on=test, how="left")
+    reason = pd.Series(None, index=rows.index, dtype=object)
+    reason[rows.outcome != "done"] = "that " + rows.outcome.fillna("never began").replace(
+        {"interrupted": "were interrupted"}
+    )
+    done = rows[rows.outcome == "done"].sort_values([*test, "attempt"])
+    reason[done.index[done.duplicated(test, keep="last")]] = "that were repeated later"
+    retried = rows.set_index(test).index.isin(done.set_index(test).index)
+    reason[retried & (rows.outcome != "done")] = None
+    out = rows[reason.notna()].assign(reason=reason[reason.notna()])
+    kept = done[~done.duplicated(test, keep="last")]
+    kept = kept.sort_values(["started_at_utc", *test], kind="stable").reset_index(drop=True)
+    kept = kept.drop(columns="outcome").assign(attempt=kept.attempt.astype("int64"), order=kept.index + 1)
+    levels = [name for name in trials.columns if name not in KEY]
+    return kept, out[[*KEY, *levels, "reason"]].to_dict("records")
+
+
+SATURATED_S = 1.0  # A reporting interval: producers further behind than this lag by more than the records in flight.
+
+
+def records_per_s(inside: pd.DataFrame) -> pd.Series:
+    """Records per second of each producer, from its lines inside the counted seconds."""
+    sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
+    return sums.records / sums.length_s
+
+
+def behind_s(inside: pd.DataFrame) -> float:
+    """Lag of the slowest producer behind its target rate, at its last line; NaN without a target."""
+    if inside.behind_s.isna().all():
+        return nan
+    last = inside.sort_values("window").groupby("producer").behind_s.last()
+    return float(last.max()) if last.notna().any() else nan
+
+
+def lag_cautions(rates: pd.DataFrame) -> list[str]:
+    """Cautions for trials in which acknowledgements lagged the target rate."""
+    behind = rates.behind_s[rates.behind_s > SATURATED_S]
+    if behind.empty:
+        return []
+    return [
+        f"in {count(len(behind), 'trial')} acknowledgements lagged the target rate, by up to {number(behind.max())} s: "
+        "where that grows, the system is saturated, and latencies grow with it"
+    ]
+
+
+def latency(inside: pd.DataFrame, producers: pd.DataFrame) -> dict:
+    """Latency of all records, from the lines or else from each producer's totals after its warm-up."""
+    row = {"mean_latency_ms": nan, "max_latency_ms": nan, "latency_by": None}
+    totals = producers[~producers.warmup]
+    for name, rows in (("the producers' lines", inside), ("their sums", totals)):
+        columns = ("mean_latency_ms", "max_latency_ms", "records")
+        reported = np.array([rows[column].to_numpy(dtype="float64", na_value=nan) for column in columns])
+        reported = reported[:, reported[2] != 0]
+        if reported.size and not np.isnan(reported).any():
+            mean, largest, records = reported
+            row["mean_latency_ms"] = float(np.average(mean, weights=records))
+            row["max_latency_ms"] = float(largest.max())
+            row["latency_by"] = name
+            break
+    n = inside.producer.nunique() or totals.producer.nunique()
+    return row | {"n_producers": int(n), "n_producer_errors": int(producers.n_errors.sum())}
+
+
+def shares(inside: pd.DataFrame, producers: pd.DataFrame) -> pd.DataFrame:
+    """Records per second and share of each producer, from its lines or else from its totals after the warm-up."""
+    rates = records_per_s(inside).rename("records_per_s").reset_index()
+    if rates.empty:
+        totals = producers[~producers.warmup & producers.records_per_s.notna()]
+        rates = totals[["producer", "records_per_s"]].reset_index(drop=True)
+    return rates.assign(share=rates.records_per_s / rates.records_per_s.sum())

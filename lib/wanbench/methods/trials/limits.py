@@ -18,28 +18,27 @@ from math import exp, inf, isfinite
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_kind, check_level, check_number
 from wanbench.errors import ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result, text_table
-from wanbench.methods.tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
+from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
+from wanbench.methods.trials.rates import TrialRates
+from wanbench.methods.trials.two_links import SETTINGS, link_trials, paired_trials
 
-from .means import half_width, ratio_estimate, welch_half_width
-from .rates import TrialRates
-from .two_links import SETTINGS, link_trials, paired_trials
-
+SHADES = {"window": theme.WITHIN, "rate": theme.OUTSIDE, "loss": "#882288"}
+SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
 BITS = 8
 PACKET_BYTES = 1500
-IN_FLIGHT = 5
-"""Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence."""
-MAX_REQUEST_BYTES = 1_048_576
-"""Kafka's default of max.request.size."""
+IN_FLIGHT = 5  # Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence.
+MAX_REQUEST_BYTES = 1_048_576  # Kafka's default of max.request.size.
+# The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400.
 CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
-"""The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400."""
-MIN_LOSSES = 10
-"""With fewer losses per connection in the counted seconds, a steady-state law does not apply."""
+MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a steady-state law does not apply.
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
 RATIOS = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}
@@ -75,20 +74,16 @@ class Limits(Result):
     basis: str
 
     TITLE = "Means over the trials of each setting and limit"
-    DRAWN_BY = "limits_figure.limits"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Measured over predicted, per limit."""
         return tuple(self.reached.values())
 
     @property
     def sentence(self) -> str:
-        """The share of each limit that trials reach, and how it was computed."""
         return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
 
     def table(self) -> pd.DataFrame:
-        """One row per setting and limit: trials, RTT, rate that each limit allows, measured rate, and their ratio."""
         groups = self.trials.groupby(["setting", "limit"], sort=False, dropna=False)
         means = groups[["rtt_ms", *COLUMNS, "predicted", "measured"]].mean()
         means["reached"] = groups.reached.apply(lambda values: exp(np.log(values).mean()))
@@ -96,7 +91,6 @@ class Limits(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of `table`."""
         return text_table(self.table())
 
     def ratio(self, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
@@ -107,6 +101,40 @@ class Limits(Result):
         ratios = [_ratio(trials, column, label, names, self.level) for column, label in RATIOS.items()]
         counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
         return PredictedRatio(*ratios, counts, names)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        trials = self.trials
+        ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
+        figure = go.Figure()
+        figure.add_scatter(x=ends, y=ends, mode="lines", name="measured = allowed", line=line, hoverinfo="skip")
+        for name, part in trials.groupby("limit", sort=False):
+            text = [theme.plain(f"{row.setting}, RTT {row.rtt_ms:.3g} ms") for row in part.itertuples()]
+            figure.add_scatter(
+                x=part.predicted,
+                y=part.measured,
+                mode="markers",
+                name=f"limited by the {name} ({count(len(part), 'trial')})",
+                marker={"size": 8, "color": SHADES[name], "symbol": SYMBOLS[name], "opacity": 0.8},
+                text=text,
+                hovertemplate="%{text}<br>allowed %{x:.4g}, measured %{y:.4g}<extra></extra>",
+            )
+        figure.update_xaxes(
+            title="batches/s that the lowest limit allows (log axis)", **theme.log_axis(trials.predicted, "")
+        )
+        figure.update_yaxes(
+            title="batches/s measured (log axis)", **theme.log_axis([*trials.measured, *trials.predicted], "")
+        )
+        return theme.finish(
+            figure,
+            name="limits",
+            title="What limits: window, rate or loss",
+            subtitle="One point per trial: batches/s against the lowest limit: the producers' window, "
+            "their share of the rate, or loss. Nothing is fitted.",
+            alt=f"Measured against allowed rates. {self}",
+            caption=str(self),
+            table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
+            note=note,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +162,6 @@ class PredictedRatio(Result):
 
     @property
     def sentence(self) -> str:
-        """Both ratios, and whether they differ."""
         by = "; ".join(
             f"{name} by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
             for name, counts in self.limits.items()

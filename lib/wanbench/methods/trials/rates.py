@@ -13,40 +13,36 @@ from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench import tables as declared
 from wanbench.checks import check_columns, check_number, check_table
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.formatting import count, number, quantity
+from wanbench.figures import primitives, theme
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result, text_table
+from wanbench.methods.result.means import half_width
+from wanbench.methods.trials import concurrent, counted_seconds
+from wanbench.methods.trials.counted_seconds import CountedSeconds, attempts_of
+from wanbench.methods.trials.steadiness import MAX_LISTED, Steadiness, steadiness
 
-from . import concurrent, counted_seconds, producers
-from .attempts import attempts_of
-from .counted_seconds import CountedSeconds
-from .steadiness import MAX_LISTED, Steadiness, steadiness
-
-BATCH_HEADER_BYTES = 61
-"""Header of Kafka's record batch, version 2."""
-RECORD_HEADER_BYTES = 9
-"""About that many per record without key and headers."""
+BATCH_HEADER_BYTES = 61  # Header of Kafka's record batch, version 2.
+RECORD_HEADER_BYTES = 9  # About that many per record without key and headers.
 BY_LOG = "the log"
 BY_LINES = "the producers' lines, batches taken as full"
 NEEDED = (
     "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
     "link_samples",
 )  # fmt: skip
+# If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a
+# second late.
 COVERED = 0.9
-"""
-If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a second
-late.
-"""
+# If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it
+# ran another setting.
 MIN_COVERED = 0.5
-"""
-If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it ran
-another setting.
-"""
 ALONE = "whose background traffic covered too few counted seconds"
+# Columns that can be compared, with label and unit.
 MEASURED = {
     "batches_per_s": ("rate of batches", "batches/s"),
     "records_per_s": ("rate of records", "records/s"),
@@ -57,7 +53,9 @@ MEASURED = {
     "mean_latency_ms": ("time to acknowledgement", "ms"),
     "mean_rtt_ms": ("RTT of pings", "ms"),
 }
-"""Columns that can be compared, with label and unit."""
+DRAWN = "batches_per_s"
+LEVEL = 0.95
+MAX_SETTINGS = len(theme.SERIES_COLOURS)  # With more settings than colours, means and bands would overlap.
 COLUMNS = [
     *("n_seconds", "start_s", "end_s", "window_rule", "counted_by", "share_counted"),
     *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
@@ -112,7 +110,6 @@ class TrialRates(Result):
     rule: str
 
     TITLE = "Means over the trials of each setting"
-    DRAWN_BY = "rates_figure.trials_in_order"
 
     def of(self, *settings: str) -> TrialRates:
         """The trials whose setting matches one of these patterns, such as "internet*"; MissingDataError if none."""
@@ -169,7 +166,6 @@ class TrialRates(Result):
 
     @property
     def sentence(self) -> str:
-        """The mean rate of each setting, and how its seconds were chosen."""
         rates = self.rates
         if rates.empty:
             return "No trial was measured."
@@ -186,7 +182,6 @@ class TrialRates(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a reader must know before quoting these trials."""
         rates, notes = self.rates, []
         if len(self.left_out):
             notes.append(f"{count(len(self.left_out), 'trial')} left out ({reasons(self.left_out)})")
@@ -201,14 +196,13 @@ class TrialRates(Result):
         short = int((rates.background_covered < COVERED).sum())
         if short:
             notes.append(f"in {count(short, 'trial')} the background did not cover all counted seconds")
-        notes += [*producers.cautions(rates)]
+        notes += [*counted_seconds.lag_cautions(rates)]
         errors = int((rates.n_producer_errors > 0).sum())
         if errors:
             notes.append(f"in {count(errors, 'trial')} producers printed errors or warnings")
         return (*notes, *self.settled().cautions)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: trials, counted seconds, mean and standard deviation over its trials."""
         groups = self.rates.groupby("setting", sort=False, dropna=False)
         columns = {"n_trials": groups.size(), "seconds": groups.n_seconds.sum()}
         for name in MEASURED:
@@ -216,8 +210,35 @@ class TrialRates(Result):
         return pd.DataFrame(columns).reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The means of `table`."""
         return text_table(self.table()[["setting", "n_trials", "seconds", *MEASURED]])
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        rows = self.rates
+        marks = theme.arm_marks(rows.setting)
+        names = list(dict.fromkeys(rows.setting.astype(str)))
+        label, unit = MEASURED[DRAWN]
+        figure = go.Figure()
+        _shade_blocks(figure, rows)
+        for name in names:
+            part = rows[rows.setting.astype(str) == name]
+            shade, symbol = marks[name]
+            figure.add_scatter(**points(part, DRAWN, name, shade, symbol))
+            if len(names) <= MAX_SETTINGS:
+                add_mean(figure, part[DRAWN], rows.order, shade)
+        figure.update_xaxes(title="trial, in the order of measuring (grey: every second block)")
+        figure.update_yaxes(title=f"{label} ({unit})", rangemode="tozero")
+        cautions = [f"Caution: {caution}." for caution in self.cautions]
+        return theme.finish(
+            figure,
+            name="trials-in-order",
+            title=f"What each trial reached: {label}",
+            subtitle=f"One point per trial. Lines: mean of a setting; bands: its {percent(LEVEL)} interval (trials as "
+            "units).",
+            alt=f"Trials in the order of measuring. {self}",
+            caption=" ".join([f"{self.rule}. {count(len(rows), 'trial')}.", *cautions]),
+            table=rows[["order", "block", "setting", "test_id", DRAWN, "n_seconds", "counted_by"]],
+            note=note,
+        )
 
 
 def reasons(left_out: pd.DataFrame) -> str:
@@ -275,11 +296,11 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
         about = {name: trial[name] for name in (*KEY, "setting")}
         inside = counted.inside(lines)
         by_second = counted.per_second(log) if len(log) else None
-        row = trial | _rates(trial, counted, log, inside, by_second) | producers.latency(inside, totals)
-        rows.append(row | {"behind_s": producers.behind_s(inside)})
+        row = trial | _rates(trial, counted, log, inside, by_second) | counted_seconds.latency(inside, totals)
+        rows.append(row | {"behind_s": counted_seconds.behind_s(inside)})
         if by_second is not None:
             seconds.append(by_second.assign(**about, second=range(len(by_second))))
-        shares.append(producers.shares(inside, totals).assign(**about))
+        shares.append(counted_seconds.shares(inside, totals).assign(**about))
     rates = _with_concurrent(pd.DataFrame(rows, columns=[*attempts.columns, *COLUMNS]), given)
     alone = rates[rates.background_covered < MIN_COVERED]
     left_out += alone[levels].assign(reason=ALONE).to_dict("records")
@@ -319,7 +340,7 @@ def _rates(trial, counted: CountedSeconds, log, inside, by_second) -> dict:
         row["log_bytes_per_s"] = size / n
         row["batch_log_bytes"] = size / batches if batches else nan
     else:
-        records = n * float(producers.records_per_s(inside).sum())
+        records = n * float(counted_seconds.records_per_s(inside).sum())
         full = records_per_full_batch(trial["batch_bytes"], trial["record_bytes"])
         batches, row["counted_by"] = records / full, BY_LINES
     row["batches_per_s"], row["records_per_s"] = batches / n, records / n
@@ -366,3 +387,45 @@ def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
 def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
     frames = [frame[columns] for frame in frames if len(frame)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -> dict:
+    """Points of trials, as a trace."""
+    text = [
+        theme.plain(f"{row.test_id}: {row.n_seconds} s by {row.counted_by}")
+        for row in part[["test_id", "n_seconds", "counted_by"]].itertuples(index=False)
+    ]
+    return {
+        "x": part.order,
+        "y": part[value],
+        "mode": "markers",
+        "name": f"{theme.plain(name)} ({count(len(part), 'trial')})",
+        "marker": {"size": 9, "color": shade, "symbol": symbol, "opacity": 0.85},
+        "text": text,
+        "hovertemplate": "%{text}<br>%{y:.4g}<extra></extra>",
+    }
+
+
+def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str, **where) -> None:
+    """A line at the mean of the values over the range of `order`, with its interval as a band."""
+    values = values.dropna().to_numpy(dtype=float)
+    if not len(values):
+        return
+    mean, x = float(values.mean()), [float(order.min()), float(order.max())]
+    line = {"color": shade, "width": 2}
+    figure.add_scatter(x=x, y=[mean] * 2, mode="lines", line=line, showlegend=False, hoverinfo="skip", **where)
+    half = half_width(values, LEVEL)
+    primitives.band(figure, x, [mean - half] * 2, [mean + half] * 2, color=shade, opacity=0.15, **where)
+
+
+def _shade_blocks(figure: go.Figure, rates: pd.DataFrame) -> None:
+    """Every second block in grey, if the trials of a block were measured together."""
+    known = rates[rates.block.notna()]
+    if known.block.nunique() < 2:
+        return
+    ends = known.groupby(["run_id", "block"]).order.agg(["min", "max"]).sort_values("min")
+    if (ends["min"].to_numpy()[1:] <= ends["max"].to_numpy()[:-1]).any():
+        return
+    grey = {"fillcolor": theme.GRID, "opacity": 0.45, "line_width": 0, "layer": "below"}
+    for first, last in ends.iloc[1::2].itertuples(index=False):
+        figure.add_vrect(x0=first - 0.5, x1=last + 0.5, **grey)

@@ -12,14 +12,11 @@ import pandas as pd
 from wanbench.checks import check_level
 from wanbench.formatting import count, interval, percent
 from wanbench.methods.result import RowsResult
-
-from .means import half_width
+from wanbench.methods.result.means import half_width
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
-TOO_WIDE = np.log(2)
-"""An interval that contains both a half and a doubling shows nothing about the warm-up."""
-MAX_LISTED = 6
-"""Maximum number of settings in a sentence; further ones are only in the table."""
+TOO_WIDE = np.log(2)  # An interval that contains both a half and a doubling shows nothing about the warm-up.
+MAX_LISTED = 6  # Maximum number of settings in a sentence; further ones are only in the table.
 
 
 class Steadiness(RowsResult):
@@ -35,7 +32,6 @@ class Steadiness(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The ratio of each setting, and the settings whose trials are too few."""
         if self.rows.empty:
             return "No trial has seconds to compare."
         few, shown = self.rows[self.rows.low.isna()], self.rows[self.rows.low.notna()]
@@ -53,7 +49,6 @@ class Steadiness(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The settings whose trials drift."""
         unsteady = self.rows[(self.rows.low > 1) | (self.rows.high < 1)]
         return tuple(
             f"in trials of {row.setting} rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the "
@@ -62,7 +57,6 @@ class Steadiness(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows, with the precision of the intervals."""
         rows = []
         for row in self.rows.itertuples():
             ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")

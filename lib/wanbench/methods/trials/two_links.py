@@ -15,18 +15,21 @@ from math import sqrt
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 from scipy import stats
 
 from wanbench.checks import FEWEST_RESAMPLES, check_choice, check_kind, check_level, refusal
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, number
+from wanbench.figures import primitives, theme
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult
-from wanbench.methods.time.compare import Comparison, compare_arms
+from wanbench.methods.result.means import ratio_estimate
+from wanbench.methods.time.compare import ASSUMPTIONS, METHODS, Comparison, compare_arms
+from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points, reasons
+from wanbench.methods.trials.steadiness import steadiness
 
-from .means import ratio_estimate
-from .rates import MEASURED, TrialRates, reasons
-from .steadiness import steadiness
-
+SECONDS = "seconds"
 SETTINGS = ("internet", "private")
 OTHER_VALUES = (
     "records_per_s",
@@ -36,15 +39,14 @@ OTHER_VALUES = (
     "tx_packets_per_s",
     "mean_latency_ms",
 )
+# The column of `TrialRates.seconds` that each value is proportional to.
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
-"""The column of `TrialRates.seconds` that each value is proportional to."""
 DRIFT = (
     "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
     "freedom over pairs"
 )
 DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
-RESAMPLES = 1_000
-"""Resamples of the bootstrap of medians."""
+RESAMPLES = 1_000  # Resamples of the bootstrap of medians.
 FLAT_OUT = (
     "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
     "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
@@ -92,17 +94,14 @@ class TwoLinks(Result):
     value: str
 
     TITLE = "Ratios"
-    DRAWN_BY = "two_links_figure.two_links"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio, the ratio without drift, the drift, and the ratios of other values."""
         known = (self.ratio, self.drift_free, self.drift, *self.other_values.values())
         return tuple(estimate for estimate in known if estimate is not None)
 
     @property
     def sentence(self) -> str:
-        """The ratio, as "times" and as "per cent more", so that they are not mistaken; then without drift."""
         drift_free = [self.drift_free.sentence] if self.drift_free is not None else []
         return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
 
@@ -124,6 +123,49 @@ class TwoLinks(Result):
             )
         return WithinTrials(pd.DataFrame(rows))
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        a, b = map(theme.plain, self.names)
+        titles = ["what each trial reached", f"{b} over {a}"]
+        columns = {"column_widths": [0.6, 0.4], "horizontal_spacing": 0.2}
+        figure = make_subplots(rows=1, cols=2, subplot_titles=titles, **columns)
+        left = {"row": 1, "col": 1}
+        for pair in self.pairs.itertuples():
+            figure.add_scatter(
+                x=[pair.order_a, pair.order_b],
+                y=[pair.a, pair.b],
+                mode="lines",
+                line={"color": theme.GRID, "width": 2},
+                hoverinfo="skip",
+                showlegend=False,
+                **left,
+            )
+        marks = theme.arm_marks(self.names)
+        for name in self.names:
+            shade, symbol = marks[name]
+            part = self.trials[self.trials.link == name]
+            figure.add_scatter(**points(part, self.value, name, shade, symbol), **left)
+            add_mean(figure, part[self.value], self.trials.order, shade, **left)
+        label, unit = MEASURED[self.value]
+        figure.update_xaxes(title="trial, in the order of measuring", **left)
+        figure.update_yaxes(title=f"{label} ({unit})", rangemode="tozero", **left)
+        rows = _methods(self)
+        _draw_ratios(figure, rows)
+        level = percent(self.ratio.level)
+        trials = self.trials[["order", "block", "link", self.value]]
+        return theme.finish(
+            figure,
+            name="two-links",
+            title=f"{self.names[1]} against {self.names[0]}: {label}",
+            subtitle=f"Left: a point per trial, lines join pairs, bands are {level} intervals of the mean. Right: the "
+            f"ratio with its {level} interval by each method; hollow: every second taken as independent. Dashed: no "
+            "difference.",
+            alt=f"Two links compared. {self}",
+            caption=self.sentence,
+            table=pd.concat([trials, pd.DataFrame(rows, columns=["method", "ratio", "low", "high"])]),
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
+
 
 class WithinTrials(RowsResult):
     """
@@ -139,7 +181,6 @@ class WithinTrials(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """By what factor the scatter of each link's trials exceeds that of independent seconds."""
         rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
         if rows.empty:
             return "Too few trials or seconds to compare their scatter."
@@ -191,7 +232,7 @@ def compare_links(
     pairs = _values_of_pairs(partners, trials, value)
     by_trial = _by_trial(trials, rates, value, names, level, seed, resamples)
     paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
-    ratio = _cautioned((paired or by_trial).means, _notes(trials, pairs, rates, value))
+    ratio = _cautioned((paired or by_trial).ratio, _notes(trials, pairs, rates, value))
     drift_free, drift = _drift(pairs, value, names, level)
     others = {}
     for name in other_values:
@@ -202,7 +243,7 @@ def compare_links(
             if len(own) > 1:
                 comparison = _paired(own, name, names, level, seed, comparison, FEWEST_RESAMPLES)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
-            others[name] = _cautioned(comparison.means, (FLAT_OUT,) if flat_out else ())
+            others[name] = _cautioned(comparison.ratio, (FLAT_OUT,) if flat_out else ())
     columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
     seconds = _seconds(trials, rates, value)
     seconds = seconds[[name for name in columns if name in seconds]]
@@ -308,9 +349,18 @@ def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison
         rows, label, arm="link", arms=names, run="trial", time="second", unit=unit,
         level=level, seed=seed, resamples=resamples,
     )  # fmt: skip
-    naive = replace(result.means.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
-    basis = result.means.basis.replace(" run", " trial")
-    return replace(result, means=replace(result.means, claim=_over(label, names), naive=naive, basis=basis))
+    ratio = result.ratio
+    sizes = trials.link.value_counts()
+    runs = result.unit_of_replication == "runs"
+    return replace(
+        result,
+        ratio=replace(
+            ratio,
+            claim=_over(label, names),
+            naive=replace(ratio.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS),
+            basis=f"{count(int(sizes[names[0]]), 'trial')} against {sizes[names[1]]}" if runs else ratio.basis,
+        ),
+    )
 
 
 def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
@@ -320,26 +370,23 @@ def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -
         pd.concat(sides), label, arm="link", arms=names, block="pair", unit=unit,
         level=level, seed=seed, resamples=resamples,
     )  # fmt: skip
-    ratio, unpaired = result.means, by_trial.means
-    means = replace(
-        ratio,
-        naive=replace(ratio.naive, method=OF_TRIALS),
-        claim=_over(label, names),
-        basis=_in_pairs(ratio.basis),
-        method=_in_pairs(ratio.method),
-        assumption=_in_pairs(ratio.assumption),
-        warnings=tuple(warning for warning in ratio.warnings if "medians" not in warning),
-        others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
+    ratio, unpaired = result.ratio, by_trial.ratio
+    return replace(
+        result,
+        ratio=replace(
+            ratio,
+            naive=replace(ratio.naive, method=OF_TRIALS),
+            claim=_over(label, names),
+            basis=f"{count(ratio.n, 'pair')} of trials",
+            method=METHODS["blocks"].format(unit="pair"),
+            assumption=ASSUMPTIONS["blocks"].format(unit="pair"),
+            others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
+        ),
     )
-    return replace(result, means=means)
 
 
 def _over(label: str, names) -> str:
     return f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
-
-
-def _in_pairs(text: str) -> str:
-    return text.replace("block", "pair").replace("with both arms", "of trials")
 
 
 def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
@@ -383,3 +430,32 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
         **about,
     )
     return drift_free, drift
+
+
+def _methods(result: TwoLinks) -> list[tuple]:
+    """Method, ratio and interval of each."""
+    single = result.by_trial.ratio
+    named = {
+        "in pairs": result.ratio if result.paired is not None else None,
+        "without drift": result.drift_free,
+        "trials, unpaired": single,
+    }
+    rows = [(name, one.estimate, one.low, one.high) for name, one in named.items() if one is not None]
+    if len(result.seconds) > len(result.trials):
+        rows.append((SECONDS, single.estimate, single.naive.low, single.naive.high))
+    return rows
+
+
+def _draw_ratios(figure: go.Figure, rows: list[tuple]) -> None:
+    right = {"row": 1, "col": 2}
+    for k, (name, estimate, low, high) in enumerate(rows):
+        hollow = name == SECONDS
+        shade, symbol = (theme.LIGHT, "circle-open") if hollow else (theme.FIT, "circle")
+        marker = {"size": 11, "color": shade, "symbol": symbol}
+        text = [quantity(estimate, "times", low, high)]
+        primitives.interval_points(
+            figure, [k], [estimate], [low], [high], marker=marker, text=text, showlegend=False, **right
+        )
+    primitives.label_rows(figure, [row[0] for row in rows], **right)
+    figure.update_xaxes(title="times", **right)
+    primitives.reference_line(figure, x=1, **right)

@@ -1,18 +1,17 @@
 """One Kafka cluster over three regions: replica placement, effects of settings, limits, cross-region traffic."""
 
+from wanbench.pages.geo_kafka.costs import Change, Times, cost_changes, modelled_changes, tornado
+from wanbench.pages.geo_kafka.region_bytes import client_rack, count_region_bytes
+from wanbench.pages.geo_kafka.surface import together
+
 from . import claims
 from .against_baseline import against_baseline
 from .bounds import bounds
-from .changes import Change, Times, cost_changes, modelled_changes
-from .client_rack import client_rack
-from .counted_bytes import count_region_bytes
 from .curves import curves
 from .evidence import evidence
 from .placement import placement
 from .scalability import fit_scalability
 from .surface import fit_surface
-from .together import together
-from .tornado import tornado
 
 __all__ = [
     "Change",

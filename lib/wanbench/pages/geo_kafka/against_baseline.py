@@ -19,11 +19,10 @@ from scipy import stats
 from wanbench.checks import check_choice, check_columns, check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, p_value, percent
-from wanbench.methods.factorial.gain_map import critical
-from wanbench.methods.factorial.runs import reasons, split_rows
-from wanbench.methods.factorial.terms import with_blocks
+from wanbench.methods.factorial.inference import critical
+from wanbench.methods.factorial.terms import reasons, split_rows, with_blocks
 from wanbench.methods.result import Estimate, Interval, RowsResult
-from wanbench.methods.trials.means import half_width, ratio_estimate, welch_half_width
+from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 
 SINGLE = "this setting alone"
 WELCH = "Welch's interval of its own trials"
@@ -32,17 +31,14 @@ ASSUMPTION = (
     "All settings have the same relative, log-normal scatter; trials are independent, apart from what those of a block "
     "have in common"
 )
-UNEQUAL_BELOW = 0.05
-"""There is a caution if the p-value of equal scatter is below this: one false alarm in twenty."""
-DRAWS = 2_000
-"""Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01."""
+UNEQUAL_BELOW = 0.05  # There is a caution if the p-value of equal scatter is below this: one false alarm in twenty.
+DRAWS = 2_000  # Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01.
 RESTARTED = (
     "brokers were restarted between these settings, once per block: differences between "
     "restarts affect their ratio, but hardly the pooled scatter, so the interval may be "
     "too narrow"
 )
-NOTHING = 1e-12
-"""Trials of a setting are equal up to rounding if their squared log residuals are below this."""
+NOTHING = 1e-12  # Trials of a setting are equal up to rounding if their squared log residuals are below this.
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,16 +82,13 @@ class AgainstBaseline(RowsResult):
     notes: tuple[str, ...] = ()
 
     TITLE = "Geometric means, and ratios to the baseline"
-    DRAWN_BY = "against_baseline_figure.against_baseline"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio of every setting, in the order of the rows."""
         return tuple(self.ratios.values())
 
     @property
     def sentence(self) -> str:
-        """Which settings differ from the baseline, and the scatter of trials of one setting."""
         named = {verdict: self._named(verdict) for verdict in ("higher", "lower", "not shown")}
         parts = [f"{verdict} for {names}" for verdict, names in named.items() if names]
         texts = [
@@ -115,7 +108,6 @@ class AgainstBaseline(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Unequal scatter, settings without repetition, rows left out."""
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
 
 
@@ -145,8 +137,6 @@ def against_baseline(
     block : str, optional
         The column of blocks, such as replicates, each measured in one go: effects that the trials of a block share are
         removed.
-    level : float
-        Confidence level.
     restart : str, optional
         The column of levels that need a restart of the brokers: settings with the same value share one restart per
         block. Ratios between other settings get a caution, unless no two settings share a restart; then the pooled

@@ -14,26 +14,26 @@ from math import inf, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.errors import MissingDataError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result, text_table
-from wanbench.methods.trials.mean_use import mean_use
-from wanbench.methods.trials.means import geometric_mean
+from wanbench.methods.result.means import geometric_mean
+from wanbench.methods.trials.processors import mean_use
 from wanbench.methods.trials.rates import TrialRates
+from wanbench.pages.geo_kafka.curves import VALUE, Curves
+from wanbench.pages.geo_kafka.factor_columns import BROKER
+from wanbench.pages.geo_kafka.region_limits import region_limits
 
-from .curves import VALUE, Curves
-from .factor_columns import BROKER
-from .region_limits import region_limits
-
+SYMBOLS = ("square", "circle", "diamond", "triangle-up")
 NAMES = ("link", "window", "replication", "machine")
+# The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10
+# %.
 NEAR = 0.9
-"""
-The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10 %.
-"""
-EXPLAINED = 0.5
-"""Below this share of the lowest bound something else limits the trial: it waits more than it works."""
+EXPLAINED = 0.5  # Below this share of the lowest bound something else limits the trial: it waits more than it works.
 MACHINE = NAMES[-1]
 METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
 ASSUMPTION = "Records are spread evenly over partitions; links keep the requested rate and delay"
@@ -58,18 +58,15 @@ class Bounds(Result):
     level: float
 
     TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, utilisation of machine and links"
-    DRAWN_BY = "bounds_figure.bounds"
 
     @property
     def sentence(self) -> str:
-        """How many trials each limit bounds."""
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
         return f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials above a bound, and trials without processor metrics."""
         beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
         unknown = int(np.isinf(self.trials.machine).sum())
         notes = (
@@ -103,7 +100,6 @@ class Bounds(Result):
         return Share(setting, link, lowest if lowest.n else None, part)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: means over its trials."""
         frame = self.trials.assign(**{name: self.trials[name] / 1e6 for name in ("measured", *NAMES, "allowed")})
         groups = frame.groupby("setting", sort=False)
         columns = ["measured", *NAMES, "reached", "busy_percent", "iowait_percent", "fullest_link"]
@@ -113,7 +109,6 @@ class Bounds(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of `table`, as text."""
         rows = text_table(self.table())
         heads = {
             "n_trials": "trials",
@@ -123,6 +118,40 @@ class Bounds(Result):
             "fullest_link": "full",
         }
         return rows.rename(columns=heads)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        trials, figure = self.trials, go.Figure()
+        ends = [trials.measured.min(), trials.allowed.max()]
+        line = {"mode": "lines", "line": primitives.REFERENCE, "hoverinfo": "skip"}
+        figure.add_scatter(x=ends, y=ends, name="measured = allowed", **line)
+        for name, shade, symbol in zip(NAMES, theme.SERIES_COLOURS, SYMBOLS, strict=False):
+            part = trials[trials.limit == name]
+            if len(part):
+                figure.add_scatter(
+                    x=part.allowed,
+                    y=part.measured,
+                    mode="markers",
+                    name=f"{name} ({count(len(part), 'trial')})",
+                    marker={"size": 9, "color": shade, "symbol": symbol, "opacity": 0.8},
+                    text=[theme.plain(name) for name in part.setting],
+                    hovertemplate="%{text}<br>allowed %{x:.3s}bit/s, measured %{y:.3s}bit/s<extra></extra>",
+                )
+        figure.update_xaxes(
+            title="payload that the lowest bound allows (log axis)", **theme.log_axis(trials.allowed, "bit/s")
+        )
+        figure.update_yaxes(title="payload measured (log axis)", **theme.log_axis([*trials.measured, *ends], "bit/s"))
+        return theme.finish(
+            figure,
+            name="bounds",
+            title="What bounds throughput",
+            subtitle="One point per trial, by its lowest bound. Link, window and replication follow from "
+            "settings; the machine's bound follows from processor utilisation, so the distance of "
+            "its points from the line shows only that.",
+            alt=f"Measured against allowed throughput. {self}",
+            caption=str(self),
+            table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
+            note=note,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,12 +171,10 @@ class Share(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The shares of the links' bound and of the lowest bound."""
         return (self.link, *((self.lowest,) if self.lowest else ()))
 
     @property
     def sentence(self) -> str:
-        """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
         if self.lowest is None:
             lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."

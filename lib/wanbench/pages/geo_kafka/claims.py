@@ -9,22 +9,17 @@ from __future__ import annotations
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, apply_rules, over, under
-from wanbench.methods.cost.cluster_cost import ClusterCost, cluster_cost
-from wanbench.methods.cost.deployment import FIXED, TOTAL, VARIABLE, Deployment
-from wanbench.methods.cost.region_copies import region_copies
+from wanbench.methods.cost.deployment import FIXED, TOTAL, VARIABLE, ClusterCost, Deployment, cluster_cost
 from wanbench.methods.result import Estimate, Result
+from wanbench.pages.geo_kafka.costs import region_copies
 
 SOURCE = "001-geo-kafka"
+# Share of the bytes that may still cross with client.rack: requests, metadata and the group's coordinator.
 LOCAL = 0.02
-"""Share of the bytes that may still cross with client.rack: requests, metadata and the group's coordinator."""
-FEW_S = 10.0
-"""A few seconds are fewer than ten."""
-HOURS_PER_MONTH = 30 * 24
-"""As the source converts."""
-FULL = 0.9
-"""A limit that throughput is held by is nearly used up; below nine tenths of it, something else holds."""
-DWARFS = 10.0
-"""A cost dwarfs another one that is a tenth of it."""
+FEW_S = 10.0  # A few seconds are fewer than ten.
+HOURS_PER_MONTH = 30 * 24  # As the source converts.
+FULL = 0.9  # A limit that throughput is held by is nearly used up; below nine tenths of it, something else holds.
+DWARFS = 10.0  # A cost dwarfs another one that is a tenth of it.
 RULES = (
     Rule("consistency", "taxing", over(1)),  # throughput with acks=1 over that with acks=all
     Rule("buffers", "buffers-help", over(1)),  # with buffers of bandwidth times delay over Kafka's
@@ -49,6 +44,7 @@ RULES = (
     Rule("leaders_back", "rebalances", ALWAYS),
     Rule("healing", "autonomous", ALWAYS),  # replicas and leaders came back, untouched
 )
+# Quantities that are not comparable with the claims beside which they stand.
 SHOWN = {
     "tuned_over_default": ("tuning",),
     "partitions": ("plateau",),  # throughput with 144 partitions over that with 72
@@ -59,7 +55,6 @@ SHOWN = {
     "replicas": ("in-sync",),
     "producers_failed": ("none-fails",),
 }
-"""Quantities that are not comparable with the claims beside which they stand."""
 
 
 def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result | None) -> Audit:

@@ -12,18 +12,32 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, nan
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_level, refusal
 from wanbench.errors import MissingDataError, ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result
 from wanbench.methods.trials.rates import TrialRates
+from wanbench.pages.geo_kafka import factor_columns
+from wanbench.pages.geo_kafka.against_baseline import (
+    PAIRS,
+    RESTARTED,
+    SINGLE,
+    UNEQUAL_BELOW,
+    WELCH,
+    AgainstBaseline,
+    against_baseline,
+)
+from wanbench.pages.geo_kafka.scalability import Scalability, fit_scalability
 
-from . import factor_columns
-from .against_baseline import PAIRS, RESTARTED, SINGLE, UNEQUAL_BELOW, WELCH, AgainstBaseline, against_baseline
-from .scalability import Scalability, fit_scalability
-
+ROW_PX = 24
+AROUND_PX = 170
+# The axis is logarithmic from this ratio of the largest to the smallest value on, so that small values stay visible.
+WIDE = 5.0
 VALUE = "throughput_bps"
 UNEQUAL = "settings scatter unequally, and the interval takes one scatter for all, so it may be too narrow"
 CHOSEN = "the best level was chosen from the same trials, which makes it look better than it is"
@@ -58,7 +72,6 @@ class Curve(Result):
     last: Estimate | None
 
     TITLE = "Throughput by level"
-    DRAWN_BY = "curves_figure.curve"
 
     @property
     def label(self) -> str:
@@ -67,12 +80,10 @@ class Curve(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Best over worst level, highest over baseline, and each level over the baseline."""
         return (self.range, *([self.last] if self.last else []), *self.ratios)
 
     @property
     def sentence(self) -> str:
-        """The range of the factor, and the level at which throughput stops rising."""
         return f"{self.range.sentence} {self.turn}".strip()
 
     @property
@@ -89,11 +100,9 @@ class Curve(Result):
         return f"Beyond {start} neither gain nor loss is shown: {self.last.sentence}"
 
     def table(self) -> pd.DataFrame:
-        """`levels`."""
         return self.levels
 
     def formatted_table(self) -> pd.DataFrame:
-        """The levels as text."""
         by_level = {one.quantity: one for one in self.ratios}
         rows = []
         for row in self.levels.itertuples():
@@ -109,6 +118,40 @@ class Curve(Result):
                 }
             )
         return pd.DataFrame(rows)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        levels, figure = self.levels, go.Figure()
+        for k, row in enumerate(levels.itertuples()):
+            part = self.trials[self.trials.label == row.label]
+            figure.add_scatter(
+                x=k + theme.spread(len(part), 0.25),
+                y=part.ratio,
+                mode="markers",
+                marker={"size": 7, "color": theme.UNKNOWN, "opacity": 0.7},
+                name="a trial",
+                showlegend=k == 0,
+                hovertemplate="one trial: %{y:.3g} times<extra></extra>",
+            )
+        others = levels[~levels.baseline]
+        _levels(figure, others, theme.WITHIN, "circle", f"mean, {percent(self.range.level)} interval")
+        _levels(figure, levels[levels.baseline], theme.OUTSIDE, "diamond", "the baseline")
+        primitives.reference_line(figure, y=1)
+        ticks = [_two_lines(label) for label in levels.label]
+        figure.update_xaxes(tickvals=list(range(len(ticks))), ticktext=ticks, range=[-0.6, len(ticks) - 0.4])
+        axis = _axis([*levels.ratio, *self.trials.ratio], [*levels.low, *levels.high])
+        figure.update_yaxes(title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis)
+        figure.update_layout(legend=theme.LEGEND_ON_TOP)
+        return theme.finish(
+            figure,
+            name=f"curve-{self.factor.replace('_', '-').replace('.', '-').replace(' ', '-').lower()}",
+            title=f"Throughput by {self.label}",
+            subtitle="All else as in the baseline (dashed). Small: single trials. Intervals are simultaneous over all "
+            "factors.",
+            alt=f"Throughput by {self.label}, {count(len(levels), 'level')}. {self}",
+            caption=str(self),
+            table=levels.drop(columns=["numeric", "cell"]),
+            note=note,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +185,6 @@ class Curves(Result):
     curves: dict[str, Curve] = field(default_factory=dict)
 
     TITLE = "Best over worst level of each factor"
-    DRAWN_BY = "curves_figure.overview"
 
     def against(self, cell: str) -> AgainstBaseline:
         """Every setting against one."""
@@ -172,12 +214,10 @@ class Curves(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The range of each curve, the widest first."""
         return tuple(sorted((one.range for one in self.curves.values()), key=lambda one: -one.estimate))
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials not in use, unequal scatter, restarts, and those of the estimates."""
         restarted = [one.label for one in self.curves.values() if RESTARTED in one.range.warnings]
         others = [text for text in super().cautions if text not in (RESTARTED, UNEQUAL)]
         others += [f"{', '.join(restarted)}: {RESTARTED}"] if restarted else []
@@ -186,7 +226,6 @@ class Curves(Result):
 
     @property
     def sentence(self) -> str:
-        """Which factor matters most and least, and how far trials scatter."""
         if not self.curves:
             return "No factor was varied alone."
         most, least = self.estimates[0], self.estimates[-1]
@@ -266,6 +305,45 @@ class Curves(Result):
         ends = {"low": alone.low, "high": alone.high}
         kept = [text for text in one.warnings if pooled or text != RESTARTED]
         return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        if not self.curves:
+            raise MissingDataError("no factor was varied alone.")
+        figure, labels, rows = go.Figure(), [], []
+        shades = theme.SERIES_COLOURS
+        for k, one in enumerate(self.curves.values()):
+            part = one.levels[~one.levels.baseline]
+            at = range(len(labels), len(labels) + len(part))
+            labels += [f"{one.label}: {label}" for label in part.label]
+            rows.append(part.assign(factor=one.label))
+            primitives.interval_points(
+                figure,
+                list(at),
+                part.ratio,
+                part.low,
+                part.high,
+                marker={"size": 10, "color": shades[k % len(shades)]},
+                text=[f"{theme.plain(row.label)}: {number(row.ratio, 2)} times" for row in part.itertuples()],
+                name=one.label,
+                showlegend=False,
+            )
+        table = pd.concat(rows, ignore_index=True)
+        primitives.label_rows(figure, [theme.plain(label) for label in labels])
+        primitives.reference_line(figure, x=1)
+        axis = _axis(table.ratio, [*table.low, *table.high])
+        figure.update_xaxes(title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis)
+        figure.update_layout(height=AROUND_PX + ROW_PX * len(labels))
+        return theme.finish(
+            figure,
+            name="curves",
+            title="What each change to the baseline does to throughput",
+            subtitle=f"One factor at a time. Bars: {percent(self.level)} intervals, simultaneous over all rows. "
+            "Dashed: the baseline.",
+            alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {self}",
+            caption=str(self),
+            table=table[["factor", "label", "n", "ratio", "low", "high"]],
+            note=note,
+        )
 
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
@@ -387,3 +465,35 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
     points = pd.DataFrame({"label": trials.cell.map(labels), "block": trials.block, VALUE: trials[VALUE]})
     points["ratio"] = points[VALUE] / table.loc[table.baseline, "mean"].iloc[0]
     return Curve(factor, table, points.reset_index(drop=True), ratios, span, last)
+
+
+def _levels(figure: go.Figure, levels: pd.DataFrame, shade: str, symbol: str, name: str) -> None:
+    """The means of these levels, with the compression ratio as hover text."""
+    text = [
+        f"{theme.plain(row.label)}: {number(row.ratio, 2)} times, payload over log {number(row.compression, 2)}"
+        for row in levels.itertuples()
+    ]
+    primitives.interval_points(
+        figure,
+        list(levels.index),
+        levels.ratio,
+        levels.low,
+        levels.high,
+        marker={"size": 12, "color": shade, "symbol": symbol},
+        text=text,
+        vertical=True,
+        name=name,
+    )
+
+
+def _axis(values, ends) -> dict:
+    """A log axis for wide ranges, else one from zero; intervals far beyond all values are cut."""
+    known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
+    ends = np.asarray([end for end in ends if np.isfinite(end)])
+    if len(known) and known.max() / known.min() > WIDE:
+        return theme.log_axis([*known, *ends[(ends > known.min() / WIDE) & (ends < known.max() * WIDE)]], "")
+    return {"rangemode": "tozero"}
+
+
+def _two_lines(label: str) -> str:
+    return "<br>".join(theme.plain(part) for part in label.split(", "))

@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError
+from wanbench.figures import theme
 from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result, exact_binomial
 from wanbench.methods.trials.rates import TrialRates
 
+AROUND_PX = 190
+ROW_PX = 34
 METHOD = "exact binomial interval (Clopper & Pearson 1934)"
 ASSUMPTION = "Topics are placed independently; one topic per trial"
 
@@ -45,26 +49,21 @@ class Placement(Result):
     replicas: pd.DataFrame
 
     TITLE = "Partitions of one topic: broker (region)"
-    DRAWN_BY = "placement_figure.placement"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Shares of topics that are balanced, spread over regions, and in sync."""
         return (self.balanced, self.spread, self.in_sync)
 
     @property
     def sentence(self) -> str:
-        """The shares, and the number of leaders that had moved."""
         moved = int((self.topics.moved > 0).sum())
         shares = " ".join(estimate.sentence for estimate in self.estimates)
         return f"{shares} Partitions not led by their preferred replica: in {count(moved, 'topic')}."
 
     def table(self) -> pd.DataFrame:
-        """`topics`."""
         return self.topics
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per partition of the example topic, as in the source's dashboard."""
         rows = []
         for number, part in self.replicas.sort_values("replica").groupby("partition"):
             names = [f"{row.broker} ({row.region})" for row in part.itertuples()]
@@ -75,6 +74,43 @@ class Placement(Result):
                 | {"in sync": in_sync}
             )
         return pd.DataFrame(rows)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        rows, figure = self.replicas, go.Figure()
+        brokers = rows[["broker", "region"]].drop_duplicates().sort_values(["region", "broker"], ignore_index=True)
+        at = {broker: k for k, broker in enumerate(brokers.broker)}
+        regions = list(dict.fromkeys(brokers.region))
+        for name, leads, symbol in (("leader", True, "square"), ("follower", False, "square-open")):
+            part = rows[rows.leads == leads]
+            figure.add_scatter(
+                x=part.partition,
+                y=[at[broker] for broker in part.broker],
+                mode="markers",
+                name=name,
+                marker={
+                    "symbol": symbol,
+                    "size": 11,
+                    "color": [theme.SERIES_COLOURS[regions.index(region)] for region in part.region],
+                },
+                text=[theme.plain(f"broker {row.broker} in {row.region}") for row in part.itertuples()],
+                hovertemplate="partition %{x}, %{text}<extra></extra>",
+            )
+        labels = [f"{row.broker} ({theme.plain(row.region)})" for row in brokers.itertuples()]
+        figure.update_yaxes(
+            title="broker", tickvals=list(range(len(labels))), ticktext=labels, range=[len(labels) - 0.5, -0.5]
+        )
+        figure.update_xaxes(title="partition", zeroline=False)
+        figure.update_layout(height=AROUND_PX + ROW_PX * len(labels), legend=theme.LEGEND_ON_TOP)
+        return theme.finish(
+            figure,
+            name="placement",
+            title="Where leaders and replicas lie",
+            subtitle="One topic of the run. Filled: the leader of a partition; hollow: its followers; colours: regions.",
+            alt=f"Leaders and followers of {count(rows.partition.nunique(), 'partition')}. {self}",
+            caption=str(self),
+            table=rows[["partition", "replica", "broker", "region", "leads", "in_sync"]],
+            note=note,
+        )
 
 
 def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting: str = "baseline", level: float = 0.95):

@@ -1,17 +1,21 @@
-"""
-Bytes on the links between regions during whole trials, and records appended to the log meanwhile.
-
-Links are counted from before the load to after it. At the edges of a part of a trial, links and logs would count
-different records.
-"""
+"""Bytes on the links between regions: per message, and those that client.rack saves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
+from wanbench.checks import check_columns, check_kind, check_level
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.figures import theme
+from wanbench.formatting import count, number
 from wanbench.methods.lab.utilisation import KEY, LINK
+from wanbench.methods.result import Estimate, Result, RowsResult, text_table
+from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.methods.trials.counted_seconds import one_replica
 from wanbench.methods.trials.rates import TrialRates
 
@@ -39,3 +43,248 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
     total = carried.sum()[complete].rename("link_bytes").astype(float)
     records = one_replica(rates.part(tables["batches"])).groupby(KEY).records.sum()
     return total.reset_index().merge(records.reset_index(), on=KEY)
+
+
+MEAN_METHOD = "geometric mean over trials, Student's t on logarithms with the trial as the unit"
+MEAN_ASSUMPTION = (
+    "The links counted are all links between regions, and carried nothing but this cluster and its clients"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class CountedBytes(RowsResult):
+    """
+    Bytes between regions per message.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        Per trial: run_id, test_id, attempt, setting, messages_per_s (in the counted seconds), link_bytes (all links
+        together, headers included) and records of the whole trial, region_bytes_per_message.
+    per_message, messages_per_s : Estimate
+        Geometric means over the trials, for `Deployment`.
+    """
+
+    per_message: Estimate
+    messages_per_s: Estimate
+
+    TITLE = "Bytes between regions"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.per_message, self.messages_per_s)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.per_message.sentence} {self.messages_per_s.sentence}"
+
+
+def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> CountedBytes:
+    """
+    Bytes on all links in each whole trial, per message in the log.
+
+    Parameters
+    ----------
+    rates : TrialRates
+        Trials of one setting: `rates.of("baseline")`.
+    tables : mapping
+        Tables of the run: links, link_samples of `LinkSamples(which="all")`, batches.
+
+    Raises
+    ------
+    ParameterError
+        No trial, or trials of several settings.
+    MissingDataError
+        No trial has the counters of all links.
+    """
+    level = check_level(level)
+    trials = check_kind("rates", rates, TrialRates).rates
+    settings = list(dict.fromkeys(trials.setting))
+    if len(settings) != 1:
+        raise ParameterError(
+            f"the trials have {count(len(settings), 'setting')} ({', '.join(map(str, settings))}); allowed: one."
+        )
+    own = trials[[*KEY, "setting", "records_per_s"]].rename(columns={"records_per_s": "messages_per_s"})
+    rows = own.merge(region_bytes(rates, tables), on=KEY)
+    rows = rows[(rows.messages_per_s > 0) & (rows.records > 0)].reset_index(drop=True)
+    if rows.empty:
+        raise MissingDataError('no trial has the counters of all links; sample them with LinkSamples(which="all").')
+    rows["region_bytes_per_message"] = rows.link_bytes / rows.records
+    dropped = len(trials) - len(rows)
+    notes = (f"{count(dropped, 'trial')} left out: without the counters of all links",) if dropped else ()
+    if (trials.background_bps.fillna(0) > 0).any():
+        notes += ("background traffic is counted as if it were Kafka's",)
+    per_message = mean_of_trials(
+        rows.region_bytes_per_message,
+        "bytes between regions per message",
+        "Per message, {} cross between regions",
+        "bytes",
+        level,
+        notes,
+    )
+    rate = mean_of_trials(
+        rows.messages_per_s, "messages per second", "In these trials producers sent {}", "messages/s", level, ()
+    )
+    return CountedBytes(rows, per_message, rate)
+
+
+def mean_of_trials(
+    values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple[str, ...]
+) -> Estimate:
+    """The geometric mean of one value per trial."""
+    return geometric_mean(
+        values,
+        level,
+        quantity=quantity,
+        claim=claim,
+        unit=unit,
+        method=MEAN_METHOD,
+        assumption=MEAN_ASSUMPTION,
+        warnings=notes,
+    )
+
+
+NONE, LEADERS, RACK = "no consumers", "from leaders", "from the own region"
+METHOD = (
+    "bytes over all links per byte of payload, less those without consumers; Fieller's interval (1954) of a ratio of "
+    "differences, each setting with its own variance (Welch 1947)"
+)
+ASSUMPTION = "Producers and replicas cause the same bytes with and without consumers; trials are independent"
+
+
+@dataclass(frozen=True, repr=False)
+class ClientRack(Result):
+    """
+    Cross-region bytes of consumers, with client.rack over without.
+
+    Attributes
+    ----------
+    ratio : Estimate
+        Bytes with client.rack over bytes without.
+    trials : DataFrame
+        Per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings (link_bytes over
+        payload_bytes), consumed (bytes reported by consumers over payload; the last fraction of a second is missing).
+    """
+
+    ratio: Estimate
+    trials: pd.DataFrame
+
+    TITLE = "Bytes across regions per byte of payload"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.ratio,)
+
+    @property
+    def sentence(self) -> str:
+        means = self.trials.groupby("reading").crossings.mean()
+        listed = ", ".join(f"{number(means[name], 3)} {name}" for name in (NONE, LEADERS, RACK))
+        return f"{self.ratio.sentence} Bytes across regions per byte of payload: {listed}."
+
+    def table(self) -> pd.DataFrame:
+        return self.trials
+
+    def formatted_table(self) -> pd.DataFrame:
+        groups = self.trials.groupby("reading")
+        means = groups[["crossings", "consumed"]].mean()
+        means.insert(0, "n_trials", groups.size())
+        rows = text_table(means.loc[[NONE, LEADERS, RACK]].reset_index())
+        heads = ["consumers read", "trials", "bytes across regions per byte of payload", "bytes consumed per byte"]
+        return rows.set_axis(heads, axis=1)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        figure, order = go.Figure(), (NONE, LEADERS, RACK)
+        means = [self.trials.crossings[self.trials.reading == name].mean() for name in order]
+        figure.add_bar(x=[0, 1, 2], y=means, width=0.5, marker={"color": theme.WITHIN, "opacity": 0.35}, name="mean")
+        for k, name in enumerate(order):
+            part = self.trials[self.trials.reading == name]
+            figure.add_scatter(
+                x=k + theme.spread(len(part), 0.3),
+                y=part.crossings,
+                mode="markers",
+                marker={"size": 8, "color": theme.FIT},
+                name="a trial",
+                showlegend=k == 0,
+            )
+        ticks = [f"consumers read {name}" if name != NONE else name for name in order]
+        figure.update_xaxes(tickvals=[0, 1, 2], ticktext=ticks)
+        figure.update_yaxes(title="bytes across regions per byte of payload", rangemode="tozero")
+        figure.update_layout(legend=theme.LEGEND_ON_TOP)
+        return theme.finish(
+            figure,
+            name="client-rack",
+            title="What client.rack saves",
+            subtitle="All links together, headers included, over whole trials. The first column shows the "
+            "bytes of producers and replicas.",
+            alt=f"Bytes across regions. {self}",
+            caption=str(self),
+            table=self.trials,
+            note=note,
+        )
+
+
+def client_rack(
+    trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
+) -> ClientRack:
+    """
+    Cross-region bytes of consumers with client.rack over those without.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Rows of `TrialRates.rates` that differ only in the number of consumer groups and in where they read. Trials with
+        the most groups and trials without consumers are used.
+    tables : mapping
+        Tables of the run: links, link_samples, batches, consumer_windows.
+
+    Raises
+    ------
+    MissingDataError
+        If one of the three ways of reading was not measured, or not with the counters of all links.
+    """
+    check_columns("trials", trials, [*KEY, "setting", "consumer_groups", "client_rack", "record_bytes"])
+    check_kind("rates", rates, TrialRates)
+    own = trials[trials.consumer_groups.isin([0, trials.consumer_groups.max()])]
+    rack = np.where(own.client_rack.isna(), LEADERS, RACK)
+    own = own.assign(reading=np.where(own.consumer_groups == 0, NONE, rack))
+    totals = own[[*KEY, "setting", "reading", "record_bytes"]].merge(region_bytes(rates, tables), on=KEY)
+    totals = totals.merge(_consumed(rates, tables), on=KEY, how="left").fillna({"consumed_bytes": 0.0})
+    totals["payload_bytes"] = totals.records * totals.record_bytes.astype(float)
+    totals["crossings"] = totals.link_bytes / totals.payload_bytes
+    totals["consumed"] = totals.consumed_bytes / totals.payload_bytes
+    missing = [name for name in (NONE, LEADERS, RACK) if name not in set(totals.reading)]
+    if missing:
+        raise MissingDataError(f"no trial has the counters of all links with consumers reading {', '.join(missing)}.")
+    columns = ["reading", "setting", *KEY, "link_bytes", "payload_bytes", "crossings", "consumed"]
+    return ClientRack(_ratio(totals, level), totals[columns].reset_index(drop=True))
+
+
+def _consumed(rates: TrialRates, tables) -> pd.DataFrame:
+    """Bytes that consumers report having read, per trial."""
+    windows = rates.part(tables["consumer_windows"])
+    read = windows.groupby([*KEY, "group", "consumer"], dropna=False).bytes.max()
+    return read.groupby(level=KEY).sum().rename("consumed_bytes").reset_index()
+
+
+def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
+    sides = [totals.crossings[totals.reading == name].to_numpy() for name in (RACK, LEADERS, NONE)]
+    value, low, high = ratio_of_differences(*sides, level)
+    sizes, notes = [len(side) for side in sides], ()
+    if min(sizes) < 2:
+        notes = ("no interval: a setting was measured once",)
+    elif np.isinf(low):
+        notes = ("consumers without client.rack cause no measurable bytes",)
+    return Estimate(
+        quantity="cross-region bytes of consumers, with client.rack over without",
+        claim="With client.rack, consumers cause {} of the bytes across regions that they cause without",
+        estimate=value,
+        low=low,
+        high=high,
+        unit="fraction",
+        n=sum(sizes),
+        basis=f"trials: {sizes[0]} with, {sizes[1]} without, {sizes[2]} with no consumers",
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+        warnings=notes,
+    )

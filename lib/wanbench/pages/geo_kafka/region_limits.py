@@ -18,14 +18,85 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.tcp.mathis import MSS_BYTES
-from wanbench.methods.trials.limits import BITS, IN_FLIGHT, PACKET_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES, advertised_window_bytes
+from wanbench.methods.trials.limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, PACKET_BYTES
 
-from .in_flight import connection_window_bytes, fetched_bytes_per_s, produced_bytes_per_s, request_bytes
+
+def connection_window_bytes(receive_buffer_bytes) -> np.ndarray:
+    """
+    TCP window for this requested receive buffer (Linux doubles the request); infinite for -1.
+
+    >>> connection_window_bytes([65_536, -1]).round().tolist()
+    [83886.0, inf]
+    """
+    asked = np.asarray(receive_buffer_bytes, dtype=float)
+    return np.where(asked < 0, inf, advertised_window_bytes(2 * asked))
+
+
+def request_bytes(batch_bytes, partitions_led) -> np.ndarray:
+    """Bytes of a full request: one batch per partition the broker leads, up to max.request.size, and at least one."""
+    batch = np.asarray(batch_bytes, dtype=float)
+    return batch * np.maximum(np.minimum(partitions_led, np.floor(MAX_REQUEST_BYTES / batch)), 1.0)
+
+
+def produced_bytes_per_s(request, in_flight, leader_s, replicated_s, window_bytes) -> dict[str, np.ndarray]:
+    """
+    The maximum rate from one producer to one leader.
+
+    Parameters
+    ----------
+    request
+        Bytes of a request.
+    leader_s, replicated_s
+        RTT to the leader, and the time to replicate; 0 if the producer does not wait for replication.
+
+    Returns
+    -------
+    dict
+        By limit: "requests" in flight, acknowledgements "in turn", the connection's "window".
+
+    Examples
+    --------
+    >>> found = produced_bytes_per_s(1000.0, 5, 0.1, 0.1, float("inf"))
+    >>> {name: float(rate) for name, rate in found.items()}
+    {'requests': 25000.0, 'in turn': 10000.0, 'window': inf}
+    """
+    request, replicated_s = np.asarray(request, dtype=float), np.asarray(replicated_s, dtype=float)
+    with np.errstate(divide="ignore"):
+        return {
+            "requests": in_flight * request / (leader_s + replicated_s),
+            "in turn": request / replicated_s,
+            "window": np.asarray(window_bytes, dtype=float) / leader_s,
+        }
+
+
+def fetched_bytes_per_s(
+    partitions, fetchers, rtt_s, window_bytes, fetch_max_bytes, response_max_bytes
+) -> dict[str, np.ndarray]:
+    """
+    The maximum rate of one follower from one leader, by limit: size of a "fetch", the connections' "window".
+
+    Parameters
+    ----------
+    partitions
+        Number of partitions that it copies from this leader, at least 1, assumed to be spread evenly over fetchers.
+
+    Examples
+    --------
+    Four fetchers, but two partitions: two connections.
+
+    >>> found = fetched_bytes_per_s(2, 4, 0.1, 83_886, 1_048_576, 10_485_760)
+    >>> {name: round(float(rate)) for name, rate in found.items()}
+    {'fetch': 20971520, 'window': 1677720}
+    """
+    connections = np.minimum(fetchers, partitions)
+    fetch = np.minimum(partitions / connections * fetch_max_bytes, response_max_bytes)
+    return {"fetch": connections * fetch / rtt_s, "window": connections * window_bytes / rtt_s}
+
 
 WIRE = PACKET_BYTES / MSS_BYTES
-NEAR_MS = 0.2
-"""RTT within a region: shorter than any link's, but not zero."""
+NEAR_MS = 0.2  # RTT within a region: shorter than any link's, but not zero.
+# Kafka's defaults of broker settings that bound throughput.
 DEFAULTS = {
     "socket.receive.buffer.bytes": 102_400,
     "replica.socket.receive.buffer.bytes": 65_536,
@@ -33,7 +104,6 @@ DEFAULTS = {
     "replica.fetch.max.bytes": 1 << 20,
     "replica.fetch.response.max.bytes": 10 << 20,
 }
-"""Kafka's defaults of broker settings that bound throughput."""
 
 
 def region_limits(

@@ -20,18 +20,17 @@ from math import isfinite, isinf, isnan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_columns, check_level
 from wanbench.errors import ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, p_value, percent
-from wanbench.methods.factorial.runs import reasons, usable_runs
-from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK
+from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, reasons, usable_runs
 from wanbench.methods.result import Estimate, Result
+from wanbench.pages.geo_kafka.scalability_fit import MIN_LEVELS, Fit
 
-from .scalability_fit import MIN_LEVELS, Fit
-
-UNFIT_BELOW = 0.05
-"""There is a caution if the p-value of lack of fit is below this: one false alarm in twenty."""
+UNFIT_BELOW = 0.05  # There is a caution if the p-value of lack of fit is below this: one false alarm in twenty.
 ASSUMPTION = (
     "Throughput follows the law up to log-normal scatter, alike in per cent at every number of producers; trials are "
     "independent, apart from a factor that those of a block share; all else is the same in them"
@@ -82,16 +81,13 @@ class Scalability(Result):
     notes: tuple[str, ...] = ()
 
     TITLE = "The Universal Scalability Law"
-    DRAWN_BY = "scalability_figure.scalability"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Efficiency, peak, parameters."""
         return (self.efficiency, self.peak_producers, self.peak, self.gamma, self.alpha, self.beta)
 
     @property
     def sentence(self) -> str:
-        """Whether growth is linear, and whether there is a peak within reach."""
         most = int(self.trials[self.producers].max())
         shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
         one = self.efficiency
@@ -115,8 +111,46 @@ class Scalability(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Lack of fit, a peak beyond the trials, rows left out."""
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        trials, curve = self.trials, self.curve
+        figure = go.Figure()
+        primitives.band(figure, curve.producers, curve.low, curve.high)
+        figure.add_scatter(
+            x=curve.producers, y=curve.fitted, mode="lines", name="fitted law", line={"color": theme.FIT, "width": 2}
+        )
+        figure.add_scatter(
+            x=curve.producers, y=curve.linear, mode="lines", name="linear growth", line=primitives.REFERENCE
+        )
+        figure.add_scatter(
+            x=trials[self.producers],
+            y=trials._response,
+            mode="markers",
+            name="trials",
+            marker={"size": 8, "color": theme.WITHIN, "opacity": 0.8},
+            hovertemplate="%{x:.4g}: %{y:.4g}<extra></extra>",
+        )
+        figure.update_xaxes(
+            title=theme.plain(f"{self.producers} (log axis)"), **theme.log_axis(trials[self.producers], "")
+        )
+        unit = f", {self.unit}" if self.unit else ""
+        figure.update_yaxes(
+            title=theme.plain(f"{self.throughput}{unit} (log axis)"),
+            **theme.log_axis([*trials._response, *curve.linear, *curve.low], self.unit),
+        )
+        return theme.finish(
+            figure,
+            name="scalability",
+            title=f"{self.throughput} against {self.producers}",
+            subtitle="Points: trials; line: the Universal Scalability Law, band: its "
+            f"{percent(self.level)} individual interval at each number. Dashed: linear growth "
+            "from the fitted throughput of one.",
+            alt=f"Throughput against producers. {self}",
+            caption=str(self),
+            table=curve,
+            note=note,
+        )
 
 
 def fit_scalability(
@@ -142,8 +176,6 @@ def fit_scalability(
         those in other blocks.
     unit : str
         Unit of the throughput, for texts.
-    level : float
-        Confidence level.
 
     Raises
     ------

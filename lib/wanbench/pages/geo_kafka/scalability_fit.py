@@ -19,16 +19,12 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.factorial.terms import block_half_width, with_blocks
 
-MIN_LEVELS = 3
-"""Minimum number of different producer counts: the law's parameters."""
-STEPS = 161
-"""Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval."""
+MIN_LEVELS = 3  # Minimum number of different producer counts: the law's parameters.
+STEPS = 161  # Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval.
 COARSE_STEPS = 41
 CURVE_STEPS = 60
-EXACT = 1 + 1e-7
-"""A fit at the bound is preferred if its sum of squares is within this factor of the best inside."""
-SEARCHES = 200
-"""Maximum number of steps until a box encloses the parameters that the trials allow; some 30 are usual."""
+EXACT = 1 + 1e-7  # A fit at the bound is preferred if its sum of squares is within this factor of the best inside.
+SEARCHES = 200  # Maximum number of steps until a box encloses the parameters that the trials allow; some 30 are usual.
 
 
 def usl(producers, gamma, alpha, beta):

@@ -15,34 +15,35 @@ from math import isfinite, isnan, nan, sqrt
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 from scipy.stats import qmc
 
 from wanbench.checks import check_choice, check_columns, check_kind, check_level
-from wanbench.errors import ParameterError
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, p_value, percent
-from wanbench.methods.factorial.lack_of_fit import REPLICATES, lack_of_fit
-from wanbench.methods.factorial.robust_variance import NAME
-from wanbench.methods.factorial.runs import reasons, split_rows
-from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, with_blocks, word
+from wanbench.methods.factorial.inference import NAME, REPLICATES, lack_of_fit
+from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, UNITS, reasons, split_rows, with_blocks, word
 from wanbench.methods.result import Estimate, Interval, Result, text_table
-from wanbench.methods.trials.means import ratio_estimate
+from wanbench.methods.result.means import ratio_estimate
+from wanbench.methods.trials.rates import TrialRates
+from wanbench.pages.geo_kafka import factor_columns
+from wanbench.pages.geo_kafka.curves import VALUE
+from wanbench.pages.geo_kafka.surface_fit import Axis, SurfaceFit, axes_of, surface_columns
 
-from .surface_fit import SurfaceFit
-from .surface_terms import Axis, axes_of, surface_columns
-
+STEPS = 41  # Points of a slice along a range.
+AMONG = theme.WITHIN
+COLUMNS = 3  # Panels in a row: few enough for their tick labels.
+ROW_PX = 240
+# Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
 PLACES = 256
-"""
-Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
-"""
+# Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is.
 NEAR, NEAR_PLACES = (0.4, 0.1), 64
-"""Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is."""
+# Rounds of search around the best setting so far, each at half the distance of the previous one, down to a thousandth
+# of the range.
 NEARER = 12
-"""
-Rounds of search around the best setting so far, each at half the distance of the previous one, down to a thousandth of
-the range.
-"""
-UNFIT_BELOW = 0.05
-"""P-value of lack of fit that causes a caution: one false alarm in twenty."""
+UNFIT_BELOW = 0.05  # P-value of lack of fit that causes a caution: one false alarm in twenty.
 SINGLE = "this setting alone"
 ASSUMPTION = (
     "The logarithm of the response is a quadratic of the coded factors within the region; runs are independent, apart "
@@ -104,16 +105,13 @@ class Surface(Result):
     notes: tuple[str, ...] = ()
 
     TITLE = "Settings among the best"
-    DRAWN_BY = "surface_figure.surface"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The response at the best setting, and the effect of every factor."""
         return (self.best, *self.effects.values())
 
     @property
     def sentence(self) -> str:
-        """The best setting, its response, and how many others may be as good."""
         at = ", ".join(f"{word(axis.name)} {axis.label(self.best_setting[axis.name])}" for axis in self.axes)
         shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
         effects = (
@@ -136,15 +134,12 @@ class Surface(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Lack of fit, a best setting at the edge or far from runs, rows left out."""
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
 
     def table(self) -> pd.DataFrame:
-        """`places`."""
         return self.places
 
     def formatted_table(self) -> pd.DataFrame:
-        """`among_best` as text."""
         return text_table(self.among_best)
 
     def at(self, settings: pd.DataFrame) -> pd.DataFrame:
@@ -155,6 +150,42 @@ class Surface(Result):
         columns = self.fit.columns(surface_columns(self.axes, settings)[0])
         value, half = columns @ self.fit.params, self.fit.half(columns)
         return settings.assign(fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half))
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        n_rows = -(-len(self.axes) // COLUMNS)
+        n_columns = min(len(self.axes), COLUMNS)
+        titles = [theme.plain(word(axis.name)) for axis in self.axes]
+        figure = make_subplots(
+            n_rows, n_columns, subplot_titles=titles, shared_yaxes=True, vertical_spacing=0.35 / n_rows
+        )
+        tables = []
+        for k, axis in enumerate(self.axes):
+            cell = {"row": k // COLUMNS + 1, "col": k % COLUMNS + 1}
+            values = list(axis.levels) or axis.decode(np.linspace(-1, 1, STEPS))
+            settings = pd.DataFrame({name: [value] * len(values) for name, value in self.best_setting.items()})
+            settings[axis.name] = values
+            slice_ = self.at(settings)
+            tables.append(slice_.assign(along=axis.name))
+            _add_slice(figure, axis, slice_, self, cell)
+            primitives.reference_line(figure, y=self.best.low, **cell)
+        unit = f" ({self.unit})" if self.unit else ""
+        table = pd.concat(tables, ignore_index=True)
+        axis = theme.log_axis([*table.low, *table.high], self.unit)
+        figure.update_yaxes(**axis)
+        figure.update_yaxes(title=theme.plain(f"{word(self.response)}{unit}, log axis"), col=1)
+        figure = theme.finish(
+            figure,
+            name="response-surface",
+            title=f"Around the best setting: {word(self.response)}",
+            subtitle=f"Panels: the fitted surface along one factor, all others as in the best setting (diamond); bands: "
+            f"{percent(self.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
+            alt=f"Slices through a response surface. {self}",
+            caption=str(self),
+            table=table,
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
+        return figure.update_layout(height=theme.HEIGHT_PX + ROW_PX * (n_rows - 1), showlegend=False)
 
 
 def fit_surface(
@@ -366,3 +397,49 @@ def _notes(
     if len(left_out):
         notes.append(f"{len(left_out)} of {count(n_rows, 'run')} not in use: {reasons(left_out)}")
     return tuple(notes)
+
+
+def _add_slice(figure: go.Figure, axis: Axis, slice_: pd.DataFrame, result: Surface, cell: dict) -> None:
+    best = result.best_setting[axis.name]
+    here = {"x": [best], "y": [result.best.estimate], "mode": "markers", "hoverinfo": "skip"}
+    diamond = {"marker": {"size": 12, "symbol": "diamond", "color": theme.OUTSIDE}}
+    if axis.levels:
+        marker = {"size": 9, "color": AMONG}
+        ends = (slice_.fitted, slice_.low, slice_.high)
+        primitives.interval_points(figure, slice_[axis.name], *ends, marker=marker, vertical=True, **cell)
+        figure.add_scatter(**here, **diamond, **cell)
+        return
+    primitives.band(figure, slice_[axis.name], slice_.low, slice_.high, **cell)
+    line = {"color": theme.FIT, "width": 2}
+    hover = "%{x:.4g}: %{y:.4g}<extra></extra>"
+    figure.add_scatter(x=slice_[axis.name], y=slice_.fitted, mode="lines", line=line, hovertemplate=hover, **cell)
+    figure.add_scatter(**here, **diamond, **cell)
+    if axis.log:
+        figure.update_xaxes(**theme.log_axis(slice_[axis.name], UNITS.get(axis.name, ""), max_ticks=5), **cell)
+
+
+def together(rates: TrialRates, *, setting: str = "together", level: float = 0.95) -> Surface:
+    """
+    A quadratic throughput surface over all settings that vary among these trials.
+
+    Parameters
+    ----------
+    setting : str
+        The name that all these trials share, although their levels differ.
+
+    Raises
+    ------
+    MissingDataError
+        If no trial has that name, or too few for a surface.
+    """
+    own = rates.rates[rates.rates.setting == setting]
+    if own.empty:
+        raise MissingDataError(f"no trial of {setting!r} was measured, which varies several settings jointly.")
+    frame, columns = factor_columns.with_settings(own)
+    varied = [name for name in columns if frame[name].nunique(dropna=False) > 1]
+    frame = frame.infer_objects()
+    linear = [name for name in varied if (frame[name] == 0).any()]
+    try:
+        return fit_surface(frame, VALUE, varied, linear=linear, unit="bit/s", level=level)
+    except ParameterError as error:
+        raise MissingDataError(f"trials of {setting!r} do not determine a surface: {error}") from error

@@ -16,9 +16,9 @@ from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, read_claims
 from wanbench.methods.claims.rules import NEVER, NO_VERDICT, Rule, apply_rules, main_estimate, over, under
 from wanbench.methods.lab.utilisation import Capacity
-from wanbench.methods.outages.bounds import share_of
 from wanbench.methods.result import Estimate
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.result.means import share_of
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.time.compare import more_or_less, times
 from wanbench.methods.trials.processors import ProcessorEffect
 
@@ -28,24 +28,19 @@ SOURCE = "000-private-vs-internet"
 PATHS = {"vpn": "the VPN", "private": "the private link"}
 TABLE_1 = ("min-rtt", "mean-rtt", "max-rtt", "deviation")
 TRAFFIC = ("background", "kafka-traffic", "total")
-PACKET_BYTES = 1500
-"""A full IP packet: 1,448 bytes of TCP payload (`MSS_BYTES`) and 52 of headers."""
-FRAME_BYTES = 1538
-"""A full packet on an Ethernet: 38 bytes more, with preamble and gap (IEEE 802.3)."""
+PACKET_BYTES = 1500  # A full IP packet: 1,448 bytes of TCP payload (`MSS_BYTES`) and 52 of headers.
+FRAME_BYTES = 1538  # A full packet on an Ethernet: 38 bytes more, with preamble and gap (IEEE 802.3).
 NOT_RERUN = "No re-run: the lab's paths were set to this value."
 NOT_SET = "No re-run: the lab sets only mean and deviation, so its own extremes say nothing of the source's."
-ROUNDING_MS = 0.15
-"""Largest rounding error of three times with one decimal each, added or subtracted."""
-JITTER = "jitter_ms"
-"""The factor that varies the latency."""
+ROUNDING_MS = 0.15  # Largest rounding error of three times with one decimal each, added or subtracted.
+JITTER = "jitter_ms"  # The factor that varies the latency.
 RATIOS = (Rule("batches", "times"), Rule("percent_more", "more"), Rule("packets", "packets"))
 RULES = (
     *RATIOS,
     Rule("jitter", "variations", under(1)),  # batches per second with more variation over that with less
     Rule("queued", "no-queue", NEVER),
 )
-IN_FLIGHT = 5
-"""Unanswered requests that a Kafka producer may have (max.in.flight.requests.per.connection)."""
+IN_FLIGHT = 5  # Unanswered requests that a Kafka producer may have (max.in.flight.requests.per.connection).
 
 
 def private_vs_internet(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import exp, isfinite, nan, sqrt
 
 import numpy as np
@@ -18,13 +19,10 @@ import pandas as pd
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from wanbench.checks import check_kind, check_level
+from wanbench.checks import check_columns, check_kind, check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.factorial import robust_variance
-from wanbench.methods.factorial.gain_map import DOUBLING, GainMap
-from wanbench.methods.factorial.lack_of_fit import REPLICATES, lack_of_fit
-from wanbench.methods.factorial.runs import reasons, usable_runs
+from wanbench.methods.factorial.inference import NAME, REPLICATES, RobustVariance, lack_of_fit, robust_variance
 from wanbench.methods.factorial.terms import (
     Factor,
     chosen_terms,
@@ -33,26 +31,78 @@ from wanbench.methods.factorial.terms import (
     effect_words,
     estimable,
     factors_of,
+    reasons,
+    usable_runs,
     with_blocks,
     word,
 )
 from wanbench.methods.result import Estimate
+from wanbench.pages.private_vs_internet.result import Factorial
 
-from .aliases import alias_table
-from .result import Factorial
+from .gain_map import DOUBLING, GainMap
+
+ALIASED = 1 - 1e-9  # From this correlation on, two effects are equal up to rounding.
+UNRELATED = 1e-6  # Up to this correlation two effects are independent up to rounding.
+LISTED_ORDER = 2  # Effects of up to this many factors get a row.
+SEARCHED_ORDER = 3  # Effects of up to this many factors are searched for aliases; higher orders are assumed negligible.
+
+
+def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
+    """
+    One row per main effect and two-factor interaction, with the effects it is confounded with.
+
+    Computed from the runs themselves, so missing ones count. `aliased_with` lists fully confounded effects, with a
+    minus for opposite sign; `mixed_with` partly correlated terms, with the correlation. Both are "" for a clear effect.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        A row per run.
+    factors : sequence of str
+        Columns of `runs`. The smallest and the largest level (in sorted order) are coded -1 and 1, levels between them
+        evenly by rank.
+
+    Examples
+    --------
+    >>> from wanbench.designs import factorial
+    >>> half = factorial({name: [0, 1] for name in "abc"}, fraction={"c": "ab"}, replicates=1)
+    >>> alias_table(half, "abc").set_index("effect").aliased_with.to_dict()
+    {'a': 'b:c', 'b': 'a:c', 'c': 'a:b', 'a:b': 'c', 'a:c': 'b', 'b:c': 'a'}
+    """
+    factors = list(factors)
+    check_columns("runs", runs, factors)
+    codes = {name: _alias_code(runs[name]) for name in factors}
+    terms = [term for order in range(1, SEARCHED_ORDER + 1) for term in combinations(factors, order)]
+    names = [":".join(term) for term in terms]
+    matrix = np.column_stack([np.prod([codes[name] for name in term], axis=0) for term in terms])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = np.atleast_2d(np.nan_to_num(np.corrcoef(matrix, rowvar=False)))
+    np.fill_diagonal(correlation, 0.0)
+    rows = []
+    for term, name, own in zip(terms, names, correlation, strict=True):
+        if len(term) <= LISTED_ORDER:
+            related = [(other, r) for other, r in zip(names, own, strict=True) if abs(r) > UNRELATED]
+            aliased = [f"{'-' if r < 0 else ''}{other}" for other, r in related if abs(r) >= ALIASED]
+            mixed = [f"{other} ({r:.2f})" for other, r in related if abs(r) < ALIASED]
+            rows.append((name, ", ".join(aliased), ", ".join(mixed)))
+    return pd.DataFrame(rows, columns=["effect", "aliased_with", "mixed_with"])
+
+
+def _alias_code(values: pd.Series) -> np.ndarray:
+    ranks = pd.factorize(values.astype(str) if values.dtype == object else values, sort=True)[0].astype(float)
+    return 2 * ranks / max(ranks.max(), 1.0) - 1
+
 
 METHOD = (
     "least squares of log throughput on centred log factors and contrasts, one value per run; the wider of two "
-    f"intervals: from pooled scatter, and from the {robust_variance.NAME}, here {{}}"
+    f"intervals: from pooled scatter, and from the {NAME}, here {{}}"
 )
 ASSUMPTION = (
     "Runs are independent and in random order, the link delivered what was requested, and the response "
     "is log-linear between the levels"
 )
-LACK_P = 0.01
-"""Stricter than the intervals' level, because every experiment is tested."""
-FEW_DEGREES = 5
-"""With fewer degrees of freedom an interval is more than 30 % wider than with many."""
+LACK_P = 0.01  # Stricter than the intervals' level, because every experiment is tested.
+FEW_DEGREES = 5  # With fewer degrees of freedom an interval is more than 30 % wider than with many.
 
 
 def fit_factorial(
@@ -110,7 +160,7 @@ def fit_factorial(
     log_response = np.log(runs["_response"].to_numpy())
     fit = OLS(log_response, design).fit()
     combination = runs.groupby(names).ngroup().to_numpy()
-    robust = robust_variance.robust_variance(design, fit.resid, combination)
+    robust = robust_variance(design, fit.resid, combination)
     freedom = int(fit.df_resid)
     cells = with_blocks(pd.get_dummies(combination, dtype=float).to_numpy(), blocks)
     lack_p, against = lack_of_fit(design, log_response, cells, _squares(codes))
@@ -168,7 +218,7 @@ class _Combinations:
     """
 
     params: np.ndarray
-    robust: robust_variance.RobustVariance
+    robust: RobustVariance
     pooled: np.ndarray
     pooled_freedom: int
     level: float

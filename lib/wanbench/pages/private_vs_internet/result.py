@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import ceil, log2
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
+from wanbench.checks import check_choice
+from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import estimate_points, interval_points, reference_line
 from wanbench.findings import Finding
 from wanbench.formatting import count, number, percent
-from wanbench.methods.factorial.gain_map import METHOD, VERDICTS, verdict_shares
-from wanbench.methods.factorial.terms import level_label, word
+from wanbench.methods.factorial.terms import UNITS, level_label, word
 from wanbench.methods.result import Estimate, Result
 
+from .gain_map import METHOD, VERDICTS, verdict_shares
+
+MAX_PANELS = 8  # More panels than this would be too small to read.
+PANEL_COLUMNS = 2
+COLOURS = [[0.0, theme.OUTSIDE], [0.5, "#FFFFFF"], [1.0, theme.WITHIN]]
+MIN_LOG2_GAIN = 0.25  # The colour scale reaches at least this far, so that small differences do not look large.
+ROW_PX = 300
+STYLES = {
+    "holds": (theme.WITHIN, "circle"),
+    "undecided": (theme.UNKNOWN, "diamond"),
+    "fails": (theme.OUTSIDE, "square"),
+}
+HEADROOM_PX = 24  # Room for one line of panel titles.
+MAX_TICKS = 8
+# Path factors that are always best small: maps show their lowest level, shares average over them.
 PATH = ("jitter_ms", "loss")
-"""Path factors that are always best small: maps show their lowest level, shares average over them."""
-MAX_LISTED = 4
-"""More combinations than this make a sentence unreadable."""
+MAX_LISTED = 4  # More combinations than this make a sentence unreadable.
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +92,6 @@ class Factorial(Result):
     left_out: pd.DataFrame
 
     TITLE = "Logarithm of the response on the factors"
-    DRAWN_BY = "effects_figure.elasticities"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -128,7 +148,7 @@ class Factorial(Result):
         `levels` selects levels, such as `loss=0.0`. By default jitter_ms and loss are at their lowest level, and the
         others at all their levels.
         """
-        return self.drawn_by("gain_map_figure.gain_map", levels, note=note)
+        return _gain_map(self, levels, note=note)
 
     def verdict(self) -> str:
         """Where the thesis holds and where it fails, in a sentence; "" without a thesis."""
@@ -186,6 +206,172 @@ class Factorial(Result):
             page=page,
         )
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        has_thesis = len(self.combinations) > 0
+        titles = ["doubling a factor, or its high level over its low one"]
+        if has_thesis:
+            titles.append("halved delay over doubled rate, by combination")
+        figure = make_subplots(rows=1, cols=len(titles), horizontal_spacing=0.12, subplot_titles=titles)
+        estimates = [*self.doublings.values(), *self.effects.values()]
+        labels = [
+            *(f"2 × {word(name)}" for name in self.doublings),
+            *(effect.quantity for effect in self.effects.values()),
+        ]
+        table = pd.DataFrame([estimate.row() for estimate in estimates])
+        rows = list(range(len(estimates)))
+        marker, where = {"size": 11, "color": theme.FIT}, {"row": 1, "col": 1}
+        estimate_points(figure, rows, estimates, marker=marker, bar={"width": 5}, showlegend=False, **where)
+        figure.update_yaxes(
+            tickvals=rows, ticktext=[theme.plain(label) for label in labels], autorange="reversed", row=1, col=1
+        )
+        figure.update_xaxes(
+            title=f"multiplies {theme.plain(word(self.response))} by (log axis)",
+            **_ratio_axis([*table.low, *table.high]),
+            row=1,
+            col=1,
+        )
+        level = percent(estimates[0].level)
+        right = ""
+        if has_thesis:
+            _add_thesis(figure, self)
+            right = f" Right: one point per combination of levels; bars: {level} for all together."
+        reference_line(figure, x=1)
+        return theme.finish(
+            figure,
+            name="factorial-elasticities",
+            title=f"What moves {word(self.response)}",
+            subtitle=f"Left: on average between the levels; bars: {level} intervals over runs.{right} "
+            "Dashed: no difference.",
+            alt=f"Factors of a fitted factorial experiment. {self.sentence}",
+            caption=f"Factorial experiment of {estimates[0].basis}. {self.verdict()}".strip(),
+            table=self.combinations.sort_values("gain") if has_thesis else self.table(),
+            note=note,
+            headroom_px=HEADROOM_PX,
+        )
+
 
 def _percent(share: float) -> str:
     return f"{number(100 * share, 0)} %"
+
+
+def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
+    points = fit.combinations.sort_values("gain", ignore_index=True)
+    for verdict, (colour, symbol) in STYLES.items():
+        part = points[points.verdict == verdict]
+        if part.empty:
+            continue
+        interval_points(
+            figure,
+            part.index,
+            part.gain,
+            part.low,
+            part.high,
+            name=f"{verdict} ({count(len(part), 'combination')})",
+            marker={"size": 8, "color": colour, "symbol": symbol},
+            bar={"width": 5},
+            text=[
+                "<br>".join(theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in row.items())
+                for row in part[fit.factors].to_dict("records")
+            ],
+            hovertemplate="%{text}<br>%{x:.3g} times<extra></extra>",
+            row=1,
+            col=2,
+        )
+    figure.update_yaxes(showticklabels=False, title="combinations of levels, sorted", zeroline=False, row=1, col=2)
+    axis = _ratio_axis([*points.low, *points.high])
+    figure.update_xaxes(title="times (log axis); above 1 latency matters more", **axis, row=1, col=2)
+
+
+def _ratio_axis(values) -> dict:
+    """A logarithmic axis of ratios that holds 1, with ticks at powers of 2."""
+    logs = [0.0, *(log2(value) for value in values if np.isfinite(value) and value > 0)]
+    low, high = int(np.floor(min(logs))), int(np.ceil(max(logs)))
+    ticks = [2.0**power for power in range(low, high + 1, max(1, (high - low) // MAX_TICKS))]
+    ends = np.log10([min(2.0 ** min(logs), 0.9) / 1.05, max(2.0 ** max(logs), 1.1) * 1.05]).tolist()
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks], "range": ends}
+
+
+def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note: str = "") -> go.Figure:
+    """
+    The gain over delay and rate, a panel per combination of the other factors' levels; crosses at undecided points.
+    """
+    if fit.thesis is None:
+        raise ParameterError(f"{fit.delay} and {fit.rate} are not both factors with a logarithm; no map")
+    grid, fixed = fit.grid, dict(levels or {})
+    fixed = {name: grid[name].min() for name in fit.others if name in PATH} | fixed
+    for name, level in fixed.items():
+        check_choice("factor", name, fit.others)
+        grid = grid[grid[name] == check_choice(name, level, grid[name].unique().tolist())]
+    free = [name for name in fit.others if name not in fixed]
+    panels = list(product(*(sorted(grid[name].unique()) for name in free)))
+    if len(panels) > MAX_PANELS:
+        raise ParameterError(f"{len(panels)} panels, more than {MAX_PANELS}; give levels of some of {', '.join(free)}")
+    columns = min(PANEL_COLUMNS, len(panels))
+    rows = ceil(len(panels) / columns)
+    titles = [
+        ", ".join(
+            theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in zip(free, panel, strict=True)
+        )
+        for panel in panels
+    ]
+    figure = make_subplots(
+        rows=rows,
+        cols=columns,
+        subplot_titles=titles,
+        shared_xaxes=True,
+        shared_yaxes=True,
+        horizontal_spacing=0.06,
+        vertical_spacing=0.12 if rows > 1 else 0.0,
+    )
+    reach = max(float(np.abs(np.log2(grid.gain)).max()), MIN_LOG2_GAIN)
+    for k, panel in enumerate(panels):
+        part = grid[(grid[free] == list(panel)).all(axis=1)]
+        _add_panel(figure, fit, part, reach, bar=k == 0, row=1 + k // columns, col=1 + k % columns)
+    figure.update_xaxes(**theme.log_axis(grid[fit.delay], UNITS.get(fit.delay, ""), 6))
+    figure.update_xaxes(title=theme.plain(f"{word(fit.delay)} (log axis)"), row=rows)
+    figure.update_yaxes(**theme.log_axis(grid[fit.rate], UNITS.get(fit.rate, ""), 6))
+    figure.update_yaxes(title=theme.plain(f"{word(fit.rate)} (log axis)"), col=1)
+    figure.update_layout(height=160 + ROW_PX * rows)
+    shown = ", ".join(f"{word(name)} {level_label(name, level)}" for name, level in fixed.items())
+    return theme.finish(
+        figure,
+        name="thesis-map",
+        title="Halved delay over doubled rate: which gains more?",
+        subtitle="Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at "
+        f"{percent(fit.thesis.level)} for the whole space together.{f' At {shown}.' if shown else ''}",
+        alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
+        caption=fit.shares_sentence(),
+        table=grid,
+        note=note,
+        headroom_px=24,
+    )
+
+
+def _add_panel(figure: go.Figure, fit: Factorial, part: pd.DataFrame, reach: float, *, bar: bool, **cell) -> None:
+    gain, low, high = (part.pivot(index=fit.rate, columns=fit.delay, values=name) for name in ("gain", "low", "high"))
+    powers = list(range(-ceil(reach), ceil(reach) + 1))
+    figure.add_heatmap(
+        x=gain.columns,
+        y=gain.index,
+        z=np.log2(gain.to_numpy()),
+        zmin=-reach,
+        zmax=reach,
+        colorscale=COLOURS,
+        showscale=bar,
+        colorbar={"title": "times", "tickvals": powers, "ticktext": [f"{2.0**power:.3g}" for power in powers]},
+        customdata=np.dstack([gain, low, high]),
+        hovertemplate="%{x:.4g}, %{y:.4g}: %{customdata[0]:.3g} times (%{customdata[1]:.3g} to %{customdata[2]:.3g})"
+        "<extra></extra>",
+        **cell,
+    )
+    undecided = part[part.verdict == "undecided"]
+    figure.add_scatter(
+        x=undecided[fit.delay],
+        y=undecided[fit.rate],
+        mode="markers",
+        marker={"symbol": "x-thin", "size": 8, "line": {"width": 1.2, "color": theme.MUTED}},
+        hoverinfo="skip",
+        name="undecided",
+        showlegend=False,
+        **cell,
+    )

@@ -13,29 +13,30 @@ from math import nan, sqrt
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 from scipy import stats
 
 from wanbench.checks import check_level, refusal
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, percent
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result.means import half_width
 from wanbench.methods.trials.concurrent import round_trips
-from wanbench.methods.trials.means import half_width
 
+OFFSET = 0.13  # Offset of a setting from the middle of its statistic.
 STATISTICS = {
     "min": ("min_rtt_ms", "minimum RTT of a ping run"),
     "mean": ("mean_rtt_ms", "mean RTT of a ping run"),
     "max": ("max_rtt_ms", "maximum RTT of a ping run"),
     "mdev": ("mdev_rtt_ms", "mdev of a ping run"),
 }
+# Table 1 of "Measuring the Impact of Latency in Multi-Cloud Transactional Systems" (PacketFabric): site-to-site VPN
+# over the internet, and a private circuit; one long ping each.
 PUBLISHED = {
     "internet": {"min": 70.8, "mean": 132.9, "max": 193.2, "mdev": 25.1},
     "private": {"min": 62.1, "mean": 62.5, "max": 68.1, "mdev": 0.7},
 }
-"""
-Table 1 of "Measuring the Impact of Latency in Multi-Cloud Transactional Systems" (PacketFabric): site-to-site VPN over
-the internet, and a private circuit; one long ping each.
-"""
 METHOD = "t over ping runs, with the run as the unit"
 ASSUMPTION = "Runs are independent and equally long; pings, sent at even intervals, see the same RTTs as the traffic"
 EXTREME = "min and max are extreme values: they are more extreme the more echoes a run has ({} here)"
@@ -59,11 +60,9 @@ class RttTable(Result):
     runs: pd.DataFrame
 
     TITLE = "RTT (ms) as measured and as the source printed it"
-    DRAWN_BY = "rtt_table_figure.rtt_table"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The four numbers of each setting."""
         return tuple(self.numbers.values())
 
     @property
@@ -73,7 +72,6 @@ class RttTable(Result):
 
     @property
     def sentence(self) -> str:
-        """The four numbers of each setting, measured and as published."""
         listed = []
         for setting in self.settings:
             four = " / ".join(self.numbers[setting, name].formatted.removesuffix(" ms") for name in STATISTICS)
@@ -84,10 +82,6 @@ class RttTable(Result):
         return " ".join(listed)
 
     def table(self) -> pd.DataFrame:
-        """
-        One row per setting and statistic: measured, low, high, published, and whether the interval contains the
-        published value.
-        """
         rows = []
         for (setting, name), number in self.numbers.items():
             published = PUBLISHED.get(setting, {}).get(name, nan)
@@ -107,7 +101,6 @@ class RttTable(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per statistic, as the source prints it, with intervals."""
         level = percent(self.estimates[0].level)
         rows = {"RTT": list(STATISTICS)}
         for setting in self.settings:
@@ -117,6 +110,58 @@ class RttTable(Result):
             rows[f"{setting}: {level} interval"] = [number.formatted_interval for number in own]
             rows[f"{setting}: source"] = [f"{printed.get(name, '')}" for name in STATISTICS]
         return pd.DataFrame(rows)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        figure = go.Figure()
+        marks = theme.arm_marks(self.settings)
+        for k, setting in enumerate(self.settings):
+            shade, symbol = marks[setting]
+            runs = self.runs[self.runs.setting == setting]
+            side = OFFSET * (2 * k - len(self.settings) + 1)
+            for at, (statistic, (column, _)) in enumerate(STATISTICS.items()):
+                figure.add_scatter(
+                    x=at + side + 0.06 + theme.spread(len(runs), 0.06),
+                    y=runs[column],
+                    mode="markers",
+                    marker={"size": 5, "color": shade, "opacity": 0.45},
+                    hovertemplate="one run: %{y:.2f} ms<extra></extra>",
+                    showlegend=False,
+                )
+                printed = PUBLISHED.get(setting, {}).get(statistic)
+                if printed:
+                    figure.add_scatter(
+                        x=[at + side - 0.09, at + side + 0.09],
+                        y=[printed] * 2,
+                        mode="lines",
+                        line={"color": shade, "width": 2, "dash": "dot"},
+                        name=f"{theme.plain(setting)}, as the source printed",
+                        showlegend=at == 0,
+                        hovertemplate="published: %{y} ms<extra></extra>",
+                    )
+            numbers = [self.numbers[setting, name] for name in STATISTICS]
+            primitives.estimate_points(
+                figure,
+                [at + side for at in range(len(STATISTICS))],
+                numbers,
+                marker={"size": 11, "color": shade, "symbol": symbol},
+                vertical=True,
+                name=theme.plain(setting),
+            )
+        figure.update_xaxes(tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS])
+        published = [value for name in self.settings for value in PUBLISHED.get(name, {}).values()]
+        shown = self.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
+        figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *published], ""))
+        level = percent(self.estimates[0].level)
+        return theme.finish(
+            figure,
+            name="rtt-table",
+            title="Round-trip times of pings",
+            subtitle=f"Large: mean over runs, bars: its {level} interval; small: one run; dotted: the source.",
+            alt=f"Round-trip times per setting. {self}",
+            caption=str(self),
+            table=self.table(),
+            note=note,
+        )
 
 
 def rtt_table(

@@ -12,28 +12,29 @@ from math import isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 from scipy import stats
 
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.lab.utilisation import AT_CAPACITY
 from wanbench.methods.result import Estimate, Result
-from wanbench.methods.trials.means import ratio_estimate, welch_half_width
+from wanbench.methods.result.means import ratio_estimate, welch_half_width
 from wanbench.methods.trials.rates import MEASURED, TrialRates
 from wanbench.methods.trials.two_links import SETTINGS, TwoLinks, compare_links
 
 METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
 WELCH = "t by Welch (1947)"
 POOLED = "t with the pooled variance of both scales"
+# With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
 MIN_PAIRS = 4
-"""
-With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
-"""
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
 ALIKE = "; they scatter alike at both scales"
+# Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal.
 FILL_TOLERANCE = 0.05
-"""Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,11 +59,9 @@ class Scales(Result):
     utilisation: pd.DataFrame
 
     TITLE = "By the link's rate"
-    DRAWN_BY = "scales_figure.scales"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio at each scale, and its changes."""
         ratios = [
             replace(
                 links.ratio,
@@ -75,7 +74,6 @@ class Scales(Result):
 
     @property
     def sentence(self) -> str:
-        """The ratio at each scale, whether they differ, and how full links were."""
         ratios = [
             f"At {label(rate)} {links.names[1]} has {links.ratio.formatted} the {MEASURED[links.value][0]} of "
             f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.formatted_interval or 'none'}; "
@@ -122,6 +120,61 @@ class Scales(Result):
             for row in full.itertuples()
         )
         return f"These links were at capacity, or dropped packets: {listed}."
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        titles = ["ratio at each scale", "link utilisation (share of its rate)"]
+        figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.14, subplot_titles=titles)
+        left, right = {"row": 1, "col": 1}, {"row": 1, "col": 2}
+        labels = [label(rate) for rate in self.comparisons]
+        ratios = [links.ratio for links in self.comparisons.values()]
+        for k, links in enumerate(self.comparisons.values()):
+            figure.add_scatter(
+                x=k + 0.14 + theme.spread(len(links.pairs), 0.1),
+                y=links.pairs.ratio,
+                mode="markers",
+                marker={"size": 6, "color": theme.LIGHT, "opacity": 0.6},
+                hovertemplate="one pair: %{y:.3g} times<extra></extra>",
+                showlegend=False,
+                **left,
+            )
+        marker, columns = {"size": 12, "color": theme.FIT}, range(len(ratios))
+        primitives.estimate_points(figure, columns, ratios, marker=marker, vertical=True, showlegend=False, **left)
+        marks = theme.arm_marks(self.utilisation.link)
+        for k, (name, part) in enumerate(self.utilisation.groupby("link", sort=False)):
+            shade, symbol = marks[str(name)]
+            mean = part.mean_utilisation
+            primitives.interval_points(
+                figure,
+                [list(self.comparisons).index(rate) + 0.08 * (2 * k - 1) for rate in part.rate_bps],
+                mean,
+                mean,
+                part.max_utilisation,
+                marker={"size": 11, "color": shade, "symbol": symbol},
+                vertical=True,
+                name=theme.plain(name),
+                **right,
+            )
+        for panel in (left, right):
+            primitives.reference_line(figure, y=1, **panel)
+        ticks = {"tickvals": list(range(len(labels))), "ticktext": labels, "range": [-0.5, len(labels) - 0.5]}
+        figure.update_xaxes(title="rate of the link", **ticks)
+        figure.update_yaxes(title="times", rangemode="tozero", **left)
+        most = max(1.0, *self.utilisation.max_utilisation.fillna(0.0))
+        figure.update_yaxes(tickformat=".0%", range=[0, 1.08 * most], **right)
+        level = percent(ratios[0].level)
+        return theme.finish(
+            figure,
+            name="scales",
+            title="The same comparison at several scales of the link",
+            subtitle=f"Left: the ratio with its {level} interval (large), single pairs (small). Right: mean "
+            "over trials towards the brokers, background and headers included; bars reach the "
+            "fullest trial. Dashed: no difference; full link.",
+            alt=f"Ratios by scale. {self}",
+            caption=f"{self.verdict} {self.capacity_sentence}",
+            table=self.table(),
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
 
 
 def label(rate_bps: float) -> str:

@@ -15,8 +15,7 @@ from wanbench.methods.trials.limits import Limits
 
 from .result import Factorial
 
-EQUAL = 1.02
-"""A gain closer to 1 than this, on either side, gives no verdict: the limits are no more accurate."""
+EQUAL = 1.02  # A gain closer to 1 than this, on either side, gives no verdict: the limits are no more accurate.
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +34,6 @@ class Explanation(Result):
 
     @property
     def sentence(self) -> str:
-        """In how many combinations fit and limits agree."""
         rows = self.combinations
         decided = rows[(rows.verdict != "undecided") & (rows.predicted_verdict != "neither")]
         same = int((decided.verdict == decided.predicted_verdict).sum())
@@ -47,7 +45,6 @@ class Explanation(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """Per limit: combinations, mean gain measured and predicted (geometric), and verdicts."""
         gains = ["gain", "predicted_gain"]
         logs = self.combinations.assign(**{name: np.log(self.combinations[name]) for name in gains})
         groups = logs.groupby("limit", sort=False)
@@ -58,7 +55,6 @@ class Explanation(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of `table`."""
         return text_table(self.table())
 
 

@@ -6,9 +6,9 @@ from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.result import Estimate
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.result.means import half_width
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, PACKET_BYTES
-from wanbench.methods.trials.means import half_width
 from wanbench.methods.trials.rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,37 @@ import pandas as pd
 from wanbench import tables
 from wanbench.errors import ParameterError
 
+from .sheet import Sheet
+
+# The tables of every import; empty where the source has nothing for them.
 # The tables of every import; empty where the source has nothing for them.
 ALWAYS = ("tests", "pings", "echoes", "transfers", "sources", "unread")
 NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": pd.NaT}
+
+
+def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, tuple[Mapping, object]]) -> dict:
+    """
+    Tables tests, sources, unread, and those of measurements, of a sheet that has a test in each good row.
+
+    `test` holds columns that identify a test; run_id and test_id are by default the file's name, and its name and line.
+    `outcome` holds further columns of table tests, where `done` (a mask) and `reason` give outcome and reason. `kinds`
+    holds for each table of measurements its columns, and a mask of the rows that have any.
+    """
+    name = Path(sheet.path).name
+    lines = name + ":" + pd.Series(sheet.lines).astype("str")
+    test = {"run_id": name, "test_id": lines, "attempt": 1} | test
+    done, reason = outcome["done"], pd.Series(outcome["reason"], index=lines.index, dtype="str")
+    outcome = {"started_at_utc": None} | outcome
+    outcome |= {"outcome": pd.Series(np.where(done, "done", "failed"), dtype="str"), "reason": reason.where(~done)}
+    file = {"source_file": sheet.path, "started_at_utc": outcome["started_at_utc"]}
+    made = {
+        "sources": tables.from_rows("sources", [sheet.source]),
+        "unread": tables.from_rows("unread", sheet.unread()),
+        "tests": table_of("tests", test | outcome, sheet.good),
+    }
+    return made | {
+        kind: table_of(kind, test | file | columns, rows & sheet.good) for kind, (columns, rows) in kinds.items()
+    }
 
 
 def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from wanbench import tables
 from wanbench.checks import check_choice
 from wanbench.read.ingest.content import plain_name
 
-from .assemble import finished, table_of
+from .assemble import finished, measured, table_of
 from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
 BITRATE = ("bytes in 10 s", "bytes/s", "bit/s")
@@ -40,13 +40,16 @@ def read_survey(
     """
     Tables of a results file of the tool: tests, pings, transfers, sources, unread, flags; regions with `locations`.
 
+    Raises ParameterError if `bitrate` is not one of the three, RawDataError if no row can be read or columns are
+    missing; single rows that cannot be read are rows of unread.
+
     Parameters
     ----------
     results : path
         results.csv or results.jsonl.
     locations : path, optional
-        The locations.csv next to it. Its coordinates become table regions, so that the study can be analysed with
-        them (`summarise_pairs(tables, rtt="mean", regions=tables["regions"])`) and with the catalogue's.
+        The locations.csv next to it. Its coordinates become table regions, so that the study can be analysed with them
+        (`summarise_pairs(tables, rtt="mean", regions=tables["regions"])`) and with the catalogue's.
     bitrate : str
         How to read the column bitrate_Bps. "bytes in 10 s" is what the tool's script writes: the second last field of
         iperf 2's report is the bytes transferred, not a rate, and the test lasts ten seconds. "bytes/s" is what the
@@ -56,17 +59,10 @@ def read_survey(
 
     Notes
     -----
-    The bytes are what the client had written when its time was up; the last socket buffer may not have arrived.
-    RTTs are ping's averages; minimum, median and the number of lost echoes are not known. A test without RTT and
-    bitrate has failed. `run_id` is the tool's, `test_id` the file's name and line. The plausibility rules take the
-    coordinates of `locations` as exact to their last decimal (1 km), even where the sources that they average differ.
-
-    Raises
-    ------
-    ParameterError
-        If `bitrate` is not one of the three.
-    RawDataError
-        If no row can be read, or columns are missing. Single rows that cannot be read are rows of unread.
+    The bytes are what the client had written when its time was up; the last socket buffer may not have arrived. RTTs
+    are ping's averages; minimum, median and lost echoes are not known. A test without RTT and bitrate has failed. The
+    plausibility rules take the coordinates of `locations` as exact to their last decimal (1 km), even where the sources
+    that they average differ.
     """
     check_choice("bitrate", bitrate, BITRATE)
     sheet = _opened(results, about)
@@ -75,39 +71,20 @@ def read_survey(
     started = sheet.time(sheet.first("timestamp", "datetime"))
     rtt = sheet.number("avgrtt")
     amount = _amount(sheet)
-    good = sheet.good
-    unread = sheet.unread()
-    test = {
-        "run_id": _run_ids(sheet),
-        "test_id": Path(sheet.path).name + ":" + pd.Series(sheet.lines).astype("str"),
-        "attempt": 1,
-        "from_region": from_region,
-        "to_region": to_region,
-    }
-    file = {"source_file": sheet.path, "started_at_utc": started}
-    failed = rtt.isna() & amount.isna()
-    outcome = {
-        "setting": _settings(sheet),
-        "outcome": pd.Series(np.where(failed, "failed", "done"), dtype="str"),
-        "reason": pd.Series("neither RTT nor bitrate", index=rtt.index, dtype="str").where(failed),
-        "started_at_utc": started,
-    }
+    test = {"run_id": _run_ids(sheet), "from_region": from_region, "to_region": to_region}
+    replied, carried = rtt.notna().to_numpy(), amount.notna().to_numpy()
+    outcome = {"setting": _settings(sheet), "started_at_utc": started}
+    outcome |= {"done": replied | carried, "reason": "neither RTT nor bitrate"}
     pings = {"n_sent": ECHOES, "mean_rtt_ms": rtt}
-    transfers = _rates(amount, bitrate)
-    survey = {
-        "tests": table_of("tests", test | outcome, good),
-        "pings": table_of("pings", test | file | pings, good & rtt.notna().to_numpy()),
-        "transfers": table_of("transfers", test | file | transfers, good & amount.notna().to_numpy()),
-    }
-    sources, exact = [sheet.source], None
+    kinds = {"pings": (pings, replied), "transfers": (_rates(amount, bitrate), carried)}
+    survey, exact = measured(sheet, test, outcome, kinds), None
     if locations is not None:
         places = read_locations(locations, about=locations_about)
         survey["regions"] = places["regions"]
         exact = taken_as_exact(places["regions"])
-        sources += places["sources"].to_dict("records")
-        unread += places["unread"].to_dict("records")
-    survey["sources"] = tables.from_rows("sources", sources)
-    survey["unread"] = tables.from_rows("unread", unread)
+        for name in ("sources", "unread"):
+            rows = [*survey[name].to_dict("records"), *places[name].to_dict("records")]
+            survey[name] = tables.from_rows(name, rows)
     return finished(survey, exact)
 
 

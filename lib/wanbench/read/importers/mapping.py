@@ -47,13 +47,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from wanbench import tables
 from wanbench.checks import check_choice, refusal
 from wanbench.errors import ParameterError
 from wanbench.plain_yaml import read_yaml
 from wanbench.read.ingest.content import plain_name
 
-from .assemble import finished, table_of
+from .assemble import finished, measured
 from .grid import ANSWERS, LOOSE, SENDS
 from .originals import check_about
 from .region_names import REGION, region_from
@@ -264,30 +263,17 @@ def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
     """
     Tables of measurements in a CSV, JSON lines or Parquet file: tests, pings, transfers, sources, unread, flags.
 
-    Parameters
-    ----------
-    path : path
-        One row per measurement of an ordered pair of regions.
-    mapping : path or dict, optional
-        The meaning and units of its columns: see the example in `importers.mapping`. Not needed for columns whose names
-        say it, such as source, destination and p50_ms.
+    The file has one row per measurement of an ordered pair of regions. `mapping` (a path or dict) gives the meaning and
+    the units of its columns: see the example above. It is not needed for columns whose names say it, such as source,
+    destination and p50_ms.
 
-    Notes
-    -----
     A region may be written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A
     region outside the catalogue must be "cloud:code" or have its cloud in another column, and has no distance.
     `test_id` is the file's name and line (in Parquet: its row). A row without any measurement is a failed test.
 
-    Raises
-    ------
-    ParameterError
-        If the mapping has a fault: the error names the key and what is allowed.
-    RawDataError
-        If a column in the mapping is missing, or no row can be read. Single rows that cannot be read are rows of
-        unread.
+    Raises ParameterError if the mapping has a fault: it names the key and what is allowed; RawDataError if a column in
+    the mapping is missing, or no row can be read. Single rows that cannot be read are rows of unread.
 
-    Examples
-    --------
     >>> from wanbench.folders import samples_folder
     >>> folder = samples_folder() / "mapping"
     >>> made_up = read_table(folder / "made_up.csv", folder / "made_up.yml")
@@ -378,11 +364,14 @@ class _MappedSheet:
             self.sheet.refuse(
                 counts["lost"] > counts["sent"], counts["lost"], f"{self.column('lost')}: at most the number sent"
             )
-        rows = {
-            "pings": self._any([column for name, column in rtts.items() if name != "sd_rtt_ms"] + [counts["lost"]]),
-            "transfers": self._any([rates["throughput_bps"], rates["sent_throughput_bps"]]),
-        }
-        return self._tables(ends, started, {"pings": rtts | echoes, "transfers": rates}, rows)
+        replied = self._any([column for name, column in rtts.items() if name != "sd_rtt_ms"] + [counts["lost"]])
+        carried = self._any([rates["throughput_bps"], rates["sent_throughput_bps"]])
+        runs, setting = self.text("run"), self.text("setting")
+        test = ends | {"run_id": runs.where(runs != "", Path(self.sheet.path).name)}
+        outcome = {"setting": setting.where(setting != ""), "started_at_utc": started}
+        outcome |= {"done": replied | carried, "reason": "no measurement"}
+        kinds = {"pings": (rtts | echoes, replied), "transfers": (rates, carried)}
+        return finished(measured(self.sheet, test, outcome, kinds))
 
     def _protocol(self, rates):
         if rates["throughput_bps"] is None and rates["sent_throughput_bps"] is None:
@@ -398,30 +387,3 @@ class _MappedSheet:
         """The rows that have a value in one of the columns."""
         masks = [column.notna().to_numpy() for column in columns if column is not None]
         return np.logical_or.reduce([np.zeros(len(self.sheet), dtype=bool), *masks])
-
-    def _tables(self, ends, started, measured, rows):
-        sheet, name = self.sheet, Path(self.sheet.path).name
-        unread = sheet.unread()
-        runs = self.text("run")
-        setting = self.text("setting")
-        test = ends | {
-            "run_id": runs.where(runs != "", name),
-            "test_id": name + ":" + pd.Series(sheet.lines).astype("str"),
-            "attempt": 1,
-        }
-        done = rows["pings"] | rows["transfers"]
-        outcome = {
-            "setting": setting.where(setting != ""),
-            "outcome": pd.Series(np.where(done, "done", "failed"), dtype="str"),
-            "reason": pd.Series("no measurement", index=range(len(sheet)), dtype="str").where(~done),
-            "started_at_utc": started,
-        }
-        file = {"source_file": sheet.path, "started_at_utc": started}
-        made = {
-            "tests": table_of("tests", test | outcome, sheet.good),
-            "sources": tables.from_rows("sources", [sheet.source]),
-            "unread": tables.from_rows("unread", unread),
-        }
-        for kind, columns in measured.items():
-            made[kind] = table_of(kind, test | file | columns, rows[kind] & sheet.good)
-        return finished(made)

@@ -6,12 +6,11 @@ Files that other people published: which are known, where they lie, where they c
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache
 from html import escape
 from os import PathLike
@@ -29,22 +28,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class OriginalFile:
-    """
-    One file as its authors published it.
-
-    Attributes
-    ----------
-    name : str
-        Its name in this catalogue.
-    file : str
-        Its file name in the folder of downloads.
-    title, licence : str
-        Its description; its licence.
-    address, version : str
-        Where to fetch it, and which version lies there.
-    sha256, bytes : str, int
-        Hash and length, which identify it.
-    """
+    """One file as its authors published it: where to fetch it, and the hash and length that identify it."""
 
     name: str
     file: str
@@ -57,29 +41,13 @@ class OriginalFile:
 
 
 def registry() -> dict[str, OriginalFile]:
-    """All rows of `original_files.csv`, by name. RawDataError names a bad line."""
+    """All rows of `original_files.csv`, by name."""
     return _read(FILE)
 
 
 @cache
 def _read(path) -> dict[str, OriginalFile]:
-    names = [field.name for field in fields(OriginalFile)]
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file, strict=True))
-    if not rows or rows[0] != names:
-        raise RawDataError(path, 1, rows[0] if rows else "", f"the columns {', '.join(names)}")
-    originals: dict[str, OriginalFile] = {}
-    for line, row in enumerate(rows[1:], 2):
-        if len(row) != len(names) or not all(row) or not row[names.index("bytes")].isdecimal():
-            raise RawDataError(path, line, ",".join(row), f"{', '.join(names)}, none of them empty")
-        values = dict(zip(names, row, strict=True))
-        original = OriginalFile(**values | {"bytes": int(values["bytes"])})
-        if not SHA256.fullmatch(original.sha256) or Path(original.file).name != original.file:
-            raise RawDataError(path, line, ",".join(row), "a SHA-256 in hexadecimal and a plain file name")
-        if original.name in originals or original.file in {other.file for other in originals.values()}:
-            raise RawDataError(path, line, original.name, "a name and a file not given before")
-        originals[original.name] = original
-    return originals
+    return {row["name"]: OriginalFile(**row) for row in pd.read_csv(path).to_dict("records")}
 
 
 def original_file(name: str) -> OriginalFile:
@@ -126,35 +94,24 @@ def file_sha256(path) -> str:
         raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
 
 
+def source_of_bytes(path, data: bytes, about: Mapping[str, str] | None = None) -> dict:
+    """A row of table sources for bytes that were read from a path: see `source`."""
+    return source(path, hashlib.sha256(data).hexdigest(), len(data), about)
+
+
 def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None) -> dict:
     """
-    A row of table sources.
+    A row of table sources for a file with this hash and number of bytes.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, as it was given.
-    sha256, size : str, int
-        Hash and number of the bytes that were read.
-    about : mapping, optional
-        title, address, version, licence, as far as known. For a file with the hash of an original file,
-        `original_files.csv` fills the rest. Without either, the title is the file's name.
-
-    Raises
-    ------
-    ParameterError
-        If `about` holds anything else.
+    `about` holds title, address, version and licence, as far as known; ParameterError if it holds anything else. For a
+    file with the hash of an original file, `original_files.csv` fills the rest. Without either, the title is the file's
+    name.
     """
     stated = check_about(about)
     for original in registry().values():
         if original.sha256 == sha256:
             stated = {name: getattr(original, name) for name in ABOUT} | stated
     return {"path": str(path), "title": Path(path).name, "sha256": sha256, "bytes": size} | stated
-
-
-def source_of_bytes(path, data: bytes, about: Mapping[str, str] | None = None) -> dict:
-    """A row of table sources for bytes that were read from a path."""
-    return source(path, hashlib.sha256(data).hexdigest(), len(data), about)
 
 
 def check_about(about) -> dict[str, str]:
@@ -180,17 +137,11 @@ class NotFetchedError(WanbenchError, OSError):
 
 def available(name: str, folder=None) -> Path | None:
     """
-    Where an original file lies on this machine, its hash checked; None if it is not here. Never fetches.
+    Find an original file on this machine, its hash checked; None if it is not here. Never fetches.
 
-    Looks in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and up to four
-    levels below it.
-
-    Raises
-    ------
-    ParameterError
-        If no original file has that name.
-    RawDataError
-        If the file in `folder` has another hash: the error names both hashes.
+    Looks in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and up to four levels
+    below it. ParameterError if no original file has that name; RawDataError, with both hashes, if the file in `folder`
+    has another.
     """
     original = original_file(name)
     kept = _folder(folder) / original.file
@@ -205,21 +156,12 @@ def available(name: str, folder=None) -> Path | None:
 
 def fetch(name: str, folder=None) -> Path:
     """
-    The path of an original file: where `available` finds it, else fetched into the folder with one request.
+    Return the path of an original file: where `available` finds it, else fetched into the folder with one request.
 
-    Parameters
-    ----------
-    name : str
-        One of `importers.original_files()`.
-    folder : path, optional
-        Where to keep it. Default: `data/external`, or the folder that WANBENCH_DOWNLOADS names.
-
-    Raises
-    ------
-    NotFetchedError
-        If there is no network, or nothing at the address. It says what to fetch from where, and where to put it.
-    RawDataError
-        If the file fetched, or the one in the folder, has another hash. It names both; the download is not kept.
+    `name` is one of `importers.original_files()`; `folder` is by default `data/external`, or what WANBENCH_DOWNLOADS
+    names. Raises NotFetchedError if there is no network, or nothing at the address (it says what to fetch from where,
+    and where to put it), and RawDataError if the file fetched, or the one in the folder, has another hash; the download
+    is not kept.
     """
     path = available(name, folder)
     return _retrieve(original_file(name), _folder(folder)) if path is None else path

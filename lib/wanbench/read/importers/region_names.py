@@ -7,7 +7,6 @@ from the rules that the clouds state.
 
 from __future__ import annotations
 
-import csv
 import difflib
 import re
 import unicodedata
@@ -18,7 +17,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from wanbench.checks import check_choice, refusal
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import ParameterError
 from wanbench.regions import CLOUDS, catalogue
 
 FILE = Path(__file__).with_name("region_names.csv")
@@ -29,15 +28,11 @@ MAX_SUGGESTIONS = 4  # Maximum number of similar names in an error: more would h
 MAX_LENGTH = 200  # A longer text does not name a region.
 MAX_LISTED = 8  # Regions that an error message lists.
 
-_COLUMNS = ["region", "name", "kind", "source"]
 _RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}
 _CLOUD_NAMES = {
-    "aws": "aws", "amazon web services": "aws", "amazon": "aws",
-    "gcp": "gcp", "google cloud platform": "gcp", "google cloud": "gcp", "google": "gcp",
-    "microsoft azure": "azure", "microsoft": "azure", "azure": "azure",
-    "ibm cloud": "ibm", "ibm": "ibm",
-}  # fmt: skip
-_CLOUD = re.compile(rf"({'|'.join(_CLOUD_NAMES)})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
+    alias: name for name, cloud in CLOUDS.items() for alias in (name, cloud.name.lower(), *cloud.aliases)
+}
+_CLOUD = re.compile(rf"({'|'.join(sorted(_CLOUD_NAMES, key=len, reverse=True))})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
 _GEOGRAPHY = re.compile(
     r"\((US|Canada|Mexico|South America|Europe|Middle East|Africa|Asia Pacific)\)\s+(?=\S)", re.IGNORECASE
 )
@@ -55,38 +50,27 @@ class _Meaning(NamedTuple):
 
 def region_names() -> pd.DataFrame:
     """
-    The names that clouds give their regions, besides codes and zones: region, name, kind, source.
+    List the names that clouds give their regions, besides codes and zones: region, name, kind, source.
 
-    kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (where the cloud
-    says it is) or "area" (a part of the world that several regions share, never enough by itself).
+    kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (where the cloud says
+    it is) or "area" (a part of the world that several regions share, never enough by itself).
     """
-    return pd.DataFrame(_rows(), columns=_COLUMNS)
+    return pd.read_csv(FILE, dtype="str", keep_default_na=False)
 
 
 def region_from(text: str, cloud: str | None = None) -> str:
     """
-    The region that a text names, as "<cloud>:<code>".
+    Find the region that a text names, as "<cloud>:<code>".
 
-    It reads the names of the catalogue, codes ("us-east-1", "eastus"), zones and their ids ("us-east1-b",
-    "use1-az1"), names as the clouds write them ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa",
-    "Dallas 10", and old ones such as "EU (Ireland)"), two of these for one region ("Iowa (us-central1)"), and each
-    with its cloud before it ("AWS us-east-1"). Case, spaces, dashes, brackets and accents do not matter; everything
-    else must match. Spellings without dashes are tried last: "us-east-1" belongs to AWS, "us-east1" to Google,
-    "useast1" could be either.
+    It reads the names of the catalogue, codes ("us-east-1", "eastus"), zones and their ids ("us-east1-b", "use1-az1"),
+    names as the clouds write them ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa", "Dallas 10", and old ones
+    such as "EU (Ireland)"), two of these for one region ("Iowa (us-central1)"), and each with its cloud before it ("AWS
+    us-east-1"). Case, spaces, dashes, brackets and accents do not matter; everything else must match. Spellings without
+    dashes are tried last: "us-east-1" belongs to AWS, "us-east1" to Google, "useast1" could be either.
 
-    Parameters
-    ----------
-    text : str
-    cloud : "aws", "gcp", "azure" or "ibm", optional
-        Consider only regions of this cloud.
+    With `cloud` ("aws", "gcp", "azure" or "ibm") only its regions are considered. ParameterError if no region has that
+    name (it lists similar names), or several have (it lists them).
 
-    Raises
-    ------
-    ParameterError
-        If no region has that name (the error lists similar names), or several have (it lists them).
-
-    Examples
-    --------
     >>> region_from("US East (N. Virginia)"), region_from("asia-east1-b"), region_from("Canada Central", "azure")
     ('aws:us-east-1', 'gcp:asia-east1', 'azure:canadacentral')
     >>> region_from("Canada Central")
@@ -222,18 +206,7 @@ def _zones(spelled):
 
 @cache
 def _rows() -> list[tuple[str, str, str, str]]:
-    try:
-        with FILE.open(encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file)
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise RawDataError(FILE, None, error, "a CSV file of names of regions") from error
-    regions = set(catalogue()["name"])
-    if header != _COLUMNS:
-        raise RawDataError(FILE, 1, ",".join(header), f"the columns {', '.join(_COLUMNS)}")
-    for number, row in enumerate(rows, 2):
-        if len(row) != 4 or row[0] not in regions or row[2] not in KINDS or not row[1] or not row[3]:
-            raise RawDataError(FILE, number, ",".join(row), "a region of the catalogue, name, kind and source")
-    return [tuple(row) for row in rows]
+    return list(region_names().itertuples(index=False, name=None))
 
 
 @cache

@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from wanbench import tables
 from wanbench.errors import RawDataError
 
-from .assemble import finished, table_of
+from .assemble import finished, measured
 from .intercloud import setting
 from .sheet import read_csv
 
@@ -34,59 +33,34 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     """
     Tables of one grid, which its columns identify: tests, sources, unread, flags, and pings or transfers.
 
-    A row of the throughput grid without success is a failed test whose transfer has an error. `run_id` is the batch in
-    which the grid was measured where the path of the raw output names it, else the file's name. The grids do not hold
-    start times. `join` combines both grids; they used machines of different sizes.
+    `path` is profiles/latency.csv or profiles/throughput.csv; `about` holds its title, address, version and licence,
+    known for the files in `importers.original_files()`. A row of the throughput grid without success is a failed test
+    whose transfer has an error. `run_id` is the batch in which the grid was measured where the path of the raw output
+    names it, else the file's name. The grids do not hold start times. `join` combines both; they used machines of
+    different sizes.
 
-    Parameters
-    ----------
-    path : path
-        profiles/latency.csv or profiles/throughput.csv.
-    about : mapping, optional
-        title, address, version, licence; known for the files in `importers.original_files()`.
-
-    Raises
-    ------
-    RawDataError
-        If the columns fit neither grid (the error names them and those expected), or no row can be read. Single rows
-        that cannot be read are rows of unread.
+    Raises RawDataError if the columns fit neither grid (the error names them and those expected), or no row can be
+    read. Single rows that cannot be read are rows of unread.
     """
     sheet = read_csv(path, about=about)
     sheet.need(*ENDS)
     regions = [sheet.matching(end, REGION, "a region, such as aws:us-east-1").map(region_of) for end in ENDS]
     ends = []
     for end in ("src", "dst"):
-        parts = sheet.text(f"{end}_tier") + " " + sheet.text(f"{end}_instance_class")
-        ends.append(parts.str.strip())
-    name = Path(sheet.path).name
-    test = {
-        "run_id": name,
-        "test_id": name + ":" + pd.Series(sheet.lines).astype("str"),
-        "attempt": 1,
-        "from_region": regions[0].astype("str"),
-        "to_region": regions[1].astype("str"),
-        "setting": setting(*ends),
-    }
+        ends.append((sheet.text(f"{end}_tier") + " " + sheet.text(f"{end}_instance_class")).str.strip())
+    test = {"from_region": regions[0].astype("str"), "to_region": regions[1].astype("str")}
     if sheet.first(*LATENCY):
-        outcome, measured = _pings(sheet)
+        kind, columns, done, reason = _pings(sheet)
+        rows = done
     elif sheet.first(SENT, *RECEIVED):
-        test["run_id"] = _batches(sheet, name)
-        outcome, measured = _transfers(sheet)
+        test["run_id"] = _batches(sheet, Path(sheet.path).name)
+        kind, columns, done, reason = _transfers(sheet)
+        rows = np.ones(len(sheet), bool)
     else:
         found = f"columns {', '.join(sheet.names)}"
         raise RawDataError(path, sheet.header_line, found, f"{', '.join(LATENCY)}; or {SENT}, {RECEIVED[0]}, success")
-    unread = sheet.unread()
-    file = {"source_file": sheet.path}
-    grid = {
-        "tests": table_of("tests", test | outcome, sheet.good),
-        "sources": tables.from_rows("sources", [sheet.source]),
-        "unread": tables.from_rows("unread", unread),
-    }
-    for kind, columns in measured.items():
-        rows = columns.pop("rows", True) & sheet.good
-        context = {name: values for name, values in test.items() if name != "setting"}
-        grid[kind] = table_of(kind, context | file | columns, rows)
-    return finished(grid)
+    outcome = {"setting": setting(*ends), "done": done.to_numpy(), "reason": reason}
+    return finished(measured(sheet, test, outcome, {kind: (columns, rows)}))
 
 
 def region_of(name: str) -> str:
@@ -104,8 +78,7 @@ def _pings(sheet):
     minimum, mean, maximum, sd = (sheet.number(sheet.first(name)) for name in LATENCY)
     replied = minimum.notna() | mean.notna() | maximum.notna()
     pings = {"min_rtt_ms": minimum, "mean_rtt_ms": mean, "max_rtt_ms": maximum, "sd_rtt_ms": sd}
-    pings |= {"rows": replied.to_numpy()}
-    return _outcome(replied, "no RTT"), {"pings": pings}
+    return "pings", pings, replied, "no RTT"
 
 
 def _transfers(sheet):
@@ -125,12 +98,7 @@ def _transfers(sheet):
         "cpu_local_percent": sheet.number(sheet.first("cpu_utilization")),
         "error": error,
     }
-    return _outcome(success & received.notna(), "no success, or no throughput"), {"transfers": transfers}
-
-
-def _outcome(done, reason):
-    texts = pd.Series(reason, index=done.index, dtype="str")
-    return {"outcome": pd.Series(np.where(done, "done", "failed"), dtype="str"), "reason": texts.where(~done)}
+    return "transfers", transfers, success & received.notna(), "no success, or no throughput"
 
 
 def _batches(sheet, name):

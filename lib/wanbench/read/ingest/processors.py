@@ -1,7 +1,7 @@
 """
 Read CPU times of brokers and machines, <stem>.processors.jsonl: rows of table metrics.
 
-- Of brokers (`wanbench.measure.kafka.programs.processor_samples`), source "process": counters since the broker's
+- Of brokers (`wanbench.measure.kafka.programs.processor_use`), source "process": counters since the broker's
   process, or its control group, began. `user_s` and `system_s`, CPU time; `quota_periods` and `quota_waits`, quota
   periods and throttled ones; `quota_waited_s`, throttled time. `start_ticks` is not a counter; it changes when the
   process restarts.

@@ -18,6 +18,7 @@ The rules cannot see:
 """
 
 from .rates import known_instances
-from .rules import RULES, Report, check, geolocate, report, suspects
+from .rule import RULES, Rule
+from .rules import Report, check, geolocate, report, suspects
 
-__all__ = ["RULES", "Report", "check", "geolocate", "known_instances", "report", "suspects"]
+__all__ = ["RULES", "Report", "Rule", "check", "geolocate", "known_instances", "report", "suspects"]

@@ -13,18 +13,9 @@ from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 from .light import light_flags
 from .places import Area, great_circle_km, locate, position
-from .rule import IMPOSSIBLE, SUSPECT, Rule
+from .rule import IMPOSSIBLE, RULES, SUSPECT
 
-COORDINATES = Rule(
-    "coordinates",
-    "The round trips of a region allow its stated place.",
-    "a region is flagged if it is among the fewest that explain the pairs faster than light (greedy set cover), and "
-    "its RTTs exclude the stated place and allow another that fits the distances at least 1.5 times better; two "
-    "regions that fit each other's place in this way are exchanged; where no pair is too fast, a region is flagged "
-    "if exchanged coordinates or another sign fit 3 times better, and its stated place fits 2.5 times worse than "
-    "those of other regions, whose RTTs follow the distances (median misfit at most 0.4)",
-    "Gueye et al. 2006, Constraint-based geolocation of internet hosts",
-)
+COORDINATES = RULES["coordinates"]
 # Added to both RTTs before they are compared, so that the last mile of near landmarks does not decide.
 OFFSET_MS = 10.0
 FAR_LIGHT_MS = 5.0  # Over shorter paths the last mile, not light, determines the RTT.

@@ -10,25 +10,11 @@ import pandas as pd
 from wanbench.formatting import count
 
 from .rate_units import rounding
-from .rule import SUSPECT, TEST, Rule, row_names
+from .rule import RULES, SUSPECT, TEST, Rule, row_names
 from .summaries import decimals
 
-CHANCE = "the chance that independent measurements agree in so many digits"
-COPIES = Rule(
-    "copies",
-    "No two measurements agree in everything.",
-    "no two rows with the same pair, time and values; without a time, or where most rows share theirs, no two rows "
-    "with three equal values, or one of seven digits, unless as many rows agree in all values but one; no two tests "
-    "with the same five echoes or more, unless chance alone makes 0.001 such tests in the table",
-    CHANCE,
-)
-MIRROR = Rule(
-    "mirror",
-    "The two directions of a pair are measured separately, and differ in the last digits.",
-    "both directions equal in less than 90 % of at least 10 pairs with RTTs to a tenth of a ms; not in all of at "
-    "least 5 pairs with RTTs to a hundredth, nor of at least 100 pairs with RTTs in whole ms",
-    CHANCE,
-)
+COPIES = RULES["copies"]
+MIRROR = RULES["mirror"]
 # The measured values of a table, by which copies are recognised.
 VALUES = {
     "pings": ("min_rtt_ms", "mean_rtt_ms", "median_rtt_ms", "max_rtt_ms", "sd_rtt_ms", "p90_rtt_ms", "p95_rtt_ms",
@@ -146,13 +132,19 @@ def _repeated_pairs(pairs) -> list[dict]:
 
 
 def _copy_flags(table, frame, twice, found) -> list[dict]:
-    names, places = row_names(table, frame), np.flatnonzero(twice)
-    flags = []
-    if len(places) >= MIN_COPIES and len(places) > COPIED_SHARE * len(frame):
-        rows = f"{len(places):,} of {count(len(frame), 'row')}: {found}"
-        flags.append(COPIES.flag(table, "table", SUSPECT, rows, COPIED, value=len(places), bound=0))
-    return flags + [
-        COPIES.flag_row(table, frame, names, k, SUSPECT, f"{names.iloc[k]}: {found}", COPIED) for k in places
+    names, n, flags = row_names(table, frame)[twice], int(twice.sum()), []
+    if n >= MIN_COPIES and n > COPIED_SHARE * len(frame):
+        rows = f"{n:,} of {count(len(frame), 'row')}: {found}"
+        flags.append(COPIES.flag(table, "table", SUSPECT, rows, COPIED, value=n, bound=0))
+    return flags + _row_flags(COPIES, table, frame[twice], names, found, COPIED)
+
+
+def _row_flags(rule: Rule, table: str, rows: pd.DataFrame, names: pd.Series, found: str, cause: str) -> list[dict]:
+    """Flag each of these rows; `found` follows its name."""
+    each = zip(names, rows.from_region, rows.to_region, strict=True)
+    return [
+        rule.flag(table, "row", SUSPECT, f"{name}: {found}", cause, row=name, from_region=start, to_region=end)
+        for name, start, end in each
     ]
 
 
@@ -176,14 +168,7 @@ def _mirrored(table, frame) -> list[dict]:
     return flags
 
 
-COPIED_DAY = Rule(
-    "copied day",
-    "No two days give the same values.",
-    "fewer than 10 rows, or than 90 % of the rows of their time, repeat the values of their pairs at one earlier "
-    "time distance; not applied to values with fewer than 1,000 steps, nor where half of the pairs have equal values "
-    "in both directions",
-    CHANCE,
-)
+COPIED_DAY = RULES["copied day"]
 MIN_ROWS = 10  # Fewer rows may repeat by chance.
 SHARE_OF_DAY = 0.9  # The rest of a copied day may have been corrected or added.
 MIN_STEPS = 1000  # Values with fewer different steps repeat by chance.
@@ -223,9 +208,8 @@ def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
             "measurement, not two"
         )
         flags.append(COPIED_DAY.flag(table, "table", SUSPECT, found, cause, value=n, bound=0))
-        for k, name in enumerate(copies.row):
-            found = f"{name}: the values of the same pair {distance} earlier"
-            flags.append(COPIED_DAY.flag_row(table, copies, copies.row, k, SUSPECT, found, cause))
+        found = f"the values of the same pair {distance} earlier"
+        flags += _row_flags(COPIED_DAY, table, copies, copies.row, found, cause)
     return flags
 
 

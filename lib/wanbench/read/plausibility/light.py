@@ -9,18 +9,15 @@ from wanbench.formatting import count, number, quantity
 from wanbench.regions import FIBRE_INDEX, LIGHT_RTT_MS_PER_KM
 
 from .places import distances
-from .rule import IMPOSSIBLE, SUSPECT, Rule, reach
+from .rule import IMPOSSIBLE, RULES, SUSPECT, reach
 
-LIGHT = Rule(
-    "light",
-    "No RTT is less than the round trip of light over the geodesic between the two regions.",
-    "2 d / c in vacuum: impossible; 2 d n / c in fibre, n = 1.468: suspect; d is the geodesic minus the precision "
-    "of both coordinates",
-    "ITU-T G.652; Singla et al. 2014, The Internet at the speed of light",
-)
+LIGHT = RULES["light"]
 ONE_WAY = "this RTT is wrong, or its label: the opposite direction is possible"
 ISOLATED = "a wrong RTT, label or coordinate; this pair alone does not show which"
 ZERO = "an RTT of 0 ms was not measured, or was cut to whole units"
+NEAR = "answered near the sender, by a NAT or a proxy, or a wrong RTT"
+SUB_MS = 1.0  # A NAT or a proxy near the sender answers within it.
+FAR_MS = 5.0  # Over such a path, an answer within `SUB_MS` came from near the sender or is in seconds.
 MIN_LIGHT_MS = 1.0  # Where light takes less, an RTT cut to whole ms may be 0.
 
 
@@ -63,10 +60,8 @@ def _light_flag(row, cause: str) -> dict:
     medium, verdict, bound = "fibre", SUSPECT, row.fibre_ms
     if row.rtt_ms < row.vacuum_ms:
         medium, verdict, bound = "vacuum", IMPOSSIBLE, row.vacuum_ms
-    found = (
-        f"{row.from_region} to {row.to_region}: {quantity(row.rtt_ms, 'ms')} where light in {medium} takes at "
-        f"least {quantity(bound, 'ms')} over {row.distance_km:,.0f} km"
-    )
+    found = f"{quantity(row.rtt_ms, 'ms')} where light in {medium} takes at least {quantity(bound, 'ms')}"
+    found += f" over {row.distance_km:,.0f} km"
     return LIGHT.flag_round_trip(row, verdict, found, cause, bound)
 
 
@@ -76,14 +71,20 @@ def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
     return np.array([median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float)
 
 
-ASYMMETRY = Rule(
-    "asymmetry",
-    "A round trip takes the same time from either end.",
-    "the two directions of a pair differ by less than a factor 2, or by no more than 10 ms, or by no more than the "
-    "tail of all such differences in the table reaches (Pareto's law fitted to the largest fifth; 0.001 of them "
-    "expected beyond)",
-    "Hill 1975, A simple general approach to inference about the tail of a distribution",
-)
+def sub_millisecond(rtts: pd.DataFrame) -> np.ndarray:
+    """Rows with all echoes under 1 ms over a path that takes light in fibre more than 5 ms."""
+    return ((rtts.max_ms < SUB_MS) & (rtts.fibre_ms > FAR_MS)).to_numpy()
+
+
+def check_light(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag every row below light in fibre that no other rule explains, with a mask of these rows."""
+    below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
+    causes = np.where(opposite_ms(rtts) >= rtts.fibre_ms.to_numpy(), ONE_WAY, ISOLATED)
+    causes = np.where(sub_millisecond(rtts), NEAR, causes)
+    return light_flags(rtts[below], causes[below]), below
+
+
+ASYMMETRY = RULES["asymmetry"]
 MIN_DIRECTIONS_RATIO = 2.0  # Load and unequal routes of the two tests stay below it.
 MIN_DIRECTIONS_MS = 10.0  # Between near regions the queue of one test can double an RTT.
 AGREEMENT = 1.25  # A maximum within a quarter of the opposite direction confirms it.
@@ -97,9 +98,8 @@ EARLY = (
 
 def check_asymmetry(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """Flags of the rows in the wrong direction of a pair, and a mask of these rows."""
-    explained = np.zeros(len(rtts), bool)
-    flags = []
-    for _, frame in rtts[open_rows].groupby("table"):
+    explained, flags = np.zeros(len(rtts), bool), []
+    for _, frame in _measured(rtts, open_rows).groupby("table"):
         medians = frame.groupby(["from_region", "to_region"]).rtt_ms.median()
         pairs = medians.rename("there").to_frame()
         pairs["back"] = [medians.get((b, a), np.nan) for a, b in medians.index]
@@ -113,6 +113,11 @@ def check_asymmetry(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dic
             flags += new
             explained[rows] = True
     return flags, explained
+
+
+def _measured(rtts: pd.DataFrame, open_rows: np.ndarray) -> pd.DataFrame:
+    """The open rows that a ping measured; RTTs of transfers include their queues."""
+    return rtts[open_rows & (rtts.table != "transfers").to_numpy()]
 
 
 def _direction_flags(frame, a, b, pair, bound):
@@ -134,7 +139,7 @@ def _direction_flags(frame, a, b, pair, bound):
         if row.rtt_ms < other and abs(np.log(row.max_ms / other)) < np.log(AGREEMENT):
             cause = EARLY
         found = (
-            f"{start} to {end}: {quantity(row.rtt_ms, 'ms')}, and back {quantity(other, 'ms')}; no other pairs "
+            f"{quantity(row.rtt_ms, 'ms')}, and back {quantity(other, 'ms')}; no other pairs "
             f"differ by more than {number(bound)} ms and a factor {MIN_DIRECTIONS_RATIO:g}"
         )
         flags.append(ASYMMETRY.flag_round_trip(row, SUSPECT, found, cause, other))
@@ -187,8 +192,8 @@ def _short(rtts: pd.DataFrame, opposite: np.ndarray) -> np.ndarray:
 
 def _shorter(row, opposite: float) -> dict:
     found = (
-        f"{row.from_region} to {row.to_region}: minimum {quantity(row.rtt_ms, 'ms')}, maximum "
-        f"{quantity(row.max_ms, 'ms')}, and back {quantity(opposite, 'ms')}"
+        f"minimum {quantity(row.rtt_ms, 'ms')}, maximum {quantity(row.max_ms, 'ms')}, and back "
+        f"{quantity(opposite, 'ms')}"
     )
     return ASYMMETRY.flag_round_trip(row, SUSPECT, found, EARLY_MINIMUM, opposite / AGREEMENT)
 
@@ -253,26 +258,17 @@ def _one(names: pd.Series) -> str | None:
     return shares.index[0] if shares.iloc[0] >= SENDER_SHARE else None
 
 
-TRIANGLE = Rule(
-    "triangle",
-    "A pair takes hardly longer than its best detour over a third region. Internet routes may break this, so only "
-    "extremes are flagged.",
-    "at most 100 ms above the best detour, or less than 3 times as long (20 ms added to both), or no farther than "
-    "the tail of all such ratios in the table reaches (Pareto's law fitted to the largest fifth; 0.001 of them "
-    "expected beyond)",
-    "Savage et al. 1999, The end-to-end effects of internet path selection; Lumezanu et al. 2009, Triangle inequality "
-    "variations in the internet",
-)
+TRIANGLE = RULES["triangle"]
 MIN_DETOUR_RATIO = 3.0  # Real routes stay below it, by the papers above.
 MIN_DETOUR_MS = 100.0  # More than a detour within a continent costs.
 DETOUR_OFFSET_MS = 20.0  # Added to both sides, so that short paths do not give large ratios.
 LONGER_THAN_DETOUR = "a wrong RTT or label, a queue in all echoes, or a route that goes far out of its way"
 
 
-def check_triangle(rtts: pd.DataFrame, open_rows: np.ndarray) -> list[dict]:
-    """Flags of the rows whose pair has a minimum RTT far above every detour."""
-    flags = []
-    for _, frame in rtts[open_rows].groupby("table"):
+def check_triangle(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag the rows whose pair has a minimum RTT far above every detour, with a mask of these rows."""
+    explained, flags = np.zeros(len(rtts), bool), []
+    for _, frame in _measured(rtts, open_rows).groupby("table"):
         names = sorted({*frame.from_region, *frame.to_region})
         first, second = (np.searchsorted(names, frame[name]) for name in ("from_region", "to_region"))
         direct = np.full((len(names), len(names)), np.inf)
@@ -286,10 +282,15 @@ def check_triangle(rtts: pd.DataFrame, open_rows: np.ndarray) -> list[dict]:
         bound = max(usual if np.isfinite(usual) else 0.0, MIN_DETOUR_RATIO)
         longer = np.subtract(direct, detour, out=np.zeros_like(direct), where=comparable)
         off = (ratio > bound) & (longer > MIN_DETOUR_MS)
-        for row, a, b in zip(frame.itertuples(), first, second, strict=True):
-            if off[a, b]:
-                flags.append(_detour_flag(row, detour[a, b], bound))
-    return flags
+        rows = off[first, second]
+        for row, best in zip(frame[rows].itertuples(), detour[first, second][rows], strict=True):
+            found = (
+                f"{quantity(row.rtt_ms, 'ms')} where the best detour takes {quantity(best, 'ms')}; others take at most "
+                f"{number(bound)} times theirs"
+            )
+            flags.append(TRIANGLE.flag_round_trip(row, SUSPECT, found, LONGER_THAN_DETOUR, best))
+        explained[frame.index[rows]] = True
+    return flags, explained
 
 
 def _detours(direct: np.ndarray) -> np.ndarray:
@@ -300,11 +301,3 @@ def _detours(direct: np.ndarray) -> np.ndarray:
         over[k, :] = over[:, k] = np.inf
         np.minimum(best, over, out=best)
     return best
-
-
-def _detour_flag(row, detour: float, bound: float) -> dict:
-    found = (
-        f"{row.from_region} to {row.to_region}: {quantity(row.rtt_ms, 'ms')} where the best detour takes "
-        f"{quantity(detour, 'ms')}; others take at most {number(bound)} times theirs"
-    )
-    return TRIANGLE.flag_round_trip(row, SUSPECT, found, LONGER_THAN_DETOUR, detour)

@@ -10,7 +10,7 @@ import pandas as pd
 from wanbench import regions as catalogue_of_regions
 from wanbench.regions import LIGHT_RTT_MS_PER_KM, geodesic_km
 
-from .rule import IMPOSSIBLE, Rule
+from .rule import IMPOSSIBLE, RULES
 
 EARTH_RADIUS_KM = 6371.0088
 DEFAULT_PRECISION_KM = 50.0  # A metropolitan area: what a cloud means by a city.
@@ -73,9 +73,7 @@ def destination(latitude, longitude, angle, bearing) -> tuple[np.ndarray, np.nda
     return np.degrees(np.arcsin(np.clip(sine, -1, 1))), (np.degrees(turned) + 180) % 360 - 180
 
 
-EARTH = Rule(
-    "earth", "A latitude lies between -90 and 90 degrees, a longitude between -180 and 180.", "no tolerance", "WGS-84"
-)
+EARTH = RULES["earth"]
 
 
 def on_earth(regions: pd.DataFrame) -> pd.Series:

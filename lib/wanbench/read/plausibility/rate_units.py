@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
 from math import gcd
 
 import numpy as np
@@ -11,14 +9,9 @@ import pandas as pd
 
 from wanbench.formatting import count, number, quantity
 
-from .rule import IMPOSSIBLE, SUSPECT, Rule
+from .rule import RULES, SUSPECT, Column
 
-BLOCK = Rule(
-    "block",
-    "A rate is not a multiple of a block of bytes.",
-    "at least 8 different values are not all multiples of one number that 1,024 divides and that is not round",
-    "iperf(1): -l, 128 KiB by default for TCP",
-)
+BLOCK = RULES["block"]
 BYTES_FOR_BITS = "bytes for bits: the values are bytes per second, 8 times too small"
 TIMES_EIGHT = "8 times too large: bits for bytes, multiplied by 8 once too often"
 # The likely mistake, by the ratio of throughput to 8 x bytes / duration.
@@ -43,53 +36,6 @@ UNITS = {
 MIN_DIFFERENT = 8  # Fewer values have a common divisor by chance.
 MAX_WHOLE = 2**60  # Far above every rate and count; integers below it are exact in the greatest common divisor.
 IPERF_BLOCK = 131_072
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of rates: its table, the table's rows and their names, the column's name, and its values in bit/s."""
-
-    table: str
-    frame: pd.DataFrame
-    names: pd.Series
-    name: str
-    rate: pd.Series
-
-    def row(self, rule: Rule, k: int, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE) -> dict:
-        """A flag of row k."""
-        row, start, end, value = (values[k] for values in self._of_rows)
-        where = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
-        return rule.flag(self.table, "row", verdict, found, cause, **where, bound=float(bound))
-
-    @cached_property
-    def _of_rows(self) -> tuple[list, ...]:
-        """Name, ends and value of each row."""
-        columns = (self.names, self.frame.from_region, self.frame.to_region, self.rate)
-        return tuple(column.tolist() for column in columns)
-
-    def whole(self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict=IMPOSSIBLE) -> dict:
-        """A flag of the column."""
-        where = {"column_name": self.name, "value": value, "bound": bound}
-        return rule.flag(self.table, "column", verdict, found, cause, **where)
-
-    @property
-    def sender(self) -> pd.Series:
-        return self.frame.from_region.where(~self._reverse, self.frame.to_region)
-
-    @property
-    def receiver(self) -> pd.Series:
-        return self.frame.to_region.where(~self._reverse, self.frame.from_region)
-
-    def exchanged(self) -> Column:
-        """The column with from and to exchanged in every row."""
-        ends = {"from_region": self.frame.to_region, "to_region": self.frame.from_region}
-        return replace(self, frame=self.frame.assign(**ends))
-
-    @property
-    def _reverse(self) -> pd.Series:
-        if "direction" not in self.frame:
-            return pd.Series(False, index=self.frame.index)
-        return (self.frame.direction == "reverse").fillna(False).astype(bool)
 
 
 def common_block(values: pd.Series) -> int | None:
@@ -140,14 +86,7 @@ def block_cause(block: int) -> str:
     return f"bytes transferred, not a rate: whole blocks of {block:,} bytes"
 
 
-TWO_UNITS = Rule(
-    "two units",
-    "The rates of a column are in one unit.",
-    "no 5 rows or more are apart from all others by a factor of at least 15, and 1,000 or 1,000,000 times (within a "
-    "factor 1.6 in the median) below the rows of similar RTT (the upper quartile of 31); slow rows may have other "
-    "senders or receivers",
-    "the factors between units",
-)
+TWO_UNITS = RULES["two units"]
 CAUSES = {1e3: "factor 1,000: kbit/s for bit/s in these rows", 1e6: "factor 1,000,000: Mbit/s for bit/s in these rows"}
 MIN_ROWS = 20  # Fewer rows do not show what is usual.
 MIN_LOW = 5  # Fewer slow rows may be slow paths.
@@ -160,7 +99,7 @@ SHARED_ENDS = 0.5  # If fewer slow rows share their hosts with fast rows, the ho
 
 def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
     """Flags of rows 1,000 times slower than rows of similar RTT, with a gap in between, and of their column."""
-    rate = column.rate.where(column.rate > 0)
+    rate = column.values.where(column.values > 0)
     positive = rate.notna().to_numpy()
     if positive.sum() < MIN_ROWS:
         return []
@@ -176,7 +115,7 @@ def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
         rows = np.flatnonzero(positive)[low]
         if not _shared(column, rows, np.flatnonzero(positive)[~low]):
             continue
-        middle = float(column.rate.iloc[rows].median()), float(rate.drop(rate.index[rows]).median())
+        middle = float(column.values.iloc[rows].median()), float(rate.drop(rate.index[rows]).median())
         times = 10 ** np.median(below[low])
         found = (
             f"{column.name}: {len(rows):,} of {count(int(positive.sum()), 'row')} are {number(times)} times slower "
@@ -185,7 +124,7 @@ def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
         )
         flags = [column.whole(TWO_UNITS, found, CAUSES[factor], *middle, SUSPECT)]
         for row in rows:
-            rate = quantity(column.rate.iloc[row], "bit/s")
+            rate = quantity(column.values.iloc[row], "bit/s")
             found = f"{rate} where rows of similar RTT have {factor:,.0f} times that"
             flags.append(column.row(TWO_UNITS, row, found, CAUSES[factor], middle[1], SUSPECT))
         return flags

@@ -18,28 +18,16 @@ from .rate_units import (
     BYTES_FOR_BITS,
     TIMES_EIGHT,
     UNITS,
-    Column,
     block_cause,
     check_two_units,
     common_block,
     rounding,
     rtt_ms,
 )
-from .rule import IMPOSSIBLE, SUSPECT, Rule, row_names
+from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, Rule, row_names
 
-LINK = Rule(
-    "link",
-    "No throughput exceeds the rate of the link it went over.",
-    "1.05 x the rate requested of the emulated link",
-    "table links",
-)
-INSTANCE = Rule(
-    "instance",
-    "No throughput exceeds what the sender's instance may send.",
-    "1.05 x the rate that the cloud states for the instance type: suspect, for that is a promise; twice the rate: "
-    "impossible",
-    "plausibility/instances.csv",
-)
+LINK = RULES["link"]
+INSTANCE = RULES["instance"]
 TOLERANCE = 1.05  # A link's queue lets a short transfer exceed its rate by a little.
 FAR_ABOVE = 2.0  # Clouds promise the rate of an instance at least; some send a little more, none twice as much.
 CEILING = {LINK.name: "the link's rate", INSTANCE.name: "what the sender's instance may send"}
@@ -106,7 +94,7 @@ def _by_setting(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
         for run, test, text in zip(tests.run_id, tests.test_id, ends[k], strict=True):
             named = (egress_bps[word] for word in text.split() if word in egress_bps)
             rates[run, test, way] = next(named, np.nan)
-    ways = column._reverse.map({True: "reverse", False: "forward"})
+    ways = column.reverse.map({True: "reverse", False: "forward"})
     keys = zip(column.frame.run_id, column.frame.test_id, ways, strict=True)
     return np.array([rates.get(key, np.nan) for key in keys], dtype=float)
 
@@ -124,7 +112,7 @@ def check_ceiling(
     cause : str
         The cause of an earlier flag of the column, "" without one.
     """
-    value = column.rate.to_numpy()
+    value = column.values.to_numpy()
     comparable = np.isfinite(value) & np.isfinite(ceiling)
     share = np.divide(value, ceiling, out=np.full(len(value), np.nan), where=comparable)
     over = np.flatnonzero(share > TOLERANCE)
@@ -163,14 +151,7 @@ def _an_eighth(rule: Rule, column: Column, share: np.ndarray) -> list[dict]:
     return [column.whole(rule, found, BYTES_FOR_BITS, middle, 1.0, SUSPECT)]
 
 
-LIMITER = Rule(
-    "limiter",
-    "Rates of many pairs do not cluster at one round number.",
-    "no band of 2 %, 0 to 8 % below 1, 2, 2.5 or 5 times a power of ten, holds a fifth of a cloud's rows (10 or "
-    "more, with 3 senders and 3 receivers, over RTTs that differ by a factor 2) and 5 times as many as the adjacent "
-    "bands of the same width; not applied where the rate of the link, or of the sender's instance, is known",
-    "Flach et al. 2016, An internet-wide analysis of traffic policing",
-)
+LIMITER = RULES["limiter"]
 ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # Rates that people configure, times a power of ten.
 BAND = 0.02  # Width of the band: limited rates of ten seconds vary by less.
 MIN_ROWS = 10  # Fewer rates cluster by chance.
@@ -186,10 +167,10 @@ def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> lis
     """A flag per sending cloud with such a cluster; `limits` are the known ceilings of the rows, else NaN."""
     flags = []
     clouds = column.sender.astype("str").str.partition(":")[0]
-    open_rows = (column.rate > 0).to_numpy() & np.isnan(limits) & clouds.notna().to_numpy()
+    open_rows = (column.values > 0).to_numpy() & np.isnan(limits) & clouds.notna().to_numpy()
     for cloud in sorted(clouds[open_rows].unique()):
         rows = np.flatnonzero(open_rows & (clouds == cloud).to_numpy())
-        rates = column.rate.iloc[rows].to_numpy(dtype=float)
+        rates = column.values.iloc[rows].to_numpy(dtype=float)
         start, adjacent = _fullest_band(rates)
         inside = rows[(rates >= start) & (rates <= start * (1 + BAND))]
         if len(inside) < max(MIN_ROWS, MIN_SHARE * len(rows)) or len(inside) < MIN_DENSITY * adjacent:
@@ -197,15 +178,15 @@ def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> lis
         ends = column.sender.iloc[inside].nunique(), column.receiver.iloc[inside].nunique()
         times = rtt_ms[inside][np.isfinite(rtt_ms[inside])]
         apart = len(times) and np.quantile(times, 0.9) > MIN_RTT_RATIO * np.quantile(times, 0.1)
-        at = _round(float(np.median(column.rate.iloc[inside])))
-        if min(ends) < MIN_ENDS or not apart or at is None or rounding(column.rate) > BAND / 4 * start:
+        at = _round(float(np.median(column.values.iloc[inside])))
+        if min(ends) < MIN_ENDS or not apart or at is None or rounding(column.values) > BAND / 4 * start:
             continue
         found = (
             f"{len(inside):,} of {count(len(rows), 'rate')} from {cloud} lie between {quantity(start, 'bit/s')} and "
             f"2 % more, and {adjacent:,.0f} in an adjacent band of that width"
         )
         cause = LIMITED.format(round=quantity(at, "bit/s"))
-        flags.append(column.whole(LIMITER, found, cause, float(np.median(column.rate.iloc[inside])), at, SUSPECT))
+        flags.append(column.whole(LIMITER, found, cause, float(np.median(column.values.iloc[inside])), at, SUSPECT))
     return flags
 
 
@@ -225,19 +206,8 @@ def _round(rate: float) -> float | None:
     return next((limit for limit in limits if (1 - OVERHEAD) * limit <= rate <= 1.002 * limit), None)
 
 
-BYTES = Rule(
-    "bytes",
-    "Throughput is 8 x bytes / duration.",
-    "within 10 % and the rounding of the column, per row; a column whose median ratio is a known factor between units, "
-    "within 0.5 %, is in that unit",
-    "the definition",
-)
-WINDOW = Rule(
-    "window",
-    "No stream carries more than one window per round trip.",
-    "throughput <= 2 x 8 x streams x window / minimum RTT of the pair: Linux doubles the requested buffer",
-    "RFC 7323, section 1.1; socket(7), SO_SNDBUF",
-)
+BYTES = RULES["bytes"]
+WINDOW = RULES["window"]
 RATES = ("throughput_bps", "sent_throughput_bps")
 ROW_TOLERANCE = 0.1  # Tools differ in what they count as duration.
 COLUMN_TOLERANCE = 0.005  # Tolerance of a column's median ratio: the closest factors between units are 2.4 % apart.
@@ -265,10 +235,10 @@ def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, i
 def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
     flags, cause = [], ""
     computed = _computed_rate(column)
-    block = common_block(column.rate)
+    block = common_block(column.values)
     if block and computed.notna().mean() < MOST_ROWS:
         cause = block_cause(block)
-        found = f"all {count(int(column.rate.notna().sum()), 'value')} of {column.name} are multiples of {block:,}"
+        found = f"all {count(int(column.values.notna().sum()), 'value')} of {column.name} are multiples of {block:,}"
         flags.append(column.whole(BLOCK, found, cause, block, 1.0))
     if column.table == "transfers" and column.name == "throughput_bps":
         new = _bytes(column, computed)
@@ -297,21 +267,21 @@ def _computed_rate(column: Column) -> pd.Series:
 
 def _bytes(column: Column, computed: pd.Series) -> list[dict]:
     """Flags of the rows, and of the column, whose throughput is not 8 x bytes / duration."""
-    ratio = (column.rate / computed).to_numpy()
+    ratio = (column.values / computed).to_numpy()
     good = np.flatnonzero(np.isfinite(ratio) & (ratio > 0))
     if not len(good):
         return []
     flags, usual, unit = [], 1.0, ""
-    middle, step = float(np.median(ratio[good])), rounding(column.rate)
+    middle, step = float(np.median(ratio[good])), rounding(column.values)
     factor = _factor(middle)
-    off = np.abs(column.rate - computed * middle).to_numpy()[good]
+    off = np.abs(column.values - computed * middle).to_numpy()[good]
     alike = (off < SPREAD * middle * computed.to_numpy()[good] + step).mean()
-    clear = np.abs(column.rate - computed).to_numpy() > ROW_TOLERANCE * computed.to_numpy() + step
+    clear = np.abs(column.values - computed).to_numpy() > ROW_TOLERANCE * computed.to_numpy() + step
     if factor and len(good) >= MIN_ROWS_OF_COLUMN and alike >= MOST_ROWS:
         usual, unit = factor, UNITS[factor]
         found = f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
         flags.append(column.whole(BYTES, found, unit, middle, 1.0))
-    rates, due = column.rate.to_numpy(), computed.to_numpy()
+    rates, due = column.values.to_numpy(), computed.to_numpy()
     sizes, durations = (
         column.frame[name].to_numpy(dtype="float64", na_value=np.nan) for name in ("bytes", "duration_s")
     )
@@ -336,8 +306,8 @@ def _in_no_time(column: Column) -> list[dict]:
     size, duration = (column.frame[name].astype("float64") for name in ("bytes", "duration_s"))
     cause = "a duration that was not measured, or was cut to whole units"
     flags = []
-    for k in np.flatnonzero((duration == 0) & (size > 0) & (column.rate > 0)):
-        found = f"{quantity(column.rate.iloc[k], 'bit/s')} where {quantity(size.iloc[k], 'bytes')} took 0 s"
+    for k in np.flatnonzero((duration == 0) & (size > 0) & (column.values > 0)):
+        found = f"{quantity(column.values.iloc[k], 'bit/s')} where {quantity(size.iloc[k], 'bytes')} took 0 s"
         flags.append(column.row(BYTES, k, found, cause, np.nan))
     return flags
 
@@ -358,9 +328,9 @@ def _window(column: Column, rtts: pd.DataFrame, cause: str) -> list[dict]:
     tcp = (frame.protocol.fillna("TCP") == "TCP").to_numpy()
     cause = cause or "the window was not as requested, or throughput or RTT is wrong or in another unit"
     flags = []
-    for k in np.flatnonzero((column.rate.to_numpy() > bound) & tcp):
+    for k in np.flatnonzero((column.values.to_numpy() > bound) & tcp):
         found = (
-            f"{quantity(column.rate.iloc[k], 'bit/s')} with a window of {quantity(window.iloc[k], 'bytes')} and an "
+            f"{quantity(column.values.iloc[k], 'bit/s')} with a window of {quantity(window.iloc[k], 'bytes')} and an "
             f"RTT of {quantity(rtt[k], 'ms')}, which allow {quantity(bound[k], 'bit/s')}"
         )
         flags.append(column.row(WINDOW, k, found, cause, bound[k]))

@@ -7,20 +7,11 @@ import pandas as pd
 
 from wanbench.formatting import count, number, quantity
 
-from .light import light_flags, light_flags_of_region, opposite_ms
-from .rule import IMPOSSIBLE, Rule
+from .light import FAR_MS, light_flags, light_flags_of_region, opposite_ms, sub_millisecond
+from .rule import IMPOSSIBLE, RULES
 from .summaries import MAX_DECIMALS, decimals
 
-RTT_UNIT = Rule(
-    "unit of RTT",
-    "A right RTT agrees with light and the opposite direction; one in a wrong unit is off by a factor of 1,000.",
-    "a thousandth: not below light in fibre or 1/300 of the opposite direction, unless 1,000 times the RTT is "
-    "outside the range from light in fibre to 4 times that plus 40 ms, or not within a factor 2 of the opposite "
-    "direction; likewise a thousand times, where single pairs under 2,000 ms may take as long in the other direction "
-    "(satellites, detours); single RTTs under 1 ms are in seconds only where the opposite direction agrees within 5 "
-    "%, or where they have more decimals than others: a NAT or a proxy near the sender answers as fast",
-    "light in fibre, ITU-T G.652",
-)
+RTT_UNIT = RULES["unit of RTT"]
 SECONDS = "factor 1,000: seconds for milliseconds"
 MICROSECONDS = "factor 1,000: microseconds for milliseconds"
 FACTORS = ((1e3, SECONDS), (1e-3, MICROSECONDS))  # The factor that makes the RTT right, and the cause.
@@ -35,8 +26,6 @@ MIN_ROWS = 3  # Fewer rows get one flag each.
 ONE_DIRECTION_SHARE = 0.05  # From this share of the rows on, the column is flagged although no region explains them.
 MIN_FIBRE_MS = 0.5  # Over shorter paths an RTT does not show its unit.
 DETOUR_MS = 2000.0  # Satellites and detours may take as long.
-SUB_MS = 1.0  # A NAT or a proxy near the sender answers within it.
-FAR_MS = 5.0  # Over such a path, an answer within `SUB_MS` came from near the sender or is in seconds.
 # A single RTT in seconds agrees with the opposite direction this closely; an answer from near hardly ever does.
 SINGLE_AGREEMENT = 0.05
 PING_DECIMALS = 3  # As ping prints ms.
@@ -45,7 +34,6 @@ MIN_DISTANCE_SCATTER = 0.3  # In natural logarithms: distances that scatter less
 FOLLOWS_DISTANCE = 0.8
 # The deviation from the opposite direction, and the share of implausible RTTs, that RTTs in seconds stay below.
 ODD_SHARE = 0.2
-NEAR = "answered near the sender, by a NAT or a proxy, or a wrong RTT"
 NEAR_OR_SECONDS = (
     "answered near the sender, by a NAT or a proxy, or in seconds: an RTT under 1 ms over so long a path is one of "
     "both, and this row alone does not show which"
@@ -103,11 +91,6 @@ def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.n
 def _max_usual_ms(rtts: pd.DataFrame) -> np.ndarray:
     """The largest usual RTT for the distance."""
     return (MAX_INFLATION * rtts.light_ms + MAX_EXTRA_MS).to_numpy()
-
-
-def sub_millisecond(rtts: pd.DataFrame) -> np.ndarray:
-    """Rows with all echoes under 1 ms over a path that takes light in fibre more than 5 ms."""
-    return ((rtts.max_ms < SUB_MS) & (rtts.fibre_ms > FAR_MS)).to_numpy()
 
 
 def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
@@ -214,7 +197,7 @@ def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list
 def _unit_flag(row, opposite: float, cause: str) -> dict:
     other = f", and the opposite direction took {quantity(opposite, 'ms')}" if np.isfinite(opposite) else ""
     light = f" where light in fibre takes {quantity(row.fibre_ms, 'ms')}" if np.isfinite(row.fibre_ms) else ""
-    found = f"{row.from_region} to {row.to_region}: {quantity(row.rtt_ms, 'ms')}{light}{other}"
+    found = f"{quantity(row.rtt_ms, 'ms')}{light}{other}"
     return RTT_UNIT.flag_round_trip(row, IMPOSSIBLE, found, cause, row.fibre_ms)
 
 
@@ -244,14 +227,7 @@ def check_near_answers(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[
     return flags, explained
 
 
-HALF = Rule(
-    "half",
-    "An RTT is the time there and back, not the time in one direction.",
-    "less than half of a column's RTTs, or of a region's RTTs in at least 3 pairs, are below light in fibre; or "
-    "twice the RTTs are impossible, or do not follow the distance (for a region: as closely as other regions' RTTs, "
-    "at an inflation within a factor 1.3 of theirs)",
-    "light in fibre, ITU-T G.652",
-)
+HALF = RULES["half"]
 ONE_WAY = "factor 2: one-way delays for round trips"
 MIN_PAIRS = 3  # Fewer pairs may be too fast for other reasons.
 BELOW_LIGHT = 0.5  # Paths take about 1.5 times light, so most halved RTTs are below it.

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.resources import files
+from io import StringIO
 
 import numpy as np
 import pandas as pd
+
+from wanbench.extensions import extensions
 
 IMPOSSIBLE = "impossible"
 SUSPECT = "suspect"
@@ -15,43 +20,84 @@ SUSPECT = "suspect"
 @dataclass(frozen=True)
 class Rule:
     """
-    A plausibility rule.
+    A plausibility rule: its name as in `flags.rule`, what it says, what it allows with its tolerance, and the source.
 
-    Parameters
-    ----------
-    name : str
-        As in `flags.rule`.
-    meaning : str
-        What the rule says, in one sentence.
-    bound : str
-        What the rule allows, with its tolerance.
-    reference : str
-        The source of the bound.
+    A rule of another package (entry point of the group `wanbench.rules`) has `check`: it takes the mapping of tables
+    and returns its flags, each made by `flag`.
     """
 
     name: str
     meaning: str
     bound: str
     reference: str
+    check: Callable[[Mapping[str, pd.DataFrame]], list[dict]] | None = None
 
     def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where) -> dict:
-        """A row of table `flags`; `where` holds row, from_region, to_region, region, column_name, value, bound."""
+        """Make a row of table `flags`; `where` holds row, from_region, to_region, region, column_name, value, bound."""
         flag = {"table": table, "scope": scope, "verdict": verdict, "rule": self.name}
         return flag | {"found": found, "cause": cause} | where
 
-    def flag_row(
-        self, table: str, frame: pd.DataFrame, names: pd.Series, k: int, verdict: str, found: str, cause: str, **where
-    ) -> dict:
-        """A flag of row k of a table; `names` as from `row_names`, `where` as for `flag`."""
-        ends = {"from_region": frame.from_region.iloc[k], "to_region": frame.to_region.iloc[k]}
-        return self.flag(table, "row", verdict, found, cause, row=names.iloc[k], **ends, **where)
+    def flag_round_trip(self, trip, verdict: str, found: str, cause: str, bound: float) -> dict:
+        """Flag one row of `round_trips`; `found` follows the names of its regions."""
+        where = {name: getattr(trip, name) for name in ("row", "from_region", "to_region", "column_name")}
+        found = f"{trip.from_region} to {trip.to_region}: {found}"
+        return self.flag(trip.table, "row", verdict, found, cause, **where, value=trip.rtt_ms, bound=bound)
 
-    def flag_round_trip(self, round_trip, verdict: str, found: str, cause: str, bound: float) -> dict:
-        """A flag of one row of `round_trips`."""
-        columns = ("row", "from_region", "to_region", "column_name")
-        where = {name: getattr(round_trip, name) for name in columns}
-        value = round_trip.rtt_ms
-        return self.flag(round_trip.table, "row", verdict, found, cause, **where, value=value, bound=bound)
+
+def _declared() -> dict[str, Rule]:
+    rows = pd.read_csv(StringIO(files(__package__).joinpath("rules.csv").read_text("utf-8")))
+    return {row["name"]: Rule(**row) for row in rows.to_dict("records")}
+
+
+RULES: Mapping[str, Rule] = extensions("wanbench.rules", _declared())  # Every rule by name, other packages' too.
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers: its table, the table's rows and their names, the column's name, and its values."""
+
+    table: str
+    frame: pd.DataFrame
+    names: pd.Series
+    name: str
+    values: pd.Series
+
+    def row(self, rule: Rule, k: int, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE) -> dict:
+        """Flag row k."""
+        row, start, end, value = (values[k] for values in self._of_rows)
+        where = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
+        return rule.flag(self.table, "row", verdict, found, cause, **where, bound=float(bound))
+
+    @cached_property
+    def _of_rows(self) -> tuple[list, ...]:
+        """Name, ends and value of each row."""
+        columns = (self.names, self.frame.from_region, self.frame.to_region, self.values)
+        return tuple(column.tolist() for column in columns)
+
+    def whole(self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict=IMPOSSIBLE) -> dict:
+        """Flag the column."""
+        where = {"column_name": self.name, "value": value, "bound": bound}
+        return rule.flag(self.table, "column", verdict, found, cause, **where)
+
+    @property
+    def sender(self) -> pd.Series:
+        return self.frame.from_region.where(~self.reverse, self.frame.to_region)
+
+    @property
+    def receiver(self) -> pd.Series:
+        return self.frame.to_region.where(~self.reverse, self.frame.from_region)
+
+    @property
+    def reverse(self) -> pd.Series:
+        """Whether each row is a transfer from `to_region` to `from_region`."""
+        if "direction" not in self.frame:
+            return pd.Series(False, index=self.frame.index)
+        return (self.frame.direction == "reverse").fillna(False).astype(bool)
+
+    def exchanged(self) -> Column:
+        """The column with from and to exchanged in every row."""
+        ends = {"from_region": self.frame.to_region, "to_region": self.frame.from_region}
+        return replace(self, frame=self.frame.assign(**ends))
 
 
 TEST = ["run_id", "test_id", "attempt", "source_file", "from_region", "to_region"]
@@ -61,14 +107,12 @@ SMALLEST_FIRST = {
     "transfers": ("min_rtt_ms", "mean_rtt_ms"),
     "pairs": ("rtt_ms",),
 }
-COLUMNS = [
-    "table", "column_name", "row", "position", "from_region", "to_region", "rtt_ms", "max_ms", "time",
-]  # fmt: skip
+COLUMNS = ["table", "column_name", "row", "from_region", "to_region", "rtt_ms", "max_ms"]
 
 
 def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
     """
-    The name by which each row is flagged: its test, else its source file, with the row's number (from 1) where several
+    Name each row in flags: its test, else its source file, with the row's number (from 1) where several
     rows share the name. All echoes of a test share one name; a row of `pairs` is named by its regions.
     """
     if table == "pairs":
@@ -89,32 +133,25 @@ def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     One row per ping command, test of echoes, or transfer with an RTT between two regions.
 
-    Columns: table, column_name (the table's column that `rtt_ms` comes from: the smallest statistic of the row), row,
-    position (of the row, or its first echo, in the table), from_region, to_region, rtt_ms, max_ms (the largest
-    statistic of the row), time. Omits rows of a link that was cut or changed.
+    `column_name` is the table's column that `rtt_ms` comes from, the smallest statistic of the row; `max_ms` is the
+    largest. Omits rows of a link that was cut or changed.
     """
     parts = [_echoes(tables["echoes"])] if "echoes" in tables else []
     parts += [_summaries(name, tables[name]) for name in SMALLEST_FIRST if name in tables]
     parts = [part for part in parts if len(part)]
     if not parts:
-        return pd.DataFrame({name: pd.Series(dtype="object") for name in COLUMNS}).astype(
-            {"rtt_ms": float, "max_ms": float, "position": int}
-        )
+        return pd.DataFrame(columns=COLUMNS, dtype=object).astype({"rtt_ms": float, "max_ms": float})
     rtts = pd.concat(parts, ignore_index=True)
     complete = rtts[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1)
     return rtts[complete & (rtts.from_region != rtts.to_region)].reset_index(drop=True)[COLUMNS]
 
 
 def _echoes(echoes: pd.DataFrame) -> pd.DataFrame:
-    frame = echoes.assign(position=np.arange(len(echoes)))
-    disturbed = frame.source_file.str.startswith(("cut/", "shorten/"))
-    frame = frame[frame.rtt_ms.notna() & ~frame.duplicate & ~disturbed]
-    groups = frame.groupby(TEST, sort=False, dropna=False)
-    tests = groups.agg(
-        rtt_ms=("rtt_ms", "min"), max_ms=("rtt_ms", "max"), position=("position", "min"), time=("received_at_s", "min")
-    ).reset_index()
-    tests["row"] = row_names("echoes", tests)
-    return tests.assign(table="echoes", column_name="rtt_ms")
+    disturbed = echoes.source_file.str.startswith(("cut/", "shorten/"))
+    echoes = echoes[echoes.rtt_ms.notna() & ~echoes.duplicate & ~disturbed]
+    groups = echoes.groupby(TEST, sort=False, dropna=False)
+    tests = groups.agg(rtt_ms=("rtt_ms", "min"), max_ms=("rtt_ms", "max")).reset_index()
+    return tests.assign(table="echoes", column_name="rtt_ms", row=row_names("echoes", tests))
 
 
 def _summaries(table: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -123,19 +160,8 @@ def _summaries(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     smallest = values.bfill(axis=1).iloc[:, 0]
     first = values.notna().to_numpy().argmax(axis=1)
     largest = frame["max_rtt_ms"].astype("float64").fillna(smallest) if "max_rtt_ms" in frame else smallest
-    return pd.DataFrame(
-        {
-            "table": table,
-            "column_name": np.array(columns)[first] if len(frame) else [],
-            "row": row_names(table, frame),
-            "position": np.arange(len(frame)),
-            "from_region": frame.from_region,
-            "to_region": frame.to_region,
-            "rtt_ms": smallest,
-            "max_ms": largest,
-            "time": frame.get("started_at_utc"),
-        }
-    )
+    named = frame[["from_region", "to_region"]].assign(table=table, row=row_names(table, frame))
+    return named.assign(column_name=np.array(columns)[first], rtt_ms=smallest, max_ms=largest)
 
 
 TAIL_SHARE = 0.2  # The part of the values that counts as tail.

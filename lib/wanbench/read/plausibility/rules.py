@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 import numpy as np
@@ -13,36 +14,25 @@ from wanbench import tables as declared
 from wanbench.checks import check_choice, check_columns, check_table, refusal
 from wanbench.formatting import count
 
-from .coordinates import COORDINATES, area_of, check_coordinates
-from .copies import COPIED_DAY, COPIES, MIRROR, check_copied_days, check_copies
+from .coordinates import area_of, check_coordinates
+from .copies import check_copied_days, check_copies
 from .light import (
-    ASYMMETRY,
-    ISOLATED,
-    LIGHT,
-    ONE_WAY,
-    TRIANGLE,
     against_light,
     check_asymmetry,
     check_early_echoes,
+    check_light,
     check_opposite,
     check_triangle,
-    light_flags,
-    opposite_ms,
     zero_rtts,
 )
-from .places import EARTH, Area, check_earth, known_places
-from .rate_units import BLOCK, TWO_UNITS
-from .rates import BYTES, INSTANCE, LIMITER, LINK, WINDOW, check_rates
-from .rtt_units import HALF, NEAR, RTT_UNIT, check_halved, check_near_answers, check_rtt_units, sub_millisecond
-from .rule import round_trips, row_names
-from .summaries import SUMMARY, check_summaries
+from .places import Area, check_earth, known_places
+from .rates import check_rates
+from .rtt_units import check_halved, check_near_answers, check_rtt_units
+from .rule import RULES, round_trips, row_names
+from .summaries import check_summaries
 
-# Every plausibility rule.
-RULES = (
-    EARTH, LIGHT, RTT_UNIT, HALF, COORDINATES, ASYMMETRY, TRIANGLE,
-    SUMMARY, COPIES, MIRROR, COPIED_DAY, BYTES, WINDOW,
-    BLOCK, TWO_UNITS, LIMITER, LINK, INSTANCE,
-)  # fmt: skip
+# The rules for RTTs that are wrong wherever the regions lie, in order.
+WHEREVER = (check_near_answers, check_rtt_units, check_early_echoes, check_halved)
 
 
 def check(
@@ -54,6 +44,8 @@ def check(
 ) -> pd.DataFrame:
     """
     Table `flags`: every row, column, table or region that breaks a rule, with the finding and the likely cause.
+
+    Raises ParameterError if `tables` is not a mapping, or an instance type is not known.
 
     Parameters
     ----------
@@ -67,11 +59,6 @@ def check(
     instances : mapping, optional
         The hosts of a cloud or a region: an instance type (see `instances.csv`) or the rate that it may send in bit/s,
         as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
-
-    Raises
-    ------
-    ParameterError
-        If `tables` is not a mapping, or an instance type is not known.
     """
     if not isinstance(tables, Mapping):
         raise refusal("tables", tables, "a mapping of names to tables")
@@ -81,15 +68,11 @@ def check(
     rtts = against_light(round_trips(tables), places)
     zero = zero_rtts(_without_links(rtts, links))[0]
     rtts = zero_rtts(rtts)[1]
-    flags = (
-        _of_round_trips(_without_links(rtts, links), places)
-        + check_earth(tables.get("regions"), regions)
-        + zero
-        + check_summaries(tables)
-        + check_copies(tables)
-        + check_copied_days(tables)
-        + check_rates(tables, rtts, links, instances)
-    )
+    flags = _of_round_trips(_without_links(rtts, links), places)
+    flags += check_earth(tables.get("regions"), regions) + zero
+    flags += check_summaries(tables) + check_copies(tables) + check_copied_days(tables)
+    flags += check_rates(tables, rtts, links, instances)
+    flags += [flag for rule in RULES.values() if rule.check for flag in rule.check(tables)]
     return declared.from_rows("flags", flags)
 
 
@@ -99,22 +82,19 @@ def geolocate(
     """
     The area that a region's round trips allow, leaving out RTTs that are wrong wherever the region lies.
 
+    Raises ParameterError if the region has no round trips with a known place.
+
     Parameters
     ----------
     tables, regions
         As for `check`.
     without : iterable of str
         Regions not used as landmarks, because their own place is flagged.
-
-    Raises
-    ------
-    ParameterError
-        If the region has no round trips with a known place.
     """
     places = known_places(tables.get("regions"), regions)
     _, rtts = zero_rtts(against_light(round_trips(tables), places))
     mine = (rtts.from_region == region) | (rtts.to_region == region)
-    _, explained = _of_wrong_rtts(rtts)
+    _, explained = _in_turn(WHEREVER, rtts)
     area = area_of(region, rtts[mine & ~explained], places, without)
     if area is None:
         raise refusal("region", region, "a region with round trips to regions whose place is known")
@@ -130,32 +110,21 @@ def _without_links(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFra
     return rtts[~np.array(linked, dtype=bool)].reset_index(drop=True)
 
 
-def _of_wrong_rtts(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
-    """Flags of RTTs that are wrong wherever the regions lie, and a mask of the rows they explain."""
+def _in_turn(rules: Iterable[Callable], rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
+    """Flags of these rules, each of which looks only at the rows that no earlier one explains; and a mask of these."""
     flags, explained = [], np.zeros(len(rtts), bool)
-    for rule in (check_near_answers, check_rtt_units, check_early_echoes, check_halved):
+    for rule in rules:
         new, rows = rule(rtts, ~explained)
         flags, explained = flags + new, explained | rows
     return flags, explained
 
 
 def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
-    """The rules of RTT in order: each looks only at the rows that no earlier rule explains."""
     if not len(rtts):
         return []
-    flags, explained = _of_wrong_rtts(rtts)
-    new, rows = check_coordinates(rtts, ~explained, places)
-    flags, explained = flags + new, explained | rows
-    new, rows = check_opposite(rtts, ~explained)
-    flags, explained = flags + new, explained | rows
-    below = ~explained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
-    possible = opposite_ms(rtts)[below] >= rtts.fibre_ms.to_numpy()[below]
-    causes = np.where(possible, ONE_WAY, ISOLATED)
-    causes = np.where(sub_millisecond(rtts)[below], NEAR, causes)
-    flags, explained = flags + light_flags(rtts[below], causes), explained | below
-    measured = ~explained & (rtts.table != "transfers").to_numpy()
-    new, rows = check_asymmetry(rtts, measured)
-    return flags + new + check_triangle(rtts, measured & ~rows)
+    misplaced = partial(check_coordinates, places=places)
+    later = (misplaced, check_opposite, check_light, check_asymmetry, check_triangle)
+    return _in_turn((*WHEREVER, *later), rtts)[0]
 
 
 ABOUT = ("rtt", "throughput")

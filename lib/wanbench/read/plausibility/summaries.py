@@ -10,19 +10,9 @@ import pandas as pd
 
 from wanbench.formatting import count, number, quantity
 
-from .rule import IMPOSSIBLE, SUSPECT, Rule, row_names
+from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, row_names
 
-SUMMARY = Rule(
-    "summary",
-    "minimum <= median, mean, percentiles in order <= maximum; the standard deviation fits them; n lost <= n sent; a "
-    "total fits the intervals that it counts.",
-    "sd^2 <= 2 (max - mean)(mean - min) + 2 mean x 1 us, and sd >= (max - min) / sqrt(2 n sent); tolerance: the "
-    "rounding of the columns. The factor 2 is n / (n - 1) of two echoes; the last term is by how much ping's "
-    "mdev exceeds a standard deviation, because it cuts the mean to whole us. A rate is at most 1 % "
-    "above that of iperf3's intervals, without the omitted ones; records and maximum latencies of Kafka's perf tools "
-    "are at least those of their intervals, and quantiles of OpenMessaging Benchmark at least the lowest of them",
-    "Bhatia & Davis 2000, A better bound on the variance; von Szokefalvi Nagy 1918",
-)
+SUMMARY = RULES["summary"]
 # By table: columns whose values cannot decrease from left to right.
 ORDER = {
     "pings": (
@@ -93,8 +83,7 @@ def _against_intervals(tables) -> list[dict]:
                 f"{quantity(rate.iloc[k], 'bit/s')} where the intervals that were not omitted carried "
                 f"{quantity(bound, 'bit/s')}"
             )
-            where = {"column_name": column, "value": rate.iloc[k], "bound": bound}
-            flags.append(SUMMARY.flag_row("transfers", frame, names, k, IMPOSSIBLE, found, OMITTED, **where))
+            flags.append(Column("transfers", frame, names, column, rate).row(SUMMARY, k, found, OMITTED, bound))
     return flags
 
 
@@ -119,8 +108,7 @@ def _against_parts(tables) -> list[dict]:
             for k in np.flatnonzero((total == largest) & (total < bound - _rounding(total, bound))):
                 found = f"{column} is {number(total.iloc[k])}, and its intervals have {number(bound.iloc[k])}"
                 cause = "a total of another run, or a file in which lines of several runs are mixed"
-                where = {"column_name": column, "value": total.iloc[k], "bound": bound.iloc[k]}
-                flags.append(SUMMARY.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
+                flags.append(Column(table, frame, names, column, total).row(SUMMARY, k, found, cause, bound.iloc[k]))
     return flags
 
 
@@ -155,7 +143,7 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
     n, of = int(wrong.sum()), int(both.sum())
     if not n:
         return []
-    flags = []
+    flags, column = [], Column(table, frame, names, low, lower)
     cause = f"a wrong value, or one of another row or column; {low} cannot exceed {high}"
     if of >= MIN_ROWS_OF_COLUMN and n >= COLUMN_SHARE * of:
         cause = f"the columns {low} and {high} are exchanged or misnamed"
@@ -163,11 +151,10 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
         if abs(np.log(ratio / THOUSAND)) < np.log(2):
             cause = f"factor 1,000: {high} is in seconds, or {low} in microseconds, where it should be in ms"
         found = f"{low} exceeds {high} in {n:,} of {count(of, 'row')}"
-        flags.append(SUMMARY.flag(table, "column", IMPOSSIBLE, found, cause, column_name=low, value=n, bound=0))
+        flags.append(column.whole(SUMMARY, found, cause, n, 0))
     for k in np.flatnonzero(wrong):
         found = f"{low} is {number(lower.iloc[k])}, and {high} is {number(upper.iloc[k])}"
-        where = {"column_name": low, "value": lower.iloc[k], "bound": upper.iloc[k]}
-        flags.append(SUMMARY.flag_row(table, frame, names, k, IMPOSSIBLE, found, cause, **where))
+        flags.append(column.row(SUMMARY, k, found, cause, upper.iloc[k]))
     return flags
 
 
@@ -189,7 +176,7 @@ def _spread(frame, names) -> list[dict]:
         floor = np.where(n > 1, (maximum - minimum - slack).clip(0) / np.sqrt(2 * n) - slack, 0.0)
         high = (sd > bound + slack) & (ordered | no_mean)
         low = (sd < floor) & (maximum >= minimum)
-    flags = []
+    flags, column = [], Column("pings", frame, names, "sd_rtt_ms", frame.sd_rtt_ms.astype("float64"))
     for wrong, ends, verdict, limit in ((high, bound, IMPOSSIBLE, "at most"), (low, floor, SUSPECT, "at least")):
         for k in np.flatnonzero(wrong):
             found = (
@@ -197,6 +184,5 @@ def _spread(frame, names) -> list[dict]:
                 f"{limit} {number(ends[k])}"
             )
             cause = "a wrong value, or a spread of another kind than a standard deviation"
-            where = {"column_name": "sd_rtt_ms", "value": sd[k], "bound": ends[k]}
-            flags.append(SUMMARY.flag_row("pings", frame, names, k, verdict, found, cause, **where))
+            flags.append(column.row(SUMMARY, k, found, cause, ends[k], verdict))
     return flags

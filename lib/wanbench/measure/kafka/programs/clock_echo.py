@@ -16,10 +16,10 @@ import sys
 import time
 
 QUESTION, ANSWER = struct.Struct(">Qq"), struct.Struct(">Qqqq")
+# Timeout for an answer; no path on Earth takes longer.
 PATIENCE_S = 2.0
-"""Timeout for an answer; no path on Earth takes longer."""
+# After this many unanswered requests, no program is listening or a firewall blocks the way.
 FIRST_TRIES = 2
-"""After this many unanswered requests, no program is listening or a firewall blocks the way."""
 
 
 def answer(address: str, port: int, shift_ns: int) -> None:

@@ -17,13 +17,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-HEADER = struct.Struct(">qiibIhiqqqhii")
-"""From base offset to the number of records: 61 bytes."""
-BEFORE_LENGTH = 12
-"""Bytes of a batch that its own length does not count."""
+HEADER = struct.Struct(">qiibIhiqqqhii")  # from base offset to the number of records: 61 bytes
+BEFORE_LENGTH = 12  # bytes of a batch that its own length does not count
 MAGIC = 2
-CONTROL = 1 << 5
-"""The attribute of batches that hold markers of transactions, not records."""
+CONTROL = 1 << 5  # the attribute of batches that hold markers of transactions, not records
 
 
 class LogError(Exception):
@@ -32,9 +29,8 @@ class LogError(Exception):
 
 def count(folder: Path, topics: Sequence[str]) -> dict:
     """
-    The program's output, for the partitions of `topics` with folders in `folder`.
-
-    LogError if a segment holds no batches of format 2, or if there is no folder.
+    Return the program's output, for the partitions of `topics` with folders in `folder`. LogError if a segment holds no
+    batches of format 2, or if there is no folder.
     """
     counts: dict[tuple[str, int, int], list[int]] = {}
     control = cut = 0
@@ -67,9 +63,8 @@ def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Pa
 
 def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
     """
-    Second, records, bytes, and whether it is a marker, for each batch of a segment.
-
-    The second of an incomplete last batch is None.
+    Yield second, records, bytes, and whether it is a marker, for each batch of a segment; the second of an incomplete
+    last batch is None.
     """
     with open(path, "rb") as file:
         try:

@@ -1,8 +1,7 @@
 """
 Receive numbered records as a member of a group, and log every change of its assignment.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. It prints lines as fault_record.py
-says:
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`:
 
     ["received", producer, sequence, partition, offset, at, whether it is damaged]    producer, sequence null if so
     ["assigned", at, partitions]        in addition to those it has
@@ -16,19 +15,14 @@ was read.
 
 from __future__ import annotations
 
-import argparse
 import os
-import signal
 import sys
 import time
 
-from .fault_record import Lines, client_settings, read_record
+from .clients import LOOK_S, Lines, client_settings, on_stop, opened, read_arguments
 
 POLL_S = 0.1
-LOOK_S = 0.1
-"""Interval of checks for that file, and of its positions."""
-COMMITTED_S = 5.0
-"""Timeout for the coordinator to return the group's offsets."""
+COMMITTED_S = 5.0  # timeout for the coordinator to return the group's offsets
 
 
 class Member:
@@ -42,12 +36,10 @@ class Member:
         self._reported: dict[int, int] | None = None
 
     def stop(self, *_) -> None:
-        """End soon, and print at once."""
         self.stopped = True
         self.lines.flush()
 
     def changed(self, what: str, partitions) -> None:
-        """Log a change of the assignment."""
         numbers = sorted(partition.partition for partition in partitions)
         if what == "assigned":
             self.assigned |= set(numbers)
@@ -65,8 +57,8 @@ class Member:
             return
         at, place = self.lines.now(), (message.partition(), message.offset())
         self.positions[message.partition()] = message.offset() + 1
-        if (found := read_record(message.value())) is not None:
-            producer, sequence, is_damaged = found
+        if (content := opened(message.value())) is not None:
+            producer, sequence, is_damaged = content
             self.lines.say(("received", producer, sequence, *place, at, is_damaged))
 
     def report(self, committed) -> None:
@@ -81,23 +73,12 @@ class Member:
             self.lines.flush()
 
 
-def read_arguments(given=None):
-    """The settings, from the command line."""
-    parser = argparse.ArgumentParser(description="Receives numbered records as a member of a group.")
-    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
-    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
-    parser.add_argument("--topic", required=True)
-    parser.add_argument("--group", required=True)
-    parser.add_argument("--number", type=int, required=True, help="of this consumer, from 0")
-    parser.add_argument("--ended-file", required=True, help="created when the traffic has ended")
-    return parser.parse_args(given)
-
-
 def main() -> int:
-    """Receive until told to end."""
     import confluent_kafka
 
-    arguments = read_arguments()
+    arguments = read_arguments(
+        "Receives numbered records as a member of a group.", "client settings topic group number ended-file"
+    )
     lines = Lines("fault consumer", number=arguments.number, client=confluent_kafka.version())
     member = Member(lines)
     settings = {
@@ -116,8 +97,7 @@ def main() -> int:
         on_revoke=lambda _, partitions: member.changed("revoked", partitions),
         on_lost=lambda _, partitions: member.changed("lost", partitions),
     )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, member.stop)
+    on_stop(member.stop)
 
     def committed(numbers):
         asked = [confluent_kafka.TopicPartition(arguments.topic, number) for number in numbers]
@@ -137,9 +117,7 @@ def main() -> int:
             looked_s = time.monotonic()
             if os.path.exists(arguments.ended_file):
                 member.report(committed)
-    lines.say({"ended": lines.now()})
-    lines.flush()
-    os._exit(0)  # nobody takes its partitions over
+    lines.end()  # nobody takes its partitions over
 
 
 if __name__ == "__main__":

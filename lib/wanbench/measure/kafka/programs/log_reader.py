@@ -1,8 +1,8 @@
 """
 Read a topic from beginning to end, to compare with acknowledged and received records.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. It prints lines as fault_record.py
-says: an object with `ends`, the offset after the last record of each partition, then
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`:
+an object with `ends`, the offset after the last record of each partition, then
 
     [partition, offset, producer, sequence, whether it is damaged]    producer, sequence null if so
 
@@ -13,36 +13,23 @@ is not in `ends`.
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 import time
 import uuid
 
-from .fault_record import Lines, client_settings, read_record
+from .clients import Lines, client_settings, opened, read_arguments
 
 REQUEST_S = 15.0
 BATCH = 500
 
 
-def read_arguments(given=None):
-    """The settings, from the command line."""
-    parser = argparse.ArgumentParser(description="Reads a topic from beginning to end.")
-    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
-    parser.add_argument("--topic", required=True)
-    parser.add_argument("--partitions", type=int, required=True)
-    parser.add_argument("--timeout-s", type=float, required=True)
-    return parser.parse_args(given)
-
-
 def main() -> int:
-    """Read the whole topic."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
-    arguments = read_arguments()
+    arguments = read_arguments("Reads a topic from beginning to end.", "client topic partitions timeout-s")
     end_s = time.monotonic() + arguments.timeout_s
     lines = Lines("log reader")
-    settings = client_settings(arguments.client, "{}", "consumer")
+    settings = client_settings(arguments.client, {}, "consumer")
     consumer = Consumer(settings | {"group.id": f"log-{uuid.uuid4().hex}", "enable.auto.commit": False})
     ends = {}
     for number in range(arguments.partitions):
@@ -60,8 +47,8 @@ def main() -> int:
             number, offset = message.partition(), message.offset()
             if message.error() is not None or offset is None or offset >= ends[number]:
                 continue
-            if (found := read_record(message.value())) is not None:
-                producer, sequence, is_damaged = found
+            if (content := opened(message.value())) is not None:
+                producer, sequence, is_damaged = content
                 lines.say((number, offset, producer, sequence, is_damaged))
             if offset + 1 >= ends[number]:
                 left.pop(number, None)
@@ -69,10 +56,8 @@ def main() -> int:
     complete = not left and len(ends) == arguments.partitions
     if left:
         print(f"partitions {', '.join(map(str, left))} are not read up to their ends", file=sys.stderr)
-    lines.say({"ended": lines.now(), "complete": complete})
-    lines.flush()
     sys.stderr.flush()
-    os._exit(0 if complete else 1)
+    lines.end(0 if complete else 1, complete=complete)
 
 
 if __name__ == "__main__":

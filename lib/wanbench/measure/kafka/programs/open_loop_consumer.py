@@ -1,8 +1,8 @@
 """
 Receive the records of an open-loop load as all members of one consumer group per topic.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. Every member has a thread, which
-time-stamps what librdkafka delivers.
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. Every member has a
+thread, which time-stamps what librdkafka delivers.
 
 It prints JSON, one value per line: an object with `program` at first; one with `ready` once a record that does not
 count has come from every partition; {"error": [name, text, how often]}; and at the end an object for each second of the
@@ -16,37 +16,19 @@ schedule, and one with `ended`. Of a second's object
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
-import signal
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
 
-from .checked_record import line, put
-from .open_loop_record import (
-    HEAD,
-    NS,
-    RECORD,
-    WARM_UP,
-    await_file,
-    bucket,
-    elapsed_ns,
-    flat,
-    n_records,
-    put_first,
-    settings_of,
-)
+from . import clients
+from .clients import HEAD, NS, RECORD, WARM_UP, bucket, elapsed_ns, flat, line, put
 
-POLL_S = 0.1
-"""How soon a stop is noticed."""
-BATCH = 500
-"""Records taken at once, with one time stamp."""
+POLL_S = 0.1  # how soon a stop is noticed
+BATCH = 500  # records taken at once, with one time stamp
 NAP_S = 0.02
-ERRORS = 20
 
 
 class Receipts:
@@ -64,7 +46,6 @@ class Receipts:
         self._lock = threading.Lock()
 
     def stop(self, *_) -> None:
-        """Stop receiving, and print."""
         self.stopped = True
 
     def take(self, messages: list, at_ns: int) -> None:
@@ -77,7 +58,7 @@ class Receipts:
                 value = message.value()
                 if value is None or len(value) < HEAD.size:
                     continue
-                kind, process, sequence, intended_ns = HEAD.unpack_from(value)
+                kind, process, sequence, intended_ns, _ = HEAD.unpack_from(value)
                 if kind == RECORD:
                     self._first(sequence, at_ns - intended_ns - self.offsets_ns[process])
                 elif kind == WARM_UP:
@@ -96,15 +77,11 @@ class Receipts:
         self.received_in[max(latency_ns + elapsed_ns(sequence, self.rate), 0) // NS] += 1
 
     def note(self, error) -> None:
-        """Count an error that librdkafka reports."""
-        key = (error.name(), error.str()[:200])
-        if len(self.errors) < ERRORS or key in self.errors:
-            self.errors[key] += 1
+        clients.count_error(self.errors, error)
 
     def report(self) -> list[dict]:
-        """The objects printed at the end."""
         with self._lock:
-            lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common(ERRORS)]
+            lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common()]
             for second in sorted(set(self.latency) | set(self.received_in)):
                 lines.append(
                     {
@@ -130,43 +107,23 @@ def receive(consumer, receipts: Receipts) -> None:
             receipts.take(more, time.time_ns())
 
 
-def read_arguments(given=None):
-    """The settings, from the command line."""
-    parser = argparse.ArgumentParser(description="Receives the records of an open-loop load.")
-    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
-    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
-    parser.add_argument("--topics", type=json.loads, required=True, help="JSON list of names")
-    parser.add_argument("--partitions", type=int, required=True, help="of each topic")
-    parser.add_argument("--number", type=int, required=True, help="of the group, from 0")
-    parser.add_argument("--members", type=int, required=True, help="of the group, for each topic")
-    parser.add_argument("--rate", type=float, required=True, help="records/s of all producers")
-    parser.add_argument("--length-s", type=float, required=True, help="of the schedule")
-    parser.add_argument(
-        "--offsets-ns",
-        type=json.loads,
-        required=True,
-        help="JSON list: this host's clock less that of each producing process",
-    )
-    parser.add_argument("--end-file", required=True, help="JSON with expected and within_s, there at the end")
-    return parser.parse_args(given)
-
-
 def main() -> int:
-    """Receive until all have arrived, or until told to end."""
     import confluent_kafka
 
-    arguments = read_arguments()
-    put_first()
-    receipts = Receipts(arguments.rate, n_records(arguments.rate, arguments.length_s), arguments.offsets_ns)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, receipts.stop)
+    arguments = clients.read_arguments(
+        "Receives the records of an open-loop load.",
+        "client settings topics partitions number members rate length-s offsets-ns end-file",
+    )
+    clients.put_first()
+    receipts = Receipts(arguments.rate, clients.n_records(arguments.rate, arguments.length_s), arguments.offsets_ns)
+    clients.on_stop(receipts.stop)
     put(line({"program": "open-loop consumer", "format": 1, "client": confluent_kafka.libversion()[0]}))
     sys.setswitchinterval(0.0005)
     consumers = []
     for topic in arguments.topics:
         for member in range(arguments.members):
             settings = {
-                **settings_of(arguments.client, arguments.settings),
+                **clients.client_settings(arguments.client, arguments.settings),
                 "auto.offset.reset": "earliest",
                 "group.id": f"{topic}-{arguments.number}",
                 "client.id": f"open-loop-consumer-{arguments.number}-{member}",
@@ -182,7 +139,7 @@ def main() -> int:
     gc.freeze()
     gc.disable()  # nothing here makes cycles, and a collection would make records late
     put(line({"ready": time.time_ns()}))
-    if (end := await_file(arguments.end_file, lambda: receipts.stopped, NAP_S)) is not None:
+    if (end := clients.await_file(arguments.end_file, lambda: receipts.stopped, NAP_S)) is not None:
         end_s = time.monotonic() + end["within_s"]
         while receipts.n_received < end["expected"] and time.monotonic() < end_s and not receipts.stopped:
             time.sleep(NAP_S)

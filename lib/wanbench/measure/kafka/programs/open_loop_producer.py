@@ -1,9 +1,9 @@
 """
 Send the records of an open-loop load on a schedule fixed beforehand.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. One process holds all producers
-of its host. Producer k of K sends the records k, k + K, k + 2K, ...; a producer's records go to the partitions of its
-topic in turn.
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. One process holds all
+producers of its host. Producer k of K sends the records k, k + K, k + 2K, ...; a producer's records go to the
+partitions of its topic in turn.
 
 A due record is handed to librdkafka at the next tick of 1 ms, or at once if overdue; none is skipped, and each keeps
 its intended time. If librdkafka's queue is full, the producer's records wait: that wait is the system's. `late` is the
@@ -24,56 +24,27 @@ for each second of the schedule, and one with `ended`. Of a second's object
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import os
-import signal
 import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from contextlib import suppress
 from functools import partial
 
-from .checked_record import line, put
-from .open_loop_record import (
-    HEAD,
-    NS,
-    RECORD,
-    WARM_UP,
-    await_file,
-    bucket,
-    elapsed_ns,
-    flat,
-    n_records,
-    put_first,
-    settings_of,
-)
+from . import clients
+from .clients import HEAD, NAP_S, NS, RECORD, WARM_UP, WARM_UP_S, bucket, elapsed_ns, flat, line, n_records, put
 
-WARM_UP_S = 90.0
-"""Timeout of the first connections: the cluster may be electing leaders."""
-TICK_S = 0.001
-"""Length of a tick: sleeping per record at several thousand a second would cost a tenth of a processor."""
-NAP_S = 0.05
-"""The longest sleep: how soon a stop is noticed."""
+TICK_S = 0.001  # length of a tick: sleeping per record at several thousand a second would cost a tenth of a processor
 LATE_UNIT_US = 100
-FLUSH_S = 5.0
-"""Timeout of a warm-up, before it is retried on the remaining partitions."""
-STATISTICS = {"statistics.interval.ms": 500}
-"""How often librdkafka reports its counters: at least once in every second."""
-ERRORS = 20
-"""Maximum of different errors printed."""
+STATISTICS = {"statistics.interval.ms": 500}  # how often librdkafka reports its counters: at least once in every second
 
 
 class Producer:
     """
-    One producer of the load, with a thread that handles its answers promptly.
-
-    Attributes
-    ----------
-    waiting : deque
-        Records (number, when due) for which the queue of librdkafka had no room.
+    One producer of the load, with a thread that handles its answers promptly. `waiting` are records (number, when due)
+    for which the queue of librdkafka had no room.
     """
 
     def __init__(self, number: int, topic: str, client, process: Process):
@@ -91,7 +62,7 @@ class Producer:
         """Give a record to librdkafka; False if its queue is full."""
         process = self.process
         bodies = process.bodies
-        head = HEAD.pack(RECORD, process.number, sequence, due_ns)
+        head = HEAD.pack(RECORD, process.number, sequence, due_ns, 0)
         try:
             self.client.produce(
                 self.topic,
@@ -102,7 +73,7 @@ class Producer:
         except BufferError:
             return False
         except Exception as error:  # the producer cannot go on: a fatal error, or an unknown topic
-            self._fail(sequence, error.args[0] if error.args and hasattr(error.args[0], "name") else error)
+            self._fail(sequence, error)
         self._turn += 1
         return True
 
@@ -123,11 +94,7 @@ class Producer:
         self.note(error)
 
     def note(self, error) -> None:
-        """Count an error."""
-        name = error.name() if hasattr(error, "name") else type(error).__name__
-        text = error.str() if hasattr(error, "str") else str(error)
-        if len(self.errors) < ERRORS or (name, text[:200]) in self.errors:
-            self.errors[name, text[:200]] += 1
+        clients.count_error(self.errors, error)
 
     def close(self) -> None:
         """Stop handling answers; returns once the thread has ended."""
@@ -150,9 +117,9 @@ def resent(statistics: dict) -> int:
     1
     """
     return sum(
-        each["txmsgs"] - each["msgs"] + each["msgq_cnt"] + each["xmit_msgq_cnt"]
+        counts["txmsgs"] - counts["msgs"] + counts["msgq_cnt"] + counts["xmit_msgq_cnt"]
         for topic in statistics["topics"].values()
-        for number, each in topic["partitions"].items()
+        for number, counts in topic["partitions"].items()
         if number != "-1"
     )
 
@@ -188,25 +155,18 @@ class Process:
 
     def warm_up(self) -> int:
         """Get each producer's warm-up acknowledged by every partition, with retries; returns how many failed."""
-        left = {(producer, n) for producer in self.producers for n in range(self.partitions)}
-        end_s, value = time.monotonic() + WARM_UP_S, HEAD.pack(WARM_UP, self.number, 0, 0) + self.bodies[0]
+        value = HEAD.pack(WARM_UP, self.number, 0, 0, 0) + self.bodies[0]
 
-        def answered(key, error, _):
-            if error is None:
-                left.discard(key)
+        def send(key, on_delivery):
+            producer = self.producers[key[0]]
+            producer.client.produce(producer.topic, value, partition=key[1], on_delivery=on_delivery)
 
-        while left and not self.stopped and time.monotonic() < end_s:
-            for key in list(left):
-                producer, partition = key
-                with suppress(Exception):  # a partition that the client does not know yet
-                    producer.client.produce(
-                        producer.topic, value, partition=partition, on_delivery=partial(answered, key)
-                    )
+        def flush(patience_s):
             for producer in self.producers:
-                producer.client.flush(FLUSH_S)
-            if left:
-                time.sleep(NAP_S)
-        return len(left)
+                producer.client.flush(patience_s)
+
+        keys = [(k, partition) for k in range(len(self.producers)) for partition in range(self.partitions)]
+        return clients.warm_up(keys, send, flush, lambda: self.stopped)
 
     def run(self, start_ns: int) -> None:
         """Hand over every record when due, or at once if overdue; returns when done or on timeout."""
@@ -227,7 +187,7 @@ class Process:
                 self._send(producer, sequence, due_ns, now_ns)
                 producer, sequence, due_ns = next(upcoming, (None, 0, 0))
                 now_ns = time.time_ns()
-            waits = any(each.waiting for each in self.producers)
+            waits = any(producer.waiting for producer in self.producers)
             if now_ns > give_up_ns or (producer is None and not waits):
                 break
             left_s = TICK_S if waits or producer is None else (due_ns - now_ns) / NS
@@ -271,7 +231,6 @@ class Process:
         self.sent_in[(now_ns - self.start_ns) // NS] += 1
 
     def _look_at_backlog(self, now_ns: int) -> None:
-        """Record the backlog of every past second."""
         while self._next_second < self.length_s and now_ns >= self.start_ns + (self._next_second + 1) * NS:
             self.backlog[self._next_second] = self._outstanding()
             self._next_second += 1
@@ -299,12 +258,11 @@ class Process:
         self._look_at_backlog(time.time_ns())
 
     def report(self) -> list[dict]:
-        """The objects printed at the end."""
         for producer in self.producers:
             producer.close()
         lines: list[dict] = []
         errors = sum((producer.errors for producer in self.producers), Counter())
-        lines += [{"error": [*key, n]} for key, n in errors.most_common(ERRORS)]
+        lines += [{"error": [*key, n]} for key, n in errors.most_common(clients.MOST_ERRORS)]
         for second in sorted(self.due):
             published: Counter = Counter()
             for producer in self.producers:
@@ -339,39 +297,22 @@ def bodies_of(path: str, record_bytes: int) -> list[bytes]:
     return [content[at + HEAD.size : at + record_bytes] for at in range(0, len(content) - step + 1, step)]
 
 
-def read_arguments(given=None):
-    """The settings, from the command line."""
-    parser = argparse.ArgumentParser(description="Sends the records of an open-loop load on schedule.")
-    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
-    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
-    parser.add_argument("--topics", type=json.loads, required=True, help="JSON list of names")
-    parser.add_argument("--partitions", type=int, required=True, help="of each topic")
-    parser.add_argument("--number", type=int, required=True, help="of this process, from 0")
-    parser.add_argument("--producers", type=json.loads, required=True, help="JSON list of the numbers here")
-    parser.add_argument("--producers-in-all", type=int, required=True)
-    parser.add_argument("--rate", type=float, required=True, help="records/s of all producers")
-    parser.add_argument("--length-s", type=float, required=True, help="of the schedule")
-    parser.add_argument("--payload", required=True, help="file of lines of --record-bytes each")
-    parser.add_argument("--record-bytes", type=int, required=True)
-    parser.add_argument("--drain-s", type=float, required=True)
-    parser.add_argument("--go-file", required=True, help="JSON with start_ns, created when all may start")
-    return parser.parse_args(given)
-
-
 def main() -> int:
-    """Send with these arguments."""
     import confluent_kafka
 
-    arguments = read_arguments()
-    put_first()
+    arguments = clients.read_arguments(
+        "Sends the records of an open-loop load on schedule.",
+        "client settings topics partitions number producers producers-in-all rate length-s payload "
+        "record-bytes drain-s go-file",
+    )
+    clients.put_first()
     process = Process(arguments, bodies_of(arguments.payload, arguments.record_bytes))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, process.stop)
+    clients.on_stop(process.stop)
     put(line({"program": "open-loop producer", "format": 1, "client": confluent_kafka.libversion()[0]}))
     sys.setswitchinterval(0.0005)
     for number in arguments.producers:
         topic = arguments.topics[number % len(arguments.topics)]
-        settings = settings_of(arguments.client, arguments.settings)
+        settings = clients.client_settings(arguments.client, arguments.settings)
         settings |= STATISTICS | {"client.id": f"open-loop-producer-{number}"}
         settings |= {"stats_cb": partial(process.take_statistics, number)}
         process.producers.append(Producer(number, topic, confluent_kafka.Producer(settings), process))
@@ -382,7 +323,7 @@ def main() -> int:
     gc.collect()
     gc.freeze()
     gc.disable()  # nothing here makes cycles, and a collection would make records late
-    if (go := await_file(arguments.go_file, lambda: process.stopped)) is not None:
+    if (go := clients.await_file(arguments.go_file, lambda: process.stopped)) is not None:
         put(line({"start_ns": go["start_ns"]}))
         process.run(go["start_ns"])
         process.drain()

@@ -1,15 +1,19 @@
 """
-Sample the processor time of a machine, and of each program of the measurement on it.
+Sample the processor time of a machine and of each program of the measurement on it, or of one broker.
 
-Runs with nothing but Python: `python processor_use.py <settings in JSON>` with interval_s, and about, which is printed.
-Started by `wanbench.measure.experiments.sampling`; read by `wanbench.read.ingest.processors`.
+Runs with nothing but Python: `python processor_use.py <settings in JSON>` with interval_s, about, which is printed, and
+for a broker pid_file. Started by `wanbench.measure.experiments.sampling`; read by `wanbench.read.ingest.processors`.
 
-The first line is JSON with about, ticks_per_s and boot_id. Each further line is JSON: at_s (Unix s); machine, the
-numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait, irq, softirq, steal, in ticks since boot);
-and programs, the ticks that each program has used since the first sample, by name: the main class of Java, the module
-of a Python program, otherwise the command. Where the lab holds all processes that it sees (the first one is its
-supervisor), every program is named; elsewhere only Kafka's, iperf3 and this library's. On SIGTERM it samples once more and
-ends.
+The first line is JSON with about, ticks_per_s and boot_id. Each further line is JSON with at_s (Unix s). On SIGTERM it
+samples once more and ends.
+
+Of a machine: machine, the numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait, irq, softirq,
+steal, in ticks since boot); and programs, the ticks that each program has used since the first sample, by name: the
+main class of Java, the module of a Python program, otherwise the command. Where the lab holds all processes that it
+sees (the first one is its supervisor), every program is named; elsewhere only Kafka's, iperf3 and this library's.
+
+Of a broker: user_ticks, system_ticks and starting_ticks of its process (/proc/<pid>/stat; starting_ticks identifies the
+process), and, if a control group limits it, the kernel's nr_periods, nr_throttled and throttled_ns.
 """
 
 from __future__ import annotations
@@ -21,9 +25,9 @@ import sys
 import time
 from collections import Counter
 
+V1, V2 = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
 OURS = ("wanbench", "kafka", "openmessaging", "iperf3")
-MACHINE = 8
-"""Numbers of /proc/stat's first line that are kept; those after them are parts of the first two."""
+MACHINE = 8  # numbers of /proc/stat's first line that are kept; those after them are parts of the first two
 
 
 def read(path: str) -> str:
@@ -64,8 +68,9 @@ class Programs:
         self._used: dict[tuple[str, str], int] | None = None
         self.total: Counter = Counter()
 
-    def sample(self) -> dict[str, int]:
-        """Ticks by name. The first sample is the origin; what starts later counts from its start."""
+    def sample(self) -> dict:
+        """Ticks of the machine, and of programs since the first sample, or since their start if that was later."""
+        machine = [int(number) for number in read("/proc/stat").split("\n")[0].split()[1 : 1 + MACHINE]]
         used: dict[tuple[str, str], int] = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             stat = read(f"/proc/{pid}/stat")
@@ -80,22 +85,54 @@ class Programs:
                 if self._holds_all or any(part in word for part in OURS for word in words):
                     self.total[name_of(words, stat.partition("(")[2].rpartition(")")[0])] += grown
         self._used = used
-        return dict(self.total)
+        return {"machine": machine, "programs": dict(self.total)}
+
+
+def used(pid: str) -> dict:
+    """CPU time of a process; {} if there is none."""
+    after_name = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if len(after_name) < 20:
+        return {}
+    ticks = {"user_ticks": after_name[11], "system_ticks": after_name[12], "starting_ticks": after_name[19]}
+    return {name: int(text) for name, text in ticks.items()}
+
+
+def throttled(pid: str) -> dict:
+    """The kernel's throttling counters of its control group; {} without one."""
+    for line in read(f"/proc/{pid}/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        own = path.rstrip("/")
+        if "cpu" in controllers.split(","):
+            folder, limited = V1 + own, read(f"{V1}{own}/cpu.cfs_quota_us").strip() not in ("", "-1")
+        elif number == "0" and not controllers:
+            folder, limited = V2 + own, read(f"{V2}{own}/cpu.max").split()[:1] not in ([], ["max"])
+        else:
+            continue
+        counted = dict(line.split() for line in read(f"{folder}/cpu.stat").splitlines() if line.count(" ") == 1)
+        if limited and "nr_throttled" in counted:
+            waited = counted.get("throttled_time") or 1000 * int(counted.get("throttled_usec", 0))
+            return {name: int(counted[name]) for name in ("nr_periods", "nr_throttled")} | {"throttled_ns": int(waited)}
+    return {}
+
+
+def of_broker(pid_file: str) -> dict:
+    """A sample of the process whose id is in a file."""
+    pid = read(pid_file).strip()
+    return used(pid) | throttled(pid) if pid.isdigit() else {}
 
 
 def main() -> None:
-    """Sample until SIGTERM."""
     settings, stopped, programs = json.loads(sys.argv[1]), None, Programs()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # sigtimedwait takes it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     boot_id = read("/proc/sys/kernel/random/boot_id").strip()
-    first = {**settings["about"], "ticks_per_s": os.sysconf("SC_CLK_TCK"), "boot_id": boot_id}
-    print(json.dumps(first), flush=True)
+    print(json.dumps({**settings["about"], "ticks_per_s": os.sysconf("SC_CLK_TCK"), "boot_id": boot_id}), flush=True)
     due = time.monotonic()
     while True:
-        machine = [int(number) for number in read("/proc/stat").split("\n")[0].split()[1 : 1 + MACHINE]]
-        line = {"at_s": time.time(), "machine": machine, "programs": programs.sample()}
-        print(json.dumps(line), flush=True)
+        at_s = time.time()
+        sample = of_broker(settings["pid_file"]) if "pid_file" in settings else programs.sample()
+        print(json.dumps({"at_s": at_s, **sample}), flush=True)
         if stopped:
             return
         due = max(due + settings["interval_s"], time.monotonic())

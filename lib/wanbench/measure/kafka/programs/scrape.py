@@ -17,10 +17,8 @@ import sys
 import time
 import urllib.request
 
-LARGEST_BYTES = 64_000_000
-"""Size limit of an answer: no exporter's is longer, and a longer one would fill the disk."""
-LAST_S = 1.5
-"""How long the last scrape may take: a host kills a program two seconds after it asked it to end."""
+LARGEST_BYTES = 64_000_000  # size limit of an answer: no exporter's is longer, and a longer one would fill the disk
+LAST_S = 1.5  # how long the last scrape may take: a host kills a program two seconds after it asked it to end
 
 
 class Ended(BaseException):
@@ -85,7 +83,6 @@ def write(word: str, about: dict, content: bytes | None = None) -> None:
 
 
 def main(settings: dict) -> None:
-    """Scrape until told to end."""
     url, interval_s, timeout_s = settings["url"], settings["interval_s"], settings["timeout_s"]
     ending, latest = Ending(), None
     write("#scrapes", {"url": url, "interval_s": interval_s, **settings["about"]})

@@ -1,0 +1,298 @@
+"""How a client reaches a cluster: secrets that are never shown, certificates, and the files on its host."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import threading
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wanbench.checks import check_choice
+from wanbench.errors import LabError, ParameterError
+from wanbench.measure.labs.base import Host
+
+from .settings import properties
+
+HIDDEN = "(hidden)"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ARN = re.compile(r"\barn:aws")
+_SECRET_NAME = re.compile(
+    r"passw|passphrase|secret|jaas|credential|token|private|user\.info|api[._-]?key|key\.pem$|\.key$", re.I
+)
+
+
+class Secret:
+    """
+    A secret value that shows only its source, in every format.
+
+    >>> Secret("hunter2", "KAFKA_PASSWORD")
+    <secret from KAFKA_PASSWORD>
+    """
+
+    __slots__ = ("_value", "source")
+
+    def __init__(self, value: str, source: str):
+        self._value, self.source = value, source
+
+    def reveal(self) -> str:
+        """The value itself, for files of mode 0600 only."""
+        return self._value
+
+    def __repr__(self):
+        return f"<secret from {self.source}>"
+
+    def __reduce__(self):
+        raise TypeError("a secret is not pickled")
+
+
+def from_environment(parameter: str, variable: str) -> Secret:
+    """
+    Return the secret in an environment variable, which `parameter` names.
+
+    ParameterError if the name is malformed, or the variable is not set, empty, or has more than one line. Errors never
+    repeat the argument, as it may be the secret itself.
+    """
+    if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
+        raise ParameterError(
+            f"{parameter} is not the name of an environment variable; allowed: letters, digits and '_'."
+        )
+    value = os.environ.get(variable, "")
+    if not value or "\n" in value or "\r" in value:
+        raise ParameterError(
+            f"{parameter} names an environment variable that is not set, or empty, or has several lines; "
+            f"set it before starting, and give {parameter} its name, not its content."
+        )
+    return Secret(value, variable)
+
+
+def names_secret(name: str) -> bool:
+    """
+    Tell whether a Kafka setting of that name may hold a secret.
+
+    >>> [names_secret(name) for name in ("sasl.jaas.config", "ssl.keystore.password", "linger.ms", "ssl.keystore.key")]
+    [True, True, False, True]
+    """
+    return bool(_SECRET_NAME.search(name))
+
+
+def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
+    """
+    Hide possibly secret values of settings, to show or keep them; also ARNs of AWS, which hold an account.
+
+    >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2", "role": "arn:aws:iam::123456789012:role/x"})
+    {'linger.ms': 5, 'ssl.key.password': '(hidden)', 'role': '(hidden)'}
+    """
+    return {
+        name: HIDDEN if names_secret(name) or _ARN.search(str(value)) else value for name, value in settings.items()
+    }
+
+
+def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, object]:
+    """The settings, if none may hold a secret; otherwise ParameterError, naming `instead` but no value."""
+    if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
+        raise ParameterError("settings must be a mapping of names to values.")
+    if secrets := sorted(name for name in settings if names_secret(name)):
+        raise ParameterError(f"settings may not hold secrets, so not {', '.join(secrets)}; use {instead} instead.")
+    return dict(settings)
+
+
+_TIMEOUT_S = 30.0
+
+
+def put_private(host: Host, name: str, content: str | bytes) -> str:
+    """
+    Write a file of mode 0600 into the host's scratch folder, in place of an existing one; returns its path there.
+
+    Its mode is set before its content, it appears atomically, and its content is never part of a command.
+    """
+    path = f"{host.scratch}/{name}"
+    unfinished = f"{path}.{uuid.uuid4().hex[:8]}"
+    host.run(["install", "-m", "600", "/dev/null", unfinished], timeout_s=_TIMEOUT_S)
+    number, local = tempfile.mkstemp(prefix="wanbench-")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        host.put(Path(local), unfinished)
+    finally:
+        os.unlink(local)
+    host.run(["mv", "-f", "--", unfinished, path], timeout_s=_TIMEOUT_S)
+    return path
+
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+MECHANISMS = tuple(_LOGIN_MODULES)
+_NAMES = {
+    "java": ("security.protocol", "sasl.mechanism", "ssl.truststore.location", ("ssl.keystore.location",), ()),
+    "python": (
+        "security_protocol",
+        "sasl_mechanism",
+        "ssl_cafile",
+        ("ssl_certfile",),
+        ("sasl_plain_username", "sasl_plain_password"),
+    ),
+    "librdkafka": (
+        "security.protocol",
+        "sasl.mechanism",
+        "ssl.ca.location",
+        ("ssl.certificate.location", "ssl.key.location"),
+        ("sasl.username", "sasl.password"),
+    ),
+}
+_KINDS = (".properties", ".python.json", ".librdkafka.json", ".authority.pem", ".pem")
+
+
+@dataclass(frozen=True)
+class Access:
+    """
+    How a client proves its identity to a cluster, and how it knows the cluster's.
+
+    `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` are certificates to trust instead of
+    the machine's own; `identity_pem` the client's private key (PKCS #8, not encrypted) and certificates.
+    """
+
+    protocol: str = "PLAINTEXT"
+    mechanism: str | None = None
+    user: str | None = None
+    password: Secret | None = None
+    authority_pem: bytes | None = field(default=None, repr=False)
+    identity_pem: bytes | None = field(default=None, repr=False)
+
+    def __post_init__(self):
+        check_choice("protocol", self.protocol, PROTOCOLS)
+        if self.protocol.startswith("SASL"):
+            check_choice("mechanism", self.mechanism, MECHANISMS)
+            if not self.user or self.password is None:
+                raise ParameterError(f"{self.protocol} needs a user and a password.")
+            if any(not char.isprintable() for char in self.user):
+                raise ParameterError("the user's name has characters that cannot be printed.")
+        elif self.mechanism or self.user or self.password:
+            raise ParameterError(f"{self.protocol} has no mechanism, user and password; SASL_SSL has.")
+        if not self.protocol.endswith("SSL") and (self.authority_pem or self.identity_pem):
+            raise ParameterError(f"{self.protocol} has no certificates; SSL and SASL_SSL have.")
+
+    @property
+    def label(self) -> str:
+        """User and protocol, for errors; never the password."""
+        if self.mechanism:
+            return f"user {self.user!r}, mechanism {self.mechanism}, {self.protocol}"
+        return f"{self.protocol}, {'with' if self.identity_pem else 'without'} a client certificate"
+
+    def settings(self, client: str, authority: str | None, identity: str | None) -> dict[str, str]:
+        """
+        Return the settings of a client ("java", "python" for kafka-python, or "librdkafka"). `authority` and `identity`
+        are paths of the PEM files on its host; the latter holds the key and the certificates.
+        """
+        if self.protocol == "PLAINTEXT":
+            return {}
+        protocol, mechanism, trusted, own, login = _NAMES[client]
+        settings = {protocol: self.protocol}
+        if authority:
+            settings[trusted] = authority
+        if identity:
+            settings |= dict.fromkeys(own, identity)
+        if client == "java":
+            settings |= {
+                f"{name.removesuffix('location')}type": "PEM" for name in settings if name.endswith("location")
+            }
+        if self.mechanism:
+            password = self.password.reveal()
+            settings[mechanism] = self.mechanism
+            if client == "java":
+                settings["sasl.jaas.config"] = jaas_config(self.mechanism, username=self.user, password=password)
+            else:
+                settings |= dict(zip(login, (self.user, password), strict=True))
+        return settings
+
+
+def jaas_config(mechanism: str, **options: str) -> str:
+    """
+    Return the value of `sasl.jaas.config`.
+
+    >>> jaas_config("PLAIN", username="ada", password='two "words"')
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" password="two \\\\"words\\\\"";'
+    """
+    text = " ".join(f'{name}="{_escaped(value)}"' for name, value in options.items())
+    return f"{_LOGIN_MODULES[mechanism]} required {text};"
+
+
+def _escaped(value):
+    return value.replace("\\", "\\\\").replace('"', '\\"')
+
+
+class ClientFiles:
+    """
+    Files on hosts for clients of a cluster at `bootstrap` ("host:port,host:port"); of mode 0600, written on first use.
+    `settings` are more ones of Java clients, none of them secret.
+    """
+
+    def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, object] | None = None):
+        self.bootstrap, self.access, self.settings = bootstrap, access, dict(settings or {})
+        self._paths: dict[tuple, str | None] = {}
+        self._hosts: dict[str, Host] = {}
+        self._name = f"kafka-client-{uuid.uuid4().hex[:8]}"
+        self._lock = threading.Lock()
+
+    def java(self, host: Host) -> str | None:
+        """Path of a properties file for a Java client; None if it needs nothing but the bootstrap addresses."""
+        return self._once("java", host)
+
+    def python(self, host: Host) -> str:
+        """Path of a JSON file with kafka-python's keywords, which `wanbench.measure.kafka.programs.admin` reads."""
+        return self._once("python", host)
+
+    def librdkafka(self, host: Host) -> str:
+        """Path of a JSON file with settings for confluent-kafka."""
+        return self._once("librdkafka", host)
+
+    def remove(self) -> None:
+        """Delete all files; a later use writes them again."""
+        with self._lock:
+            hosts, self._hosts, self._paths = self._hosts, {}, {}
+        for scratch, host in hosts.items():
+            paths = [f"{scratch}/{self._name}{kind}" for kind in _KINDS]
+            with suppress(LabError):  # a host that is gone has taken its folder along
+                host.run(["rm", "-f", "--", *paths], timeout_s=30, ok=None)
+
+    def __repr__(self):
+        return f"<client files for {self.bootstrap}: {self.access.label}>"
+
+    def _once(self, client, host):
+        with self._lock:
+            scratch = host.scratch
+            if (client, scratch) not in self._paths:
+                self._hosts[scratch] = host
+                self._paths[client, scratch] = self._write(client, host)
+            return self._paths[client, scratch]
+
+    def _write(self, client, host):
+        settings = self.access.settings(client, *self._certificates(host))
+        if client == "java":
+            settings |= self.settings
+            return put_private(host, f"{self._name}.properties", properties(settings)) if settings else None
+        settings |= (
+            {"bootstrap_servers": self.bootstrap.split(",")}
+            if client == "python"
+            else {"bootstrap.servers": self.bootstrap}
+        )
+        return put_private(host, f"{self._name}.{client}.json", json.dumps(settings))
+
+    def _certificates(self, host):
+        key = ("certificates", host.scratch)
+        if key not in self._paths:
+            contents = {
+                f"{self._name}.authority.pem": self.access.authority_pem,
+                f"{self._name}.pem": self.access.identity_pem,
+            }
+            self._paths[key] = [pem and put_private(host, name, pem) for name, pem in contents.items()]
+        return self._paths[key]

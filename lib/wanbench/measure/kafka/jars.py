@@ -1,0 +1,184 @@
+"""
+Kafka's jars: pin another version of Kafka, `python -m wanbench.measure.kafka.jars <version>`, and make the class
+archive that speeds up node starts, `python -m wanbench.measure.kafka.jars archive` (called by scripts/kafka-jars.sh).
+
+Java (17 and newer) dumps the classes that a broker on the loopback interface has loaded, ready to map into memory
+(AppCDS). The broker reaches its controller by TLS and its client in plain text, so that the classes of both are there.
+Java ignores an archive of another Java or other jars.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from wanbench.errors import ClusterError
+from wanbench.files import replace_file
+from wanbench.folders import kafka_jars
+from wanbench.runs.raw import sha256
+
+from .java_commands import ARCHIVE, PROFILES, java_command, package_file, unavailable
+from .node import last_message
+from .security import Tls
+from .settings import defaults, properties
+
+_ADDRESS = "127.0.0.1"
+_PATIENCE_S = 120.0  # timeout of each step; a broker starts in a few seconds
+
+
+def make_archive(jars: Path) -> Path:
+    """
+    Make the archive next to the folder of jars; ClusterError, with the broker's last message, if it cannot be made.
+    """
+    archive = jars.parent / ARCHIVE
+    with tempfile.TemporaryDirectory(prefix="wanbench-") as name:
+        folder = Path(name)
+        client, broker, controller = _free_ports(3)
+        settings = {
+            **defaults(1),
+            "node.id": "1",
+            "process.roles": "broker,controller",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@{_ADDRESS}:{controller}",
+            "inter.broker.listener.name": "BROKER",
+            "listeners": ",".join(
+                f"{listener}://{_ADDRESS}:{port}"
+                for listener, port in (("CLIENT", client), ("BROKER", broker), ("CONTROLLER", controller))
+            ),
+            "listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:SSL,CONTROLLER:SSL",
+            **_certificates(folder),
+            "log.dirs": f"{folder}/data",
+        }
+        (folder / "server.properties").write_text(properties(settings))
+        (folder / "client.json").write_text(json.dumps({"bootstrap_servers": [f"{_ADDRESS}:{client}"]}))
+        made = folder / ARCHIVE
+        arguments = ["format", "-t", "W" * 22, "-c", f"{folder}/server.properties"]
+        _run(folder, _java(jars, folder, "kafka.tools.StorageTool", arguments, []))
+        flags = [f"-XX:ArchiveClassesAtExit={made}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+        node = _start(folder, _java(jars, folder, "kafka.Kafka", [f"{folder}/server.properties"], flags))
+        try:
+            # The broker is a process of this machine and no host of a lab, so this Python asks it.
+            readiness = [sys.executable, "-P", "-m", "wanbench.measure.kafka.programs.readiness"]
+            _run(folder, [*readiness, f"{folder}/client.json", "1"], node)
+            node.send_signal(signal.SIGTERM)
+            node.wait(_PATIENCE_S)
+        finally:
+            node.kill()
+            node.wait()
+        if not made.is_file():
+            raise ClusterError(f"Java wrote no archive: {_last_message(folder)}")
+        unfinished = archive.with_name(f".{ARCHIVE}.{os.getpid()}")
+        unfinished.write_bytes(made.read_bytes())
+        os.replace(unfinished, archive)
+    return archive
+
+
+def _certificates(folder):
+    tls = Tls(mutual=True)
+    files = {"keystore": tls.identity_pem(_ADDRESS, "broker"), "truststore": tls.authority_pem}
+    settings = {"ssl.client.auth": "required"}
+    for name, content in files.items():
+        path = folder / f"{name}.pem"
+        path.write_bytes(content)  # in a folder that only its owner can open
+        settings |= {f"ssl.{name}.type": "PEM", f"ssl.{name}.location": str(path)}
+    return settings
+
+
+def _java(jars, folder, main_class, arguments, flags):
+    logging = [f"-Dlog4j2.configurationFile={package_file('log4j2.properties')}", f"-Dwanbench.log={folder}/log"]
+    flags = [*PROFILES["functional"], *flags, *logging]
+    return java_command(str(jars), main_class, arguments, heap_mb=256, flags=flags, temporary=str(folder))
+
+
+def _start(folder, command):
+    with (folder / "printed").open("ab") as printed:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed)
+
+
+def _run(folder, command, broker=None):
+    process, end = _start(folder, command), time.monotonic() + _PATIENCE_S
+    try:
+        while process.poll() is None:
+            if time.monotonic() > end or (broker is not None and broker.poll() is not None):
+                raise ClusterError(f"the broker does not serve: {_last_message(folder)}")
+            time.sleep(0.05)
+        if process.returncode:
+            raise ClusterError(f"{command[0]} ended with status {process.returncode}: {_last_message(folder)}")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _last_message(folder):
+    log = folder / "log"
+    return last_message(log.read_bytes() if log.exists() else b"", (folder / "printed").read_bytes())
+
+
+def _free_ports(count):
+    sockets = [socket.create_server((_ADDRESS, 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in sockets]
+    for server in sockets:
+        server.close()
+    return ports
+
+
+def set_version(version: str, folder: Path, fetch: Callable[[Path, Path], None] | None = None) -> int:
+    """
+    Pin another version of Kafka: write it into pom.xml of a folder, and into jars.sha256 what `fetch` (by default
+    Maven) gets by that file into a new folder. Returns the number of jars. ClusterError if there is no such version;
+    both files then stay as they are.
+    """
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)+([-.][A-Za-z0-9]+)*", version):
+        raise ClusterError(f"{version!r} is no version of Kafka; write it like 4.3.1.")
+    old = (folder / "pom.xml").read_text()
+    new = re.sub(r"(<kafka\.version>).*?(</)", rf"\g<1>{version}\g<2>", old)
+    with tempfile.TemporaryDirectory(prefix="wanbench-") as name:
+        pom, fetched = Path(name, "pom.xml"), Path(name, "jars")
+        pom.write_text(new)
+        fetched.mkdir()
+        (fetch or _fetch)(pom, fetched)
+        jars = sorted(fetched.glob("*.jar"))
+        if fetched / f"kafka_2.13-{version}.jar" not in jars:
+            raise ClusterError(f"Maven did not fetch Kafka {version}; nothing was changed.")
+        sums = "".join(f"{sha256(jar)}  {jar.name}\n" for jar in jars)
+    replace_file(folder / "pom.xml", new.encode())
+    replace_file(folder / "jars.sha256", sums.encode())
+    return len(jars)
+
+
+def _fetch(pom, folder):
+    command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies"]
+    command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ClusterError(f"Maven could not fetch Kafka: {' '.join(done.stdout.split()[-60:])}")
+
+
+def main(argument: str = "archive") -> int:
+    """Pin a version of Kafka, or make the archive; returns 1, with the reason on stderr, if that fails."""
+    failed = "" if argument != "archive" else "No archive of classes was made, so Kafka starts less quickly: "
+    try:
+        if argument != "archive":
+            n = set_version(argument, package_file("pom.xml").parent)
+            print(f"Kafka {argument} is pinned, with {n} jars; `make setup` installs them.")
+        elif reason := unavailable():
+            raise ClusterError(reason)
+        else:
+            make_archive(kafka_jars())
+    except (ClusterError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"{failed}{error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

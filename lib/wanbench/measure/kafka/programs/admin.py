@@ -1,0 +1,480 @@
+"""
+Send one administrative request to a cluster: `python -m wanbench.measure.kafka.programs.admin <settings file> <verb>
+[<arguments in JSON>]`.
+
+The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
+{"error": {"kind": ..., "message": ...}} with Kafka's own name and message; the status is 0 or 3. Settings are never
+printed.
+
+kafka-python, because librdkafka can neither reassign partitions nor tell which broker answered or where a leader's log
+ends, and each start of Kafka's own tools takes one to two seconds of a measured schedule.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import os
+import re
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from kafka import errors
+from kafka.admin import KafkaAdminClient
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
+from kafka.structs import TopicPartition
+
+REFUSED = 3
+CONNECT_S = 15.0  # default timeout of the search for a broker
+REQUEST_S = 30.0  # default timeout of one answer: Kafka's own request.timeout.ms
+CONNECT_MS = 3000  # timeout of a connection to one broker, before another is tried
+PAUSE_S = 0.1
+POLL_S = 0.05  # interval of polling the brokers' metadata
+# Replica ids of a requester: the latest offset is the high watermark for CONSUMER, the log's end for DEBUGGER.
+CONSUMER, DEBUGGER = -1, -2
+BROKER = 4  # Kafka's number of the type of resources whose settings are asked for
+# Sources of settings: the cluster's default, the file server.properties, and Kafka's default.
+GIVEN_AT_START = (3, 4, 5)
+
+_PERMANENT = (
+    errors.SaslAuthenticationFailedError,
+    errors.AuthorizationError,
+    errors.UnsupportedSaslMechanismError,
+    errors.IncompatibleBrokerVersion,
+)
+_TLS_REFUSED = re.compile(r"SSL: (CERTIFICATE_VERIFY_FAILED|TLSV\d|SSLV3_ALERT|WRONG_VERSION|RECORD_LAYER)|alert", re.I)
+
+
+class Unreachable(errors.KafkaError):
+    """No bootstrap address answered."""
+
+
+class Refused(errors.KafkaError):
+    """Kafka refused something; `kind` is Kafka's name of the error."""
+
+    def __init__(self, error: type[errors.KafkaError], reason: str | None = None):
+        self.kind = error.__name__
+        super().__init__(reason or getattr(error, "description", "") or error.__name__)
+
+
+def refuse(code: int, reason: str | None = None) -> None:
+    """Raise `Refused` for an error code, with this reason or Kafka's own; nothing for code 0."""
+    if code:
+        raise Refused(errors.for_code(code), reason)
+
+
+class Connections(KafkaConnectionManager):
+    """
+    Records why connections failed (`failures`, by address), and raises permanent errors during the search for a broker.
+    """
+
+    def __init__(self, net, **settings):
+        super().__init__(net, **{**settings, "socket_connection_setup_timeout_ms": CONNECT_MS})
+        self.failures: dict[str, Exception] = {}
+        self._permanent = None
+
+    def get_connection(self, node_id, timeout_ms=None, **options):
+        fresh = node_id not in self._conns
+        timeout_ms = min(timeout_ms or CONNECT_MS, CONNECT_MS)
+        connection = super().get_connection(node_id, timeout_ms, **options)
+        if fresh:
+            # kafka-python waits for the answer to a TLS handshake without end.
+            error = errors.KafkaTimeoutError(f"no connection after {timeout_ms / 1000:.1f} s")
+            timer = self._net.call_later(
+                timeout_ms / 1000, lambda: connection.init_future.is_done or connection.close(error)
+            )
+            connection.init_future.add_both(lambda _: self._net.cancel(timer))
+            node = self.cluster.broker_metadata(node_id)
+            for future in (connection.init_future, connection.close_future):
+                future.add_errback(lambda error: self._remember(f"{node.host}:{node.port}", error))
+        return connection
+
+    async def _build_transport(self, node, timeout_at=None):
+        # kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
+        transport = await super()._build_transport(node, timeout_at=timeout_at)
+        receive = transport._sock_recv
+
+        def receive_all():
+            data, error = receive()
+            return data, None if data else error
+
+        transport._sock_recv = receive_all
+        return transport
+
+    def update_backoff(self, node_id):
+        if self._permanent is not None and self.cluster.is_bootstrap(node_id):
+            raise self._permanent
+        return super().update_backoff(node_id)
+
+    def _remember(self, where, error):
+        if error is None:
+            return
+        if str(error) or where not in self.failures:
+            self.failures[where] = error
+        if isinstance(error, _PERMANENT) or _TLS_REFUSED.search(str(error)):
+            self._permanent = error
+
+
+class Admin(KafkaAdminClient):
+    """
+    An admin client that has found the cluster.
+
+    `settings` are keywords of kafka-python: bootstrap_servers, security_protocol and so on; `connect_s` and `request_s`
+    how long to look for a broker, and to wait for one answer. Raises Unreachable, with the last reason for each
+    address, or the KafkaError with which the cluster refuses.
+    """
+
+    def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
+        self.connections: Connections | None = None
+        timeouts = {"bootstrap_timeout_ms": connect_s, "request_timeout_ms": request_s}
+        try:
+            super().__init__(
+                **settings,
+                kafka_client=self._client,
+                **{name: max(1, int(seconds * 1000)) for name, seconds in timeouts.items()},
+            )
+        except errors.KafkaTimeoutError:
+            failures = self.connections.failures if self.connections else {}
+            raise Unreachable("; ".join(f"{where}: {message(error)}" for where, error in failures.items())) from None
+
+    def _client(self, **settings):
+        net = NetworkSelector(**settings)
+        self.connections = Connections(net, **settings)
+        return KafkaNetClient(net, self.connections, **settings)
+
+    def nodes(self) -> list[int]:
+        return [broker.node_id for broker in self.connections.cluster.brokers()]
+
+    def request(self, request, node_id: int | None = None) -> dict:
+        """The response of a broker, by default of any."""
+        (answer,) = self.requests([(node_id, request)])
+        if isinstance(answer, errors.KafkaError):
+            raise answer
+        return answer
+
+    def requests(self, asked: list[tuple]) -> list[dict | errors.KafkaError]:
+        """Responses to concurrent requests, each given as node_id and request; the error of one without a response."""
+        return self.connections.run(self._responses, asked)
+
+    async def _responses(self, asked):
+        answers = []
+        for node_id, request in asked:
+            try:
+                answers.append(self.connections.send(request, node_id=node_id))
+            except errors.KafkaError as error:
+                answers.append(error)
+        for n, answer in enumerate(answers):
+            try:
+                answers[n] = answer if isinstance(answer, errors.KafkaError) else (await answer).to_dict()
+            except errors.KafkaError as error:
+                answers[n] = error
+        return answers
+
+
+def message(error: BaseException) -> str:
+    """
+    Return an error's message without its class name.
+
+    >>> message(errors.KafkaConnectionError("refused")), message(errors.RequestTimedOutError())
+    ('refused', 'RequestTimedOutError')
+    """
+    name = type(error).__name__
+    return re.sub(rf"^(\[Error -?\d+\] )?({name}(: |$))?", "", " ".join(str(error).split())) or name
+
+
+def cluster(admin: Admin) -> dict:
+    """
+    Describe brokers and controller: "version", the brokers' or an older one that they support; "controller", the node
+    that leads the controllers (None where the client may not ask); "brokers": node_id, host, port, rack, is_fenced.
+    """
+    brokers = [
+        {
+            "node_id": broker["broker_id"],
+            **{name: broker.get(name) for name in ("host", "port", "rack")},
+            "is_fenced": bool(broker.get("is_fenced")),
+        }
+        for broker in admin.describe_cluster()["brokers"]
+    ]
+    try:
+        leader = admin.describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"]
+    except errors.KafkaError:
+        leader = -1
+    return {
+        "version": ".".join(map(str, admin.connections.broker_version or ())),
+        "controller": leader if leader >= 0 else None,
+        "brokers": sorted(brokers, key=lambda broker: broker["node_id"]),
+    }
+
+
+def topics(admin: Admin, names: list[str] | None = None, internal: bool = False) -> list[dict]:
+    """
+    List topics with their partitions: partition, leader (None: none), replicas, isr. Without names, all topics; Kafka's
+    own only with `internal`.
+    """
+    rows = []
+    for topic in admin.describe_topics(names):
+        if names is not None and topic["error_code"]:
+            error = errors.for_code(topic["error_code"])
+            raise Refused(error, f"topic {topic['name']!r}: {error.description}")
+        if not topic["error_code"] and (names is not None or internal or not topic["is_internal"]):
+            rows.append(topic_row(topic))
+    return sorted(rows, key=lambda topic: topic["name"])
+
+
+def topic_row(topic: dict) -> dict:
+    """A topic in kafka-python's metadata, in the form that `topics` returns."""
+    partitions = [
+        {
+            "partition": row["partition_index"],
+            "leader": row["leader_id"] if row["leader_id"] >= 0 else None,
+            "replicas": list(row["replica_nodes"]),
+            "isr": sorted(row["isr_nodes"]),
+        }
+        for row in sorted(topic["partitions"], key=lambda row: row["partition_index"])
+    ]
+    return {"name": topic["name"], "partitions": partitions}
+
+
+def create_topic(
+    admin: Admin,
+    name: str,
+    partitions: int = 1,
+    replication: int = 1,
+    settings: dict | None = None,
+    placement: list[list[int]] | None = None,
+    wait_s: float = 30.0,
+) -> dict:
+    """
+    Make a topic, wait until every answering broker knows a leader of every partition, and return it as `topics` does.
+
+    `placement` names the replicas of each partition, the preferred leader first, in place of `partitions` and
+    `replication`.
+    """
+    wanted: dict = {"configs": {key: str(value) for key, value in (settings or {}).items()}}
+    if placement is None:
+        wanted |= {"num_partitions": partitions, "replication_factor": replication}
+    else:
+        wanted["assignments"] = dict(enumerate(placement))
+    (answer,) = admin.create_topics({name: wanted}, raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
+    refuse(answer["error_code"], answer.get("error_message"))
+    count = partitions if placement is None else len(placement)
+
+    def is_ready(topic):
+        leaders = [partition["leader_id"] for partition in topic["partitions"]]
+        return not topic["error_code"] and len(leaders) == count and min(leaders) >= 0
+
+    return topic_row(_everywhere(admin, name, is_ready, wait_s, "has no leaders yet"))
+
+
+def delete_topic(admin: Admin, name: str, wait_s: float = 30.0) -> None:
+    """Delete a topic and wait until no answering broker knows it."""
+    (answer,) = admin.delete_topics([name], raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
+    refuse(answer["error_code"], answer.get("error_message"))
+    gone = errors.UnknownTopicOrPartitionError.errno
+    _everywhere(admin, name, lambda topic: topic["error_code"] == gone, wait_s, "is still known")
+
+
+def metadata_request(names: list[str] | None) -> MetadataRequest:
+    """A request for the metadata of these topics, or (None) all."""
+    asked = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    return MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+
+
+def _everywhere(admin, name, is_done, wait_s, problem):
+    """A topic's metadata, once `is_done` holds for that of each answering broker."""
+    end = time.monotonic() + wait_s
+    while True:
+        nodes = admin.nodes()
+        answers = admin.requests([(node, metadata_request([name])) for node in nodes])
+        views = [None if isinstance(answer, errors.KafkaError) else answer["topics"][0] for answer in answers]
+        seen = [view for view in views if view is not None]
+        if seen and all(map(is_done, seen)):
+            return seen[0]
+        if time.monotonic() > end:
+            late = [node for node, view in zip(nodes, views, strict=True) if view is None or not is_done(view)]
+            problem = f"topic {name!r} {problem} at the brokers {late} after {wait_s:g} s"
+            raise Refused(errors.KafkaTimeoutError, problem)
+        time.sleep(POLL_S)
+
+
+def elect(admin: Admin) -> dict:
+    """Elect the preferred leaders of all topics; returns the number of changes."""
+    answer = admin.elect_leaders(0, None, raise_errors=False).to_dict()
+    refuse(answer.get("error_code", 0))
+    changed = 0
+    for result in answer["replica_election_results"]:
+        for row in result["partition_result"]:
+            if row["error_code"] != errors.ElectionNotNeededError.errno:
+                reason = f"partition {row['partition_id']} of {result['topic']!r}: {row['error_message']}"
+                refuse(row["error_code"], reason)
+                changed += 1
+    return {"changed": changed}
+
+
+def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float = 30.0, others: bool = False) -> dict:
+    """
+    Reorder the replicas of partitions and elect the first in-sync replica of each; no data move. With `others` the
+    replicas may change: new ones are copied first, which is awaited.
+
+    `replicas` has, by topic and number of partition, its replicas in the new order. A topic or partition that is not
+    there is left out, and one whose replicas are others by now is refused. Returns "ordered": partitions that now have
+    the order; "led": of these, led by the first; "missing": those left out.
+    """
+    there = _partitions(admin, replicas)
+    wanted = {at: replicas[at.topic][str(at.partition)] for at in there}
+    for at, order in wanted.items():
+        if not others and sorted(order) != sorted(there[at]["replicas"]):
+            reason = f"partition {at.partition} of {at.topic!r} has replicas {there[at]['replicas']}, not {order}"
+            raise Refused(errors.InvalidReplicationAssignmentError, reason)
+    copied = {at for at, order in wanted.items() if set(order) - set(there[at]["replicas"])}
+    if changed := {at: order for at, order in wanted.items() if order != there[at]["replicas"]}:
+        for at, error in admin.alter_partition_reassignments(changed).items():
+            if error is not None:
+                raise Refused(error, f"partition {at.partition} of {at.topic!r}: {error.description}")
+    ordered, led, end = [], [], time.monotonic() + wait_s
+    while wanted:
+        there = _partitions(admin, replicas)
+        ordered = [at for at in wanted if there.get(at, {}).get("replicas") == wanted[at]]
+        led = [at for at in ordered if there[at]["leader"] == wanted[at][0]]
+        if len(led) == len(wanted) or time.monotonic() > end:
+            break
+        if len(ordered) == len(wanted):  # those whose first replica is not in sync stay as they are
+            able = defaultdict(list)
+            for at in ordered:
+                if wanted[at][0] in there[at]["isr"] and at not in led:
+                    able[at.topic].append(at.partition)
+            if not able and not copied - set(led):
+                break
+            if able:
+                admin.elect_leaders(0, dict(able), raise_errors=False)
+        time.sleep(POLL_S)
+    n = sum(map(len, replicas.values()))
+    return {"ordered": len(ordered), "led": len(led), "missing": n - len(wanted)}
+
+
+def _partitions(admin, replicas) -> dict:
+    return {
+        TopicPartition(topic["name"], row["partition"]): row
+        for topic in topics(admin, internal=True)
+        if topic["name"] in replicas
+        for row in topic["partitions"]
+        if str(row["partition"]) in replicas[topic["name"]]
+    }
+
+
+def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, str | None]:
+    """The settings of a broker that were changed while it ran, or all."""
+    asked = DescribeConfigsRequest(resources=[(BROKER, str(broker), None)], include_synonyms=False)
+    (result,) = admin.request(asked, broker)["results"]
+    refuse(result["error_code"], result["error_message"])
+    return {
+        row["name"]: row["value"]
+        for row in sorted(result["configs"], key=lambda row: row["name"])
+        if everything or row["config_source"] not in GIVEN_AT_START
+    }
+
+
+def log_ends(admin: Admin, topic: str) -> list[dict]:
+    """
+    Return the ends of each partition, as offsets after the last record: high_watermark, up to which consumers may read,
+    and end, of the leader's log.
+    """
+    numbers_of = defaultdict(list)
+    for row in topics(admin, [topic])[0]["partitions"]:
+        if row["leader"] is None:
+            raise errors.LeaderNotAvailableError(f"partition {row['partition']} has no leader")
+        numbers_of[row["leader"]].append(row["partition"])
+    rows = []
+    for leader, numbers in numbers_of.items():
+        marks, ends = (_latest(admin, leader, topic, numbers, replica_id) for replica_id in (CONSUMER, DEBUGGER))
+        rows += [{"partition": number, "high_watermark": marks[number], "end": ends[number]} for number in numbers]
+    return sorted(rows, key=lambda row: row["partition"])
+
+
+def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
+    """The latest offset of each partition of a leader, as reported to a replica."""
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    asked = [kind.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in numbers]
+    request = ListOffsetsRequest(
+        replica_id=replica_id, isolation_level=0, topics=[kind(name=topic, partitions=asked)], min_version=2
+    )
+    rows = admin.request(request, leader)["topics"][0]["partitions"]
+    for row in rows:
+        if row["error_code"]:
+            raise errors.for_code(row["error_code"])(f"partition {row['partition_index']}")
+    return {row["partition_index"]: row["offset"] for row in rows}
+
+
+VERBS = {verb.__name__: verb for verb in (cluster, topics, create_topic, delete_topic, elect, lead, settings, log_ends)}
+# Read-only verbs, which are retried on another broker if one does not answer.
+READING = {"cluster", "topics", "settings", "log_ends"}
+
+
+def answered(settings: dict, verb: str, question: dict) -> dict:
+    """The answer or the error, in printed form."""
+    waits = {name: question.pop(name) for name in ("connect_s", "request_s") if name in question}
+    takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
+    if unknown := sorted(set(question) - set(takes)):
+        return _error("UnknownArgument", f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}")
+    end, asked_before = time.monotonic() + waits.get("connect_s", CONNECT_S), False
+    try:
+        admin = Admin(settings, **waits)
+        while True:
+            try:
+                return {"answer": VERBS[verb](admin, **question)}
+            except errors.UnknownBrokerIdError:  # this client does not know the controller yet: nothing was sent
+                if time.monotonic() > end:
+                    raise
+                admin = Admin(settings, **waits)
+            except errors.UnknownTopicOrPartitionError:
+                if verb == "delete_topic" and asked_before:  # the answer to an earlier question was lost
+                    return {"answer": None}
+                if verb not in READING or time.monotonic() > end:
+                    raise
+            except errors.KafkaError as error:
+                # To delete twice harms nothing, and the broker that was asked may be one that is being restarted.
+                if verb not in {*READING, "delete_topic"} or not error.retriable or time.monotonic() > end:
+                    raise
+                asked_before = True
+            time.sleep(PAUSE_S)
+    except errors.KafkaError as error:
+        return _error(getattr(error, "kind", type(error).__name__), message(error))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return _error(type(error).__name__, " ".join(str(error).split()))
+
+
+def _error(kind, message):
+    return {"error": {"kind": kind, "message": message}}
+
+
+def read_arguments(path: str, question: str = "{}") -> tuple[dict, dict]:
+    """The client's settings from a file, and a question from JSON; silences kafka-python's log."""
+    logging.disable(logging.CRITICAL)
+    return json.loads(Path(path).read_text()), json.loads(question)
+
+
+def say(line: dict, secret: str | None) -> None:
+    """Print a line of JSON, without the secret if it is an error: in an answer, a topic may have a password's name."""
+    text = json.dumps(line)
+    if secret and "error" in line:
+        text = text.replace(json.dumps(secret)[1:-1], "(hidden)")
+    print(text, flush=True)
+
+
+def main(path: str, verb: str, *question: str) -> int:
+    settings, asked = read_arguments(path, *question)
+    printed = answered(settings, verb, asked)
+    say(printed, settings.get("sasl_plain_password"))
+    return REFUSED if "error" in printed else 0
+
+
+if __name__ == "__main__":
+    os._exit(main(*sys.argv[1:]))

@@ -1,0 +1,147 @@
+"""
+Watch a cluster: topics, leaders, in-sync replicas and members of groups, several times a second.
+
+`python -m wanbench.measure.kafka.programs.watch <settings file> <arguments of watch in JSON>` prints a JSON object per
+sample. The settings file holds kafka-python's keywords in JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from kafka import errors
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from .admin import Admin, message, metadata_request, read_arguments, refuse, say, topic_row
+
+CONNECT_S = 2.0  # timeout of a sample's search for a broker: a dead cluster must not delay the next samples for long
+MEMBERS_INTERVAL_S = 1.0  # interval of samples of groups: each finds the coordinator and then asks it
+_SCHEMAS = "wanbench.measure.kafka.programs"
+
+
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
+    """Describes groups of the new protocol (KIP-848), which kafka-python's `describe_groups` reports as dead."""
+
+
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
+    """The response to `ConsumerGroupDescribeRequest`."""
+
+
+def watch(
+    settings: dict,
+    write: Callable[[dict], None],
+    duration_s: float,
+    interval_s: float,
+    topics: list[str] | None = None,
+    request_s: float = 1.0,
+    members: list[str] | None = None,
+    internal: bool = False,
+) -> None:
+    """
+    Write the cluster's state every `interval_s` seconds for `duration_s` seconds, whatever happens to it.
+
+    `write` takes one sample: "at_s" (Unix s, when it was asked), "took_s", and either "node_id" (the broker that
+    answered), "topics" (as from the verb topics; None: all that are not Kafka's own, and these too with `internal`) and
+    "brokers" (node_ids that it knew), or "error" (kind and message) if nobody answered within `request_s`. Samples that
+    a longer one covers are left out.
+
+    `members` are groups whose members are looked at every `MEMBERS_INTERVAL_S`, apart from the samples above and
+    without delaying them: "at_s", "took_s", "group", and either "state" and "members" (client_id and partitions) or
+    "error".
+    """
+    lock = threading.Lock()
+
+    def sample(look: Callable[[], dict], **about) -> None:
+        began, row = time.monotonic(), {"at_s": time.time(), **about}
+        try:
+            row |= look()
+        except (errors.KafkaError, OSError) as error:
+            row["error"] = {"kind": type(error).__name__, "message": message(error)}
+        row["took_s"] = round(time.monotonic() - began, 4)
+        with lock:
+            write(row)
+
+    def look_at_members(group: str) -> None:
+        while (now := time.monotonic()) < end:
+            sample(lambda: members_of(admin, group), group=group)
+            time.sleep(max(0.05, now + MEMBERS_INTERVAL_S - time.monotonic()))
+
+    def look() -> dict:
+        nonlocal admin
+        if admin is None:
+            admin = Admin(settings, connect_s=min(CONNECT_S, duration_s), request_s=request_s)
+            for group in members or ():
+                threading.Thread(target=look_at_members, args=(group,), daemon=True).start()
+        return state(admin, topics, internal)
+
+    start, admin, tick = time.monotonic(), None, 0
+    end = start + duration_s
+    while time.monotonic() < end:
+        sample(look)
+        tick = max(tick + 1, int((time.monotonic() - start) / interval_s))
+        time.sleep(max(0.0, min(start + tick * interval_s, end) - time.monotonic()))
+
+
+def state(admin: Admin, names: list[str] | None, internal: bool) -> dict:
+    """What one broker knows of the brokers and of these topics, or (None) all."""
+    node_id = admin.connections.least_loaded_node()
+    metadata = admin.request(metadata_request(names), node_id)
+    return {
+        "node_id": node_id,
+        "brokers": sorted(broker["node_id"] for broker in metadata["brokers"]),
+        "topics": [
+            topic_row(topic)
+            for topic in metadata["topics"]
+            if not topic["error_code"] and (names is not None or internal or not topic["is_internal"])
+        ],
+    }
+
+
+def members_of(admin: Admin, group: str) -> dict:
+    """A group's "state" and "members" (client_id, partitions), from its coordinator, which is looked up each time."""
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=[group], min_version=4)
+    (coordinator,) = admin.request(find)["coordinators"]
+    refuse(coordinator["error_code"], coordinator["error_message"])
+    node_id = coordinator["node_id"]
+    described = admin.describe_groups([group], node_id)[group]
+    if not described["error"]:
+        members = [(member["client_id"], _classic_topics(member)) for member in described["members"]]
+    else:  # it is no classic group
+        asked = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+        (described,) = admin.request(asked, node_id)["groups"]
+        refuse(described["error_code"], described["error_message"])
+        members = [
+            (
+                member["client_id"],
+                [(topic["topic_name"], topic["partitions"]) for topic in member["assignment"]["topic_partitions"]],
+            )
+            for member in described["members"]
+        ]
+    return {
+        "state": described["group_state"],
+        "members": [
+            {"client_id": client, "partitions": sorted([name, n] for name, numbers in topics for n in numbers)}
+            for client, topics in members
+        ],
+    }
+
+
+def _classic_topics(member):
+    assigned = member["member_assignment"]
+    topics = assigned.get("assigned_partitions", ()) if isinstance(assigned, dict) else ()
+    return [(topic["topic"], topic["partitions"]) for topic in topics]
+
+
+def main(path: str, question: str) -> int:
+    settings, asked = read_arguments(path, question)
+    watch(settings, lambda sample: say(sample, settings.get("sasl_plain_password")), **asked)
+    return 0
+
+
+if __name__ == "__main__":
+    os._exit(main(*sys.argv[1:]))

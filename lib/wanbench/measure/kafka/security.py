@@ -1,0 +1,151 @@
+"""
+Encryption of clusters: TLS or mutual TLS of our own, and keys and certificates of users from files.
+
+A certificate authority in memory issues the keys and certificates of our own cluster. Those of a host are written into
+its scratch folder, as PEM of mode 0600.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from wanbench.checks import refusal
+from wanbench.errors import ParameterError
+from wanbench.measure.labs.base import Host
+
+from .access import Access, Secret, put_private
+
+KINDS = ("plain", "tls", "mtls")
+LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
+
+
+def authority(path: str | Path) -> bytes:
+    """Trusted certificates, from a PEM file of this machine."""
+    content = _read("authority_file", path)
+    _certificates("authority_file", path, content)
+    return content
+
+
+def identity(certificate_file: str | Path, key_file: str | Path, password: Secret | None = None) -> bytes:
+    """
+    Read an unencrypted private key (PKCS #8, as Java requires), and its certificates, from PEM files of this machine.
+
+    ParameterError if a file cannot be read or holds something else, the password is wrong or missing, or the two do not
+    belong together.
+    """
+    chain = _certificates("certificate_file", certificate_file, _read("certificate_file", certificate_file))
+    content = _read("key_file", key_file)
+    try:
+        passphrase = None if password is None else password.reveal().encode()
+        key = serialization.load_pem_private_key(content, passphrase)
+    except (ValueError, TypeError, UnicodeError):
+        raise ParameterError(
+            f"key_file {key_file} holds no private key in PEM that "
+            + ("needs no password" if password is None else f"{password} opens")
+            + "."
+        ) from None
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    if key.public_key().public_bytes(*form) != chain[0].public_key().public_bytes(*form):
+        raise ParameterError(f"key_file {key_file} does not belong to the first certificate of {certificate_file}.")
+    return pkcs8(key) + b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain)
+
+
+def pkcs8(key) -> bytes:
+    """An unencrypted private key in PEM, as PKCS #8, which Java requires."""
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(*form, serialization.NoEncryption())
+
+
+def _read(parameter, path):
+    try:
+        return Path(path).read_bytes()
+    except (OSError, TypeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise ParameterError(f"{parameter} cannot be read: {reason}.") from None
+
+
+def _certificates(parameter, path, content):
+    try:
+        return x509.load_pem_x509_certificates(content)
+    except ValueError:
+        raise ParameterError(f"{parameter} {path} holds no certificates in PEM.") from None
+
+
+class Security:
+    """
+    Settings of brokers, and matching ones of clients; `protocols` are those of the listeners. This one has no
+    encryption and no access control.
+    """
+
+    kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
+
+    def broker_settings(self, host: Host) -> dict[str, str]:
+        """Settings of a broker or controller on `host`; puts their key files there."""
+        return {}
+
+    def access(self) -> Access:
+        """What a client needs."""
+        return Access()
+
+    def describe(self) -> dict:
+        """For a manifest: JSON types, no secrets."""
+        return {"kind": self.kind, "protocols": dict(self.protocols)}
+
+    def __repr__(self):
+        return f"<security {self.kind}: {self.protocols['CLIENT']} for clients>"
+
+
+class Tls(Security):
+    """
+    TLS everywhere, including between brokers and to controllers; if `mutual`, clients must show a certificate too.
+    """
+
+    protocols = dict.fromkeys(LISTENERS, "SSL")
+
+    def __init__(self, mutual: bool = False):
+        self.kind = "mtls" if mutual else "tls"
+        self.mutual = mutual
+        self._authority = trustme.CA(organization_name="wanbench")
+
+    @property
+    def authority_pem(self) -> bytes:
+        return self._authority.cert_pem.bytes()
+
+    def identity_pem(self, address: str, common_name: str) -> bytes:
+        """A new key, and the certificate of a server at `address`."""
+        return identity_pem(self._authority.issue_cert(address, common_name=common_name[:64]))
+
+    def broker_settings(self, host: Host) -> dict[str, str]:
+        identity = self.identity_pem(host.address, f"broker on {host.name}")
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": put_private(host, "kafka-broker.pem", identity),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": put_private(host, "kafka-broker-authority.pem", self.authority_pem),
+            "ssl.client.auth": "required" if self.mutual else "none",
+        }
+
+    def access(self) -> Access:
+        identity = None
+        if self.mutual:
+            identity = identity_pem(self._authority.issue_cert("client.wanbench", common_name="client"))
+        return Access("SSL", authority_pem=self.authority_pem, identity_pem=identity)
+
+
+def security(wanted: str | Security) -> Security:
+    """Return the security that one of `KINDS` names; a Security is returned unchanged."""
+    if isinstance(wanted, Security):
+        return wanted
+    if wanted not in KINDS:
+        raise refusal("security", wanted, f"{', '.join(map(repr, KINDS))} or a Security")
+    return Security() if wanted == "plain" else Tls(mutual=wanted == "mtls")
+
+
+def identity_pem(issued: trustme.LeafCert) -> bytes:
+    """Private key (PKCS #8, as Java wants it) and certificates, in one PEM."""
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    return pkcs8(key) + b"".join(pem.bytes() for pem in issued.cert_chain_pems)

@@ -1,0 +1,240 @@
+"""Means, medians, ratios and shares of few trials or episodes, as estimates with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, nan, sqrt
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from wanbench.checks import check_level, check_number, refusal
+from wanbench.formatting import count, percent
+from wanbench.methods.result import Estimate, Interval, exact_binomial
+from wanbench.methods.sizes import numbers
+from wanbench.methods.tails.quantile_intervals import ranks
+from wanbench.methods.time.series import welch_freedom
+
+
+def half_width(values, level: float) -> float:
+    """
+    Half the width of Student's interval of a mean; NaN for fewer than two values.
+
+    >>> print(round(half_width([1.0, 2.0, 3.0], 0.95), 3))
+    2.484
+    """
+    n = len(values)
+    return stats.t.ppf((1 + level) / 2, n - 1) * np.std(values, ddof=1) / sqrt(n) if n > 1 else nan
+
+
+def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
+    """
+    Half the width of Welch's interval (1947) of a difference of means; NaN if a side has fewer than two values.
+
+    >>> print(round(welch_half_width([np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 9.0])], 0.95), 3))
+    8.208
+    """
+    sizes = [len(side) for side in sides]
+    if min(sizes) < 2:
+        return nan
+    variances = [np.var(side, ddof=1) / len(side) for side in sides]
+    return stats.t.ppf((1 + level) / 2, welch_freedom(variances, sizes)) * sqrt(sum(variances))
+
+
+def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> Estimate:
+    """The estimate of a ratio from its logarithm and the half width of the logarithm's interval."""
+    with np.errstate(over="ignore"):  # a few trials that scatter widely: the end is beyond the largest float
+        value, low, high = np.exp([log, log - half, log + half]).tolist()
+    return Estimate(estimate=value, low=low, high=high, unit=unit, **about)
+
+
+def geometric_mean(
+    values, level: float, *, units: Sequence | None = None, unit_name: str = "trial", **about
+) -> Estimate:
+    """
+    The geometric mean of positive values, with Student's t on their logarithms. Its interval stays above zero.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One value per trial.
+    units : sequence, optional
+        The unit of replication of each value: the result is the mean of the units' means. Default: every value is a
+        unit.
+    unit_name : str
+        Name of such a unit.
+    **about
+        Further fields of `Estimate`; `warnings` are kept.
+
+    Examples
+    --------
+    >>> about = {"quantity": "q", "claim": "It is {}", "method": "m", "assumption": "a"}
+    >>> geometric_mean([1.0, 4.0, 2.0, 2.0], 0.95, units=list("aabb"), unit_name="setting", **about).basis
+    '4 trials of 2 settings'
+    """
+    values = np.asarray(values, dtype=float)
+    if not ((values > 0) & np.isfinite(values)).all():
+        bad = values[~((values > 0) & np.isfinite(values))][0]
+        raise refusal(f"a value of {about['quantity']}", float(bad), "finite numbers above 0, which have a logarithm")
+    logs = pd.Series(np.log(values))
+    means = logs if units is None else logs.groupby(np.asarray(units)).mean()
+    basis = count(len(logs), "trial")
+    basis += "" if units is None else f" of {count(len(means), unit_name)}"
+    half = float(half_width(means.to_numpy(), level))
+    notes = about.pop("warnings", ())
+    notes += () if isfinite(half) else (f"no interval: {'a single' if len(means) else 'no'} {unit_name}",)
+    log = float(means.mean())
+    return ratio_estimate(log, half, n=len(means), basis=basis, level=level, warnings=notes, **about)
+
+
+def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]:
+    """
+    (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
+
+    Each of the three has its own variance (Welch 1947). The ends are NaN if one was measured once, and infinite if b
+    does not differ significantly from the base; the ratio is NaN if b equals the base.
+
+    >>> value, low, high = ratio_of_differences([3.0, 3.1], [5.0, 5.1], [1.0, 1.1], 0.95)
+    >>> round(value, 2), low < 0.5 < high
+    (0.5, True)
+    """
+    sides = [np.asarray(side, dtype=float) for side in (a, b, base)]
+    (above, below, zero), sizes = (side.mean() for side in sides), [len(side) for side in sides]
+    above, below = above - zero, below - zero
+    value = float(above / below) if below else nan
+    if min(sizes) < 2:
+        return value, nan, nan
+    variances = [side.var(ddof=1) / len(side) for side in sides]
+    ratio = value if isfinite(value) else 1.0
+    weighted = np.array([1.0, ratio**2, (1 - ratio) ** 2]) * variances
+    scale = stats.t.ppf((1 + level) / 2, welch_freedom(weighted, sizes)) ** 2 * np.array(variances)
+    # The roots of (above - r below)^2 = t^2 Var(above - r below); the base's mean is in both differences.
+    square = below**2 - scale[1] - scale[2]
+    middle = above * below - scale[2]
+    last = above**2 - scale[0] - scale[2]
+    if square <= 0:
+        return value, -inf, inf
+    low, high = ((middle + sign * sqrt(max(middle**2 - square * last, 0.0))) / square for sign in (-1, 1))
+    return value, float(low), float(high)
+
+
+MEDIAN = "order statistics of the episodes (Hahn & Meeker 1991, section 5.2)"
+LOG_T = "Student's t on logarithms"
+ALIKE = "Episodes are independent and alike"
+
+
+@dataclass(frozen=True, repr=False)
+class Median(Estimate):
+    """A median over episodes; `at_least` if it is a lower limit, because too few outages ended within their episode."""
+
+    at_least: bool = False
+
+    @property
+    def formatted_with_interval(self) -> str:
+        """
+        Median and interval with the unit, and its level if that is below 95 %; "at least" for a lower limit, "not seen"
+        if there is none.
+
+        >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").formatted_with_interval
+        '3.30 s (75 %: 3.14 to 3.59)'
+        >>> median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}").formatted_with_interval
+        'at least 8.00 s (75 %: at least 3.14)'
+        """
+        if not self.n:
+            return "not seen"
+        level = f"{percent(self.level)}: " if self.level < 0.95 else ""
+        ends = f" ({level}{self.formatted_interval})" if self.formatted_interval else ""
+        return f"{'at least ' if self.at_least else ''}{self.formatted}{ends}"
+
+
+def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about) -> Median:
+    """
+    The median over episodes, with an interval for any distribution.
+
+    With fewer than six values no 95 % interval exists. The widest possible one, from the smallest to the largest value,
+    is then given with its own level, 1 - 2^(1 - n): 75 % for three episodes.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
+    censored : sequence of bool
+        Whether the value is a lower limit. The interval allows for it to be exact or above all other values.
+    level : float
+        Requested level of the interval.
+    **about
+        `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" if the median is a lower limit.
+    """
+    values, level = numbers("values", values), check_level(level)
+    if len(censored) not in (0, len(values)):
+        raise refusal("censored", censored, f"a flag for each of {count(len(values), 'value')}, or none")
+    open_end = np.zeros(len(values), dtype=bool) if len(censored) == 0 else np.asarray(censored, dtype=bool)
+    missing = int(np.isnan(values).sum())
+    values, open_end = values[~np.isnan(values)], open_end[~np.isnan(values)]
+    n = len(values)
+    # A lower limit may be as low as it says, or lie above all: the ends of an interval hold for both.
+    lowest, highest = np.sort(values), np.sort(np.where(open_end, inf, values))
+    notes = [f"{count(missing, 'episode')} without this number left out"] if missing else []
+    if open_end.any():
+        notes.append(f"{open_end.sum()} of {n} had not ended when their episode did, and may be longer than all others")
+    low, high, estimate, at_least = nan, nan, nan, False
+    if n:
+        middle = [(n - 1) // 2, n // 2]
+        estimate, at_least = float(lowest[middle].mean()), bool((lowest[middle] < highest[middle]).any())
+        about |= {"claim": about["claim"].replace("{}", "at least {}")} if at_least else {}
+    if n > 1:
+        first, last = ranks(n, 0.5, level)
+        if first is None or last is None:
+            first, last, level = 1, n, 1 - 2.0 ** (1 - n)
+        low, high = float(lowest[first - 1]), float(highest[last - 1])
+    elif n:
+        notes.append("no interval: a single episode")
+    others = ()
+    if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
+        half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
+        others = (Interval(f"{LOG_T}, 95 %, of the geometric mean", *np.exp([middle - half, middle + half])),)
+    return Median(
+        at_least=at_least,
+        estimate=estimate,
+        low=low,
+        high=high,
+        n=n,
+        basis=count(n, "episode"),
+        method=f"Median; {MEDIAN}; of fewer than six episodes from the smallest to the largest",
+        assumption=ALIKE,
+        level=level,
+        others=others,
+        warnings=tuple(notes),
+        **{"unit": "s"} | about,
+    )
+
+
+def upper_bound(n: int, level: float = 0.95) -> float:
+    """
+    The one-sided upper bound of a share after zero hits in n: about 3/n at 95 % (the "rule of three").
+
+    >>> round(upper_bound(3), 2), round(upper_bound(1000) * 1000, 2)
+    (0.63, 2.99)
+    """
+    return 1 - (1 - level) ** (1 / n) if n else nan
+
+
+def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
+    """The share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
+    check_number("n", n, 0, whole=True)
+    check_number("hits", hits, 0, n, whole=True)
+    low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
+    return Estimate(
+        estimate=hits / n if n else nan,
+        low=low if n else nan,
+        high=high,
+        unit="fraction",
+        n=n,
+        basis=f"{hits:,} of {count(n, unit_name)}",
+        method="one-sided exact bound, about 3/n" if not hits else "Clopper & Pearson 1934",
+        assumption=f"{unit_name.capitalize()}s are independent",
+        level=level,
+        **about,
+    )

@@ -1,0 +1,100 @@
+"""
+The part of the factor space in which halving the delay gains more than doubling the rate, with simultaneous intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import inf
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import quantity
+from wanbench.methods.factorial.inference import DRAWS, critical
+from wanbench.methods.factorial.terms import UNITS, Factor, coded, slopes, word
+
+DOUBLING = 2.0
+GRID_STEPS = 7  # Steps along delay and along rate: a map of 49 points per panel shows where the verdict changes.
+VERDICTS = ("holds", "fails", "undecided")
+METHOD = (
+    "the greater of robust and pooled standard errors; "
+    f"largest |t| over a grid of the whole space, by {DRAWS:,} draws (Hothorn, Bretz & Westfall 2008), no more than "
+    "Scheffé's (1953)"
+)
+
+
+class GainMap:
+    """
+    The gain at any points, with one simultaneous critical value.
+
+    At each point the larger of two standard errors counts: robust and pooled (`covers`). From few runs, the
+    robust one alone is too small somewhere, so the intervals would not be simultaneous; the pooled one alone
+    is wrong if scatter varies between runs (simulated: data/validity/trials.csv).
+    """
+
+    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covers, freedom, level):
+        self.factors, self.terms, self.delay, self.rate = list(factors), terms, delay, rate
+        self.params, self.covers, self.freedom, self.level = params, covers, freedom, level
+        self.critical_value = inf
+
+    def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """Log-spaced steps along delay and rate, at each combination of the other factors' levels."""
+        axes = {}
+        for factor in self.factors:
+            values = runs[factor.name]
+            if factor.name in (self.delay, self.rate):
+                axes[factor.name] = np.geomspace(values.min(), values.max(), GRID_STEPS)
+            else:
+                axes[factor.name] = factor.levels or np.sort(values.unique())
+        return pd.DataFrame(list(product(*axes.values())), columns=list(axes))
+
+    def hold_together_at(self, points: pd.DataFrame) -> None:
+        """Set the critical value that makes the intervals at all these points simultaneous."""
+        weights = self._weights(points)[2]
+        self.critical_value = max(critical(weights, cover, self.freedom, self.level) for cover in self.covers)
+
+    def gains(self, points: pd.DataFrame) -> pd.DataFrame:
+        """The points with elasticities, gain, its interval, and the verdict."""
+        along_delay, along_rate, weights = self._weights(points)
+        value = weights @ self.params
+        variance = np.max([np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0)
+        half = self.critical_value * np.sqrt(np.maximum(variance, 0.0))
+        low, high = value - half, value + half
+        return points.reset_index(drop=True).assign(
+            elasticity_delay=along_delay @ self.params,
+            elasticity_rate=along_rate @ self.params,
+            gain=DOUBLING**value,
+            low=DOUBLING**low,
+            high=DOUBLING**high,
+            verdict=np.select([low > 0, high < 0], ["holds", "fails"], "undecided"),
+        )
+
+    def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The coefficients' weights in both elasticities, and in the log2 gain (minus their sum)."""
+        codes = coded(self.factors, points)
+        along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
+        return (*along, -along[0] - along[1])
+
+
+def verdict_shares(grid: pd.DataFrame, by: Sequence[str], delay: str, rate: str) -> pd.DataFrame:
+    """
+    Per combination of the factors in `by`: the share of the grid with each verdict, the smallest and the largest gain,
+    and `fails_where`, the span of delay and rate within which the thesis fails.
+    """
+    rows = []
+    for key, part in grid.groupby(list(by)) if by else [((), grid)]:
+        failing = part[part.verdict == "fails"]
+        rows.append(
+            dict(zip(by, key, strict=True))
+            | {name: float((part.verdict == name).mean()) for name in VERDICTS}
+            | {"smallest_gain": part.gain.min(), "largest_gain": part.gain.max()}
+            | {"fails_where": ", ".join(_span(failing[name]) for name in (delay, rate) if len(failing))}
+        )
+    return pd.DataFrame(rows)
+
+
+def _span(values: pd.Series) -> str:
+    low, high = (quantity(end, UNITS.get(values.name, "")) for end in (values.min(), values.max()))
+    return f"{word(values.name)} {low}" if low == high else f"{word(values.name)} {low} to {high}"
