@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 
 from .content import read_bytes
-from .json_values import is_time, read_json
+from .json_values import is_time, object_of_line, read_json
 from .rows import core, fitting
 
 LINK = ["run_id", "from_region", "to_region"]
@@ -100,11 +99,8 @@ def read_samples(path) -> dict[str, pd.DataFrame]:
 
 
 def _sample(path, line_number, line):
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise RawDataError(path, line_number, error, SAMPLE) from None
-    links = content.get("links") if isinstance(content, dict) else None
+    content = object_of_line(path, line_number, line, SAMPLE).values
+    links = content.get("links")
     if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
         raise RawDataError(path, line_number, line.decode("utf-8", "replace"), SAMPLE)
     answer = {"answer_ms": content.get("answer_ms")}

@@ -107,11 +107,9 @@ class _Result:
             for name, values in rates.items()
         }
         return {
-            "workload": self.text("workload"),
-            "driver": self.text("driver"),
+            **{name: self.text(name) for name in ("workload", "driver")},
+            **{name: self.count(name) for name in ("topics", "partitions")},
             "record_bytes": self.count("messageSize"),
-            "topics": self.count("topics"),
-            "partitions": self.count("partitions"),
             "producers_per_topic": self.count("producersPerTopic"),
             "consumers_per_topic": self.count("consumersPerTopic"),
             "n_windows": self.n_windows,

@@ -64,22 +64,19 @@ class Kind(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Kind | None:
         """The kind of a line, ignoring its marks; None if the line is not plain."""
-        if line := SILENCE_LINE.fullmatch(text):
-            if line["clock"]:
-                return None
-            return cls._of(text, line, b"", SILENCE, -1, -1, None, line["message"])
-        line = REPLY_LINE.fullmatch(text)
-        if line is None or line["clock"] or line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+        silence = SILENCE_LINE.fullmatch(text)
+        line = silence or REPLY_LINE.fullmatch(text)
+        if line is None or line["clock"]:
             return None
-        between = text[line.end("seq") : line.start("time")].encode()
-        who = line["who"] or line["bare"]
-        return cls._of(text, line, between, REPLY, int(line["ttl"]), int(line["size"]), who, None)
-
-    @classmethod
-    def _of(cls, text, line, between, *others):
+        between, about = b"", (SILENCE, -1, -1, None, line.groupdict().get("message"))
+        if not silence:
+            if line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+                return None
+            between = text[line.end("seq") : line.start("time")].encode()
+            about = (REPLY, int(line["ttl"]), int(line["size"]), line["who"] or line["bare"], None)
         seconds, _, decimals = (line["at"] or "").partition(".")
         before = text[max(line.end("at"), 0) : line.start("seq")].encode()
-        return cls(len(seconds), len(decimals), before, between, *others)
+        return cls(len(seconds), len(decimals), before, between, *about)
 
 
 class Plain(NamedTuple):
