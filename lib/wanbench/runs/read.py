@@ -157,13 +157,7 @@ class Run:
         return {a.test_id: a for a in self._attempts if a.outcome == "failed" and a.test_id not in done}
 
     def tests(self) -> pd.DataFrame:
-        """
-        Table `tests`: one row per attempt, failed and interrupted ones included.
-
-        Columns run_id, test_id, attempt, round, setting (null: only trials and imports have one), from_region,
-        to_region, outcome ("done", "failed", "interrupted"), failed_experiment, reason, started_at_utc, ended_at_utc
-        (null where interrupted).
-        """
+        """Table `tests`: one row per attempt, failed and interrupted ones included; null where not known."""
         rows = [{"run_id": self.run_id, **{n: getattr(a, n) for n in TEST_COLUMNS[1:]}} for a in self._attempts]
         table = pd.DataFrame(rows, columns=TEST_COLUMNS)
         for column in ("attempt", "round"):
@@ -187,9 +181,8 @@ class Run:
     def raw_files(self) -> list[dict]:
         """
         Every raw file in the journal, in order, as `RawFile.as_dict` with test_id, attempt, round, from_region,
-        to_region and outcome of the test (None for files of the lab itself).
-
-        Files of interrupted attempts are left out, as they may be incomplete.
+        to_region and outcome (None for files of the lab itself). Those of interrupted attempts, which may be
+        incomplete, are left out.
         """
         context = ("test_id", "attempt", "round", "from_region", "to_region", "outcome")
         out = []
@@ -313,9 +306,7 @@ def overlaps(run: Run) -> pd.DataFrame:
 
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
-    All runs under <data folder>/raw, or all of one campaign, oldest first.
-
-    Folders without a journal (a run that ended before its first line) are skipped.
+    Find all runs under <data folder>/raw, or those of a campaign, oldest first; folders without a journal are none.
     """
     pattern = f"{campaign or '*'}/*/{journal.NAME}"
     folders = [path.parent for path in (Path(data_folder) / "raw").glob(pattern)]
@@ -336,10 +327,4 @@ class RawOutput:
 
 
 def _to_the_second(at_utc: str) -> str:
-    """
-    A time of a journal as pages show it.
-
-    >>> _to_the_second("2026-11-21T13:40:54.480257+00:00")
-    '2026-11-21 13:40:54 UTC'
-    """
     return f"{pd.Timestamp(at_utc):%Y-%m-%d %H:%M:%S} UTC"

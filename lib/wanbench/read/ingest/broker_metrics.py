@@ -36,11 +36,7 @@ NEXT = "a line #scrape with its time and the number of its bytes in JSON"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The metrics in a file of scrapes, or of an exporter's text, without context.
-
-    RawDataError names the line that a Prometheus server would reject, or where the file is truncated.
-    """
+    """Read scrapes, or an exporter's text; RawDataError names the line that a Prometheus server would reject."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     samples, about = Samples(path, len(data)), {}
     if data.startswith(b"#scrapes "):

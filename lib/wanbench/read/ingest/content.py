@@ -60,7 +60,7 @@ def plain_name(path) -> str:
 
 def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
     """
-    The path ("<bytes>" for bytes) and the whole content, decompressed but not decoded.
+    Read a path, or bytes, whole: the path ("<bytes>" for bytes) and the content, decompressed but not decoded.
 
     RawDataError if it cannot be read, is damaged, or holds more than `most_bytes` once decompressed.
     """

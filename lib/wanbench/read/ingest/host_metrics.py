@@ -73,11 +73,7 @@ UNITS = (
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The metrics in a file of `sadf -j`, without context.
-
-    RawDataError names what is not JSON (and where), of the wrong type, impossible, or not in UTC.
-    """
+    """Read a file of `sadf -j`; RawDataError names what is no JSON, of the wrong type, impossible or not in UTC."""
     path = Path(path)
     try:
         columns = _columns(path)

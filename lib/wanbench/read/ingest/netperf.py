@@ -64,10 +64,8 @@ LATENCIES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables pings and transfers, without their context.
-
-    RawDataError names the line of a test without a result, or a file without the banner, which states test and units
-    (netperf -P 0 omits it).
+    Read tables pings and transfers; RawDataError names the line of a test without a result, or a file without the
+    banner, which states test and units (netperf -P 0 omits it).
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()

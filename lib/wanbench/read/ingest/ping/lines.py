@@ -259,8 +259,8 @@ class LineReader:
         """
         The event in the line, or None; RawDataError if a line of ping is required and this is none.
 
-        `whole` is False for a last line without its newline: ping was killed while it wrote, so the line counts only if
-        nothing essential can be missing.
+        A last line that is not `whole`, as ping was killed while it wrote, counts only if nothing essential can be
+        missing.
         """
         text = text.removesuffix("\r").strip("\a")  # the bell of ping -a
         text, at_s = self._without_prefix(text)
