@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -15,7 +14,7 @@ from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.rented.costs import Costs, Estimate, Meter
-from wanbench.measure.labs.ssh import SshHost
+from wanbench.measure.labs.ssh import Login, SshHost
 from wanbench.measure.plan.cost import SET_UP_S
 from wanbench.measure.plan.plan import Plan
 from wanbench.regions import cloud_title
@@ -307,14 +306,11 @@ class RentedLab(Tenancy):
         self.let_in(self._order, addresses)
 
     def reach(self) -> None:
-        key_file, known_hosts = self._lease.folder / "operator", self._lease.folder / "known_hosts"
-        lines = [f"{each.public_address} {self._host_public}\n" for each in self._launched()]
-        known_hosts.write_text("".join(lines))
+        lines = [f"{instance.public_address} {self._host_public}\n" for instance in self._launched()]
+        (self._lease.folder / "known_hosts").write_text("".join(lines))
         for name, instances in self.instances.items():
-            self.hosts[name] = [
-                self._host(name, number, each, key_file, known_hosts)
-                for number, each in enumerate(instances, self._first)
-            ]
+            numbered = enumerate(instances, self._first)
+            self.hosts[name] = [self._host(name, number, instance) for number, instance in numbered]
         started = list(zip(self._hosts(), self._launched(), strict=True))
         everywhere(self._prepare_host, started, hurry=self.leave)
 
@@ -334,18 +330,10 @@ class RentedLab(Tenancy):
         """Name the hosts of each region by numbers from this on, where they are not the first of a lab."""
         self._first, self.hosts = first, not_launched(self.wanted, first)
 
-    def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
-        """The only place that says how a host of this lab is reached."""
-        return self._connect(
-            f"{region}/{number}",
-            region,
-            self._address(instance),
-            control_address=instance.public_address,
-            user=self.user,
-            key_file=key_file,
-            known_hosts_file=known_hosts,
-            sudo=True,
-        )
+    def _host(self, region: str, number: int, instance: Instance) -> Host:
+        keys = self._lease.folder
+        login = Login(instance.public_address, self.user, keys / "operator", keys / "known_hosts")
+        return self._connect(f"{region}/{number}", region, self._address(instance), login, sudo=True)
 
     def _address(self, instance: Instance) -> str:
         """The address used for measuring."""

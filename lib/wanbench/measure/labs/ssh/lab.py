@@ -14,8 +14,7 @@ from pathlib import Path
 
 from wanbench.checks import check_number
 from wanbench.errors import LabError
-from wanbench.measure.labs.base import Host, Lab
-from wanbench.measure.labs.clock_offset import Offset, nearest
+from wanbench.measure.labs.base import Host, Lab, Offset, nearest
 
 from .host import SshHost
 from .inventory import Inventory, read_inventory
