@@ -131,7 +131,7 @@ def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
         pytest.raises(LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in us-east-1"),
         lab_on_aws(),
     ):
-        monkeypatch.setattr(clients.Aws, "_told", refused)
+        monkeypatch.setattr(clients.Aws, "_ask", refused)
     monkeypatch.undo()
     assert left_in()
     assert sweep_now() == 0 and left_in() == []

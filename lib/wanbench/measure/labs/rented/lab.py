@@ -207,7 +207,7 @@ class RentedLab(Tenancy):
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
         """Open all hosts to these addresses (the lab's hosts), with every protocol."""
 
-    def prepare(self, order: Order) -> None:  # noqa: B027
+    def prepare(self, order: Order) -> None:
         """Make what all regions share, before any of them is worked on."""
 
     def costs(self, **wanted) -> Costs:
