@@ -129,8 +129,7 @@ class Host(ABC):
     @abstractmethod
     def scratch(self) -> str:
         """
-        A folder on the host, of mode 0700, for files that the lab's commands need. It is deleted with the
-        lab, even after a failure.
+        A folder of mode 0700 for files that the lab's commands need, deleted with the lab, even after a failure.
         """
 
     @abstractmethod
@@ -196,11 +195,9 @@ class Lab(ABC):
 
     def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
-        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and
-        raise LabError without it. Nothing to do where a lab costs nothing.
-
-        `folder` is the run folder, in which earlier sessions recorded their costs (see `keep`); None: no
-        run yet.
+        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and raise
+        LabError without it. `folder` is the run folder, in which earlier sessions recorded their costs; None: no run
+        yet.
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
@@ -216,8 +213,8 @@ class Lab(ABC):
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl
-        (net.core.rmem_max, net.core.wmem_max); None where this is not known before the lab is open.
+        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl; None where this is not
+        known before the lab is open.
         """
         return None
 
@@ -227,8 +224,7 @@ class Lab(ABC):
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
         """
-        Only those files of `keep` that record costs, also for a lab that is closed or failed to open. Empty
-        if nothing was paid for.
+        Only those files of `keep` that record costs, also for a lab that is closed or failed to open.
         """
         return []
 

@@ -61,7 +61,7 @@ class RentedLab(Tenancy):
     zones : {region: zone}, optional
         Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
     volume_gb : int, optional
-        A volume of this size on every host, mounted on /wanbench: for what commands write, such as brokers' logs.
+        A volume on every host, mounted on /wanbench, for what commands write, such as brokers' logs.
     operator_address : str, optional
         The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
         variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
@@ -70,15 +70,14 @@ class RentedLab(Tenancy):
     ttl_s : int, optional
         After this the hosts end themselves; by default it follows from the plan.
     budget_usd : float, optional
-        Refuse or stop a run that would exceed it. It covers the time from opening to closing the lab, at the highest
-        prices.
+        Refuse or stop a run that would exceed it, from opening to closing the lab, at the highest prices.
     price_overrides : {item: price}, optional
-        Prices that replace those of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
+        Prices in place of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
     packages : sequence of str, optional
         Packages to install on the hosts; by default those of the class.
     subnets : {region: id}, optional
-        Subnets that exist, for all regions of the lab, which a VPN or a private link joins with those of the other
-        hosts. Hosts are then in these, and trials can choose between two paths: see `Paths`.
+        Subnets that exist, one for each region, which a VPN or a private link joins with those of the other hosts.
+        Trials can then choose between two paths: see `Paths`.
     private_addresses : bool
         Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
     yes : bool
@@ -88,16 +87,10 @@ class RentedLab(Tenancy):
 
     Attributes
     ----------
-    kind, title : str
-        The cloud, as in the names of regions, and its usual name.
-    user : str
-        Logs in to the hosts, and may use sudo.
-    packages : tuple of str
-        Packages of the distribution that measure paths, give a host its public address, watch it, and run Kafka.
-    takes_subnets : bool
-        Whether hosts can be in subnets that exist.
-    python : str
-        The hosts' Python from which `HOST_PYTHON` is made; see `user_data`.
+    kind, user, packages, takes_subnets, python
+        Supplied by a cloud: its name in regions; who logs in to the hosts, and may use sudo; packages that measure
+        paths, give a host its public address, watch it, and run Kafka; whether hosts can be in subnets that exist; the
+        hosts' Python from which `HOST_PYTHON` is made (see `user_data`).
     sends_to : str
         Assumed destination of all bytes that hosts send, which are not counted by target: within the cloud.
     is_charged : bool
