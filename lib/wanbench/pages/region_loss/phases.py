@@ -119,14 +119,9 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     worst = own.loc[(own.end_s - own.start_s).idxmax()] if len(own) else None
     censored = worst is not None and bool(worst.censored)
     answered = nan if worst is None else episode.heal_at_s - begin if censored else float(worst.end_s)
-    return {
-        "detection_s": noticed - begin,
-        "election_s": max(moved - noticed, 0.0),
-        "refresh_s": nan if worst is None else max(answered - (moved - begin), 0.0),
-        "refresh_s_censored": censored,
-        "resolution_s": resolution,
-        "source": source,
-    }
+    refresh_s = nan if worst is None else max(answered - (moved - begin), 0.0)
+    row = {"detection_s": noticed - begin, "election_s": max(moved - noticed, 0.0), "refresh_s": refresh_s}
+    return row | {"refresh_s_censored": censored, "resolution_s": resolution, "source": source}
 
 
 def _before(episode: Episode, at_s: float) -> float:

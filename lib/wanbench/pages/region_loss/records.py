@@ -58,13 +58,10 @@ def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) ->
     """
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
-    return {
-        "acknowledged": int(records.acknowledged_at_s.notna().sum()),
-        **{name: len(part) for name, part in rows.items()},
-        "damaged_receipts": len(spoilt),
-        "lost_after_delivery": int(_among(rows["lost"], received, RECORD).sum()),
-        "overwritten": int(_among(rows["lost"], _split(log)[0], PLACE).sum()),
-    }
+    counts = {"acknowledged": int(records.acknowledged_at_s.notna().sum())}
+    counts |= {name: len(part) for name, part in rows.items()} | {"damaged_receipts": len(spoilt)}
+    counts["lost_after_delivery"] = int(_among(rows["lost"], received, RECORD).sum())
+    return counts | {"overwritten": int(_among(rows["lost"], _split(log)[0], PLACE).sum())}
 
 
 def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -191,13 +191,9 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
         middle_s, next_s = (begin_s + end_s) / 2, float(starts[starts > begin_s].min())
         again = restored[(restored.began_at_s >= end_s) & (restored.began_at_s < next_s)].done_at_s
         well_s = float(max([end_s, *again.astype(float)])) + SETTLE_S
-        p99 = {
-            "before_ms": trial.undisturbed_ms(0.99),
-            "early_ms": _p99(trial, begin_s, middle_s),
-            "late_ms": _p99(trial, middle_s, end_s),
-            "return_ms": _p99(trial, end_s, well_s, whole=False),
-            "after_ms": _p99(trial, well_s, next_s),
-        }
+        p99 = {"before_ms": trial.undisturbed_ms(0.99), "early_ms": _p99(trial, begin_s, middle_s)}
+        p99 |= {"late_ms": _p99(trial, middle_s, end_s), "return_ms": _p99(trial, end_s, well_s, whole=False)}
+        p99["after_ms"] = _p99(trial, well_s, next_s)
         back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
         own, named = alarms[alarms.node_id == action.node_id], alarms[alarms.at_s.between(begin_s, end_s)]
         alarm, demoted = named[named.node_id == action.node_id], own[own.demoted_at_s.between(begin_s, end_s)]

@@ -123,16 +123,8 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
     As online, a late record counts as the limit, at the time when it exceeded the limit.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
-    node, due = rows.node_id.to_numpy(int), rows.due_at_s.to_numpy(float)
-    known = rows.known_at_s.to_numpy(float)
-    value = rows.latency_ms.astype(float).fillna(np.inf).to_numpy()
-    late = rows.late.to_numpy(bool)
-    recorded_ms = (known - due)[late].max() * 1e3 if late.any() else np.inf
-    if late.any() and abs(recorded_ms - settings.limit_ms) > 1:
-        known = due + np.minimum(value, settings.limit_ms) / 1e3
-        order = np.argsort(known, kind="stable")
-        node, known, value, late = node[order], known[order], value[order], value[order] > settings.limit_ms
-    value = np.where(late, settings.limit_ms, value)
+    node, known = rows.node_id.to_numpy(int), rows.known_at_s.to_numpy(float)
+    value = np.where(rows.late.to_numpy(bool), settings.limit_ms, rows.latency_ms.astype(float).fillna(np.inf))
     detector = Detector(settings)
     found = (
         detector.update(at_s, int(broker), one)

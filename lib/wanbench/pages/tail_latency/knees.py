@@ -221,16 +221,12 @@ class Knees(Result):
     def formatted_table(self) -> pd.DataFrame:
         rows = []
         for name, one in self.knees.items():
-            row = {
-                "system": name,
-                "knee": one.knee.formatted if isfinite(one.knee.estimate) else one.where,
-                f"{one.knee.formatted_level} interval": one.knee.formatted_interval,
-                "a second run's": one.second_run.formatted_interval,
-                "by Kneedle": quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else "",
-                "level before it": quantity(one.level_ms, "ms") if isfinite(one.level_ms) else "",
-            }
-            links = self.links.get(name)
-            row["links allow"] = "" if links is None else links.formatted
+            row = {"system": name, "knee": one.knee.formatted if isfinite(one.knee.estimate) else one.where}
+            row[f"{one.knee.formatted_level} interval"] = one.knee.formatted_interval
+            row["a second run's"] = one.second_run.formatted_interval
+            row["by Kneedle"] = quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else ""
+            row["level before it"] = quantity(one.level_ms, "ms") if isfinite(one.level_ms) else ""
+            row["links allow"] = self.links[name].formatted if name in self.links else ""
             rows.append(row)
         return pd.DataFrame(rows)
 
