@@ -23,6 +23,33 @@ from .comparisons import compare_all
 from .costs import Frontier, SizeCosts
 from .over_time import OverTime
 
+SOURCE = "004-price-performance"
+INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
+INSTANCES = (*INTEL, *AMD, *GRAVITON)
+LEADER = "m7g"
+RIVAL = "m6i"
+"""The next after the leader by cost, and the first by rate."""
+PERCENT = 100.0
+BITS = 8.0
+HOUR_S, BILLION, MEGA = 3600.0, 1e9, 1e6
+SIMILAR = 1.10
+"""Within a tenth: the source calls Graviton3 close to Ice Lake, which is 10 % ahead of it by the costs."""
+FULL = 0.9
+"""A disk that is fully saturated carries at least nine tenths of its maximum."""
+GRAPHS = "The source shows a figure without numbers."
+RULES = (
+    # share of time in IOWait with twice the network's rate over that with the plain one
+    Rule("network_iowait", "iowait-network", under(1)),
+)
+SHOWN = {
+    "cost_lead": ("leader", "clearly"),
+    "rate_spread": ("runs",),
+    "network_limit": ("outbound",),
+    "requests_over_messages": ("throttling",),
+    "producer_latency": ("producer-latency",),
+}
+"""Quantities of other broker sizes, which are no verdict on these instances."""
+
 
 def evidence(
     costs: SizeCosts, frontier: Frontier | None, times: OverTime, *, plain: str, more_network: str | None = None
@@ -82,34 +109,6 @@ def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
     claim = f"The largest rate of a repeat of {setting} is {{}} the smallest"
     ratio = float(values.max() / values.min())
     return Estimate("largest rate over smallest of one size", claim, ratio, nan, nan, "times", len(values), **about)
-
-
-SOURCE = "004-price-performance"
-INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
-INSTANCES = (*INTEL, *AMD, *GRAVITON)
-LEADER = "m7g"
-RIVAL = "m6i"
-"""The next after the leader by cost, and the first by rate."""
-PERCENT = 100.0
-BITS = 8.0
-HOUR_S, BILLION, MEGA = 3600.0, 1e9, 1e6
-SIMILAR = 1.10
-"""Within a tenth: the source calls Graviton3 close to Ice Lake, which is 10 % ahead of it by the costs."""
-FULL = 0.9
-"""A disk that is fully saturated carries at least nine tenths of its maximum."""
-GRAPHS = "The source shows a figure without numbers."
-RULES = (
-    # share of time in IOWait with twice the network's rate over that with the plain one
-    Rule("network_iowait", "iowait-network", under(1)),
-)
-SHOWN = {
-    "cost_lead": ("leader", "clearly"),
-    "rate_spread": ("runs",),
-    "network_limit": ("outbound",),
-    "requests_over_messages": ("throttling",),
-    "producer_latency": ("producer-latency",),
-}
-"""Quantities of other broker sizes, which are no verdict on these instances."""
 
 
 def price_performance(**measured: Estimate | Result | None) -> Audit:

@@ -22,21 +22,14 @@ STEP_S = 5.0
 CPU = {"usr": "CPU user", "user": "CPU user", "sys": "CPU system", "system": "CPU system"}
 CPU |= {"iowait": "CPU IOWait", "steal": "CPU steal"}
 TOTAL = "CPU total"
-PANELS = {
-    "messages in": "1/s",
-    "requests": "1/s",
-    "latency, mean": "ms",
-    "latency, largest": "ms",
-    "CPU user": "%",
-    "CPU system": "%",
-    "CPU IOWait": "%",
-    "CPU steal": "%",
-    TOTAL: "%",
-    "disk written": "MB/s",
-    "brokers sent": "MB/s",
-    "brokers received": "MB/s",
-}
+PANELS = {"messages in": "1/s", "requests": "1/s", "latency, mean": "ms", "latency, largest": "ms"}
+PANELS |= dict.fromkeys(("CPU user", "CPU system", "CPU IOWait", "CPU steal", TOTAL), "%")
+PANELS |= dict.fromkeys(("disk written", "brokers sent", "brokers received"), "MB/s")
 KIB = 1024
+
+
+COLUMNS = 3
+PANEL_PX = 190
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,7 +156,3 @@ def _producers(windows: pd.DataFrame) -> pd.DataFrame:
         for name, column in (("latency, mean", "mean_latency_ms"), ("latency, largest", "max_latency_ms"))
     ]
     return pd.concat(parts)
-
-
-COLUMNS = 3
-PANEL_PX = 190

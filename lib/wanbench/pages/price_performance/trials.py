@@ -26,6 +26,10 @@ STARTED = "process_start_time_seconds"
 COUNTED = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restarted"]
 
 
+QUANTILES = ("p50", "p95", "p99")
+COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
+
+
 def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     Compute the increase of cumulative metrics from one sample to the next, absolute and per second, in order of time.
@@ -102,10 +106,6 @@ def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) ->
         {item: price(provider, item, **more).value for item in items} for more in ({"term": term} | which, which)
     )
     return {item: paid[item] / listed[item] for item in paid}
-
-
-QUANTILES = ("p50", "p95", "p99")
-COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from wanbench.checks import check_kind, check_level
+from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, percent
 from wanbench.methods.result import Estimate, Result, RowsResult, text_table
@@ -21,13 +21,14 @@ from .episodes import HIT, SURVIVING, Episodes, is_planted
 from .phases import first_changes
 from .records import MORE, NAMES, account, lost_records
 
+LEVEL = 0.95
+
 
 @dataclass(frozen=True, repr=False)
 class Losses(Result):
     """Faults of records: one row per episode, with the counts of `records.account`."""
 
     rows: pd.DataFrame
-    level: float = 0.95
 
     TITLE = "What became of acknowledged records"
 
@@ -45,7 +46,7 @@ class Losses(Result):
         """The share of episodes with a count above 0, such as a loss of acknowledged records."""
         own = self.rows[(self.rows.setting == setting) & (self.rows.acknowledged > 0)]
         quantity, claim = f"episodes with {what}, {setting}", f"Under “{setting}”, {{}} of the episodes had {what}"
-        return share_of(int((own[kind] > 0).sum()), len(own), level=self.level, quantity=quantity, claim=claim)
+        return share_of(int((own[kind] > 0).sum()), len(own), level=LEVEL, quantity=quantity, claim=claim)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -59,7 +60,7 @@ class Losses(Result):
             return f"{text} in {share.basis}"
         if not share.n:
             return f"{text}: nothing was acknowledged"
-        bound = f"{percent(self.level)}: under {percent(round(share.high, 3))} of episodes lose any"
+        bound = f"{percent(LEVEL)}: under {percent(round(share.high, 3))} of episodes lose any"
         return f"{text} in {count(share.n, 'episode')} ({bound})"
 
     @property
@@ -93,21 +94,20 @@ class Losses(Result):
         return pd.DataFrame({"": heads} | columns)
 
 
-def losses(found: Episodes, *, level: float = 0.95) -> Losses:
+def losses(found: Episodes) -> Losses:
     """
     Account for every acknowledged record; `gone` are those lost from the log or undelivered.
 
     Episodes whose output was damaged on purpose are left out. A record that vanished from the log after delivery counts
     as lost: later readers will not find it.
     """
-    check_level(level)
     check_kind("found", found, Episodes)
     rows = []
     for each in (each for own in found.by_setting().values() for each in own if not is_planted(each.about)):
         counts = account(*(each.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))
         about = {"setting": each.setting, "acks": each.about.acks, "gone": counts["lost"] + counts["undelivered"]}
         rows.append(each.key | about | counts)
-    return Losses(pd.DataFrame(rows), level)
+    return Losses(pd.DataFrame(rows))
 
 
 @dataclass(frozen=True, repr=False)

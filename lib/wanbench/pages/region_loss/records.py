@@ -52,6 +52,15 @@ MORE = {
 """Further counts, of records that may also have one of the faults above."""
 
 
+EXPECTED = {
+    "drop": "undelivered",
+    "duplicate": "duplicates_in_delivery",
+    "reorder": "order_in_delivery",
+    "alter": "damaged_in_delivery",
+}
+"""The fault that each damage must be reported as, once, with no other fault."""
+
+
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
     """
     Counts of the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
@@ -137,15 +146,6 @@ def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Ser
     keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
     known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
     return pd.Series(keys.isin(known), index=rows.index)
-
-
-EXPECTED = {
-    "drop": "undelivered",
-    "duplicate": "duplicates_in_delivery",
-    "reorder": "order_in_delivery",
-    "alter": "damaged_in_delivery",
-}
-"""The fault that each damage must be reported as, once, with no other fault."""
 
 
 @dataclass(frozen=True, repr=False)

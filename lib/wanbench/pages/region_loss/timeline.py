@@ -15,6 +15,25 @@ from wanbench.methods.result import Result
 from .episodes import Episode, Episodes
 from .gaps import WINDOW_S, rates
 
+TITLES = (
+    "partitions led by each broker",
+    "partitions with all replicas in sync",
+    "partitions assigned to the consumers of each region",
+    "acknowledgements per second to the producers of each region",
+    "receipts per second by the consumers of each region",
+)
+BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing was ordered"
+FRAME_MS = 1500
+"""Long enough to compare three small tables with the previous ones."""
+SHADE = "#FBEFE6"
+"""Background of the panels during the fault."""
+MARKERS = {
+    "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
+    "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
+    "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
+}
+AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
+
 
 @dataclass(frozen=True, repr=False)
 class Timeline(Result):
@@ -177,18 +196,6 @@ def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
     return own[own.at_s == own.at_s.max()]
 
 
-TITLES = (
-    "partitions led by each broker",
-    "partitions with all replicas in sync",
-    "partitions assigned to the consumers of each region",
-    "acknowledgements per second to the producers of each region",
-    "receipts per second by the consumers of each region",
-)
-
-
-BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing was ordered"
-
-
 @dataclass(frozen=True)
 class Moment:
     """
@@ -239,18 +246,6 @@ def _tables(state: Moment) -> tuple:
 
 def _brokers(isr) -> frozenset[int]:
     return frozenset(int(each) for each in str(isr).split(",") if each) if pd.notna(isr) else frozenset()
-
-
-FRAME_MS = 1500
-"""Long enough to compare three small tables with the previous ones."""
-SHADE = "#FBEFE6"
-"""Background of the panels during the fault."""
-MARKERS = {
-    "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
-    "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
-    "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
-}
-AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
 
 
 def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:

@@ -78,6 +78,16 @@ RETRY_JITTER = 1.2
 """librdkafka's largest factor on a retry's backoff."""
 
 
+QUANTITIES = {
+    "writes": ("all writes", "writes"),
+    "partition": ("worst partition", "writes_partition"),
+    "reads": ("worst partition's reads", "reads_partition"),
+}
+"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
+PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
+"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
+
+
 def implied(
     settings: Mapping[str, object], rtt_ms: float, *, acks="all", controller_lost=False, group_protocol="classic"
 ) -> dict[str, tuple[float, float]]:
@@ -123,16 +133,6 @@ def _seconds(name: str, value) -> float:
         return check_number(name, float(value), 0) / 1000
     except (TypeError, ValueError):
         raise ParameterError(f"{name} is {value!r}; allowed: milliseconds.") from None
-
-
-QUANTITIES = {
-    "writes": ("all writes", "writes"),
-    "partition": ("worst partition", "writes_partition"),
-    "reads": ("worst partition's reads", "reads_partition"),
-}
-"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
-PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
-"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
 
 
 @dataclass(frozen=True, repr=False)

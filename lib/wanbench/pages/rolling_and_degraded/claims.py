@@ -21,6 +21,33 @@ from wanbench.methods.result.means import half_width, median_of, ratio_estimate,
 from .degraded import LEAST_DEMOTED, Degraded
 from .restarts import Restarts
 
+SOURCE = "003-tail-latency"
+PAGE = "09-rolling-and-degraded"
+MINUTES = 10.0
+"""Within minutes is within fewer than ten."""
+AS_BEFORE = 1.5
+"""Latency is as before while it is less than half as much again, which shows on a chart with a linear axis."""
+PER_HOUR = 60
+RULES = (
+    Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
+    Rule("roll", "disruptive", over(AS_BEFORE)),  # p99 while brokers are restarted in sequence over that before
+    Rule("roll_clients", "roll-clients", DIFFERS),  # p99 of a roll with one kind of clients over that with another
+    Rule("degraded_fenced", "leader-based", under(1 - RARE)),  # share of degradations in which Kafka acted itself
+)
+SHOWN = {
+    "roll_errors": ("rediscover",),
+    "roll_spikes": ("roll-every",),
+    "roll_worst_s": ("roll-seconds",),
+    "degraded": ("spike",),
+    "degraded_found": ("statistical", "detects"),
+    "demotion": ("brings-down",),
+    "demotion_rest": ("demotion",),
+    "demotion_led": ("no-leadership",),
+    "demotion_restored": ("restores",),
+    "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
+}
+"""Quantities that are not comparable with the claims beside which they stand."""
+
 
 def evidence(
     restarted: Restarts | None = None,
@@ -137,34 +164,6 @@ def _share(hits: pd.Series, quantity: str) -> Estimate | None:
     if not len(hits):
         return None
     return share_of(int(hits.sum()), len(hits), quantity=quantity, claim=f"Share of {quantity}: {{}}")
-
-
-SOURCE = "003-tail-latency"
-PAGE = "09-rolling-and-degraded"
-MINUTES = 10.0
-"""Within minutes is within fewer than ten."""
-AS_BEFORE = 1.5
-"""Latency is as before while it is less than half as much again, which shows on a chart with a linear axis."""
-PER_HOUR = 60
-RULES = (
-    Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
-    Rule("roll", "disruptive", over(AS_BEFORE)),  # p99 while brokers are restarted in sequence over that before
-    Rule("roll_clients", "roll-clients", DIFFERS),  # p99 of a roll with one kind of clients over that with another
-    Rule("degraded_fenced", "leader-based", under(1 - RARE)),  # share of degradations in which Kafka acted itself
-)
-SHOWN = {
-    "roll_errors": ("rediscover",),
-    "roll_spikes": ("roll-every",),
-    "roll_worst_s": ("roll-seconds",),
-    "degraded": ("spike",),
-    "degraded_found": ("statistical", "detects"),
-    "demotion": ("brings-down",),
-    "demotion_rest": ("demotion",),
-    "demotion_led": ("no-leadership",),
-    "demotion_restored": ("restores",),
-    "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
-}
-"""Quantities that are not comparable with the claims beside which they stand."""
 
 
 def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:

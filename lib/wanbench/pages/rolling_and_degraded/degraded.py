@@ -29,6 +29,9 @@ LEAST_DEMOTED = 0.5
 METHOD = "t on the logarithm of the ratio, episode by episode"
 
 
+STEPS = {"before_ms": "undisturbed"} | {f"{name}_ms": title for name, title in PHASES.items()}
+
+
 @dataclass(frozen=True, repr=False)
 class Degraded(RowsResult):
     """
@@ -245,6 +248,3 @@ def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     }
     mean = float(logs.mean()) if len(logs) else nan
     return ratio_estimate(mean, half, n=len(logs), method=METHOD, level=LEVEL, **about)
-
-
-STEPS = {"before_ms": "undisturbed"} | {f"{name}_ms": title for name, title in PHASES.items()}

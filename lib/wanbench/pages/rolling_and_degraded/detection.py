@@ -20,7 +20,8 @@ from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import Median, median_of, share_of
 
-KEY = ["run_id", "test_id", "attempt"]
+from .trials import KEY, rows_of
+
 EPISODES = ("slow", "link", "kill")
 """Actions that a detector should notice: no others slow a broker unannounced."""
 RECOVERY_S = 15.0
@@ -82,14 +83,14 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
     episodes, alarms, hours, left_out, agreed, short = [], [], 0.0, 0, [], {}
     for run in runs[runs.began_at_s.notna()].to_dict("records"):
-        own = {name: _of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
+        own = {name: rows_of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
         recorded = recorded_settings(run)
         online = own["detections"][["node_id", "at_s", "ratio", "demoted_at_s"]].to_dict("records")
         offline = replay(own["detection_latencies"], recorded, run["began_at_s"])
         agreed.append(same_alarms(online, offline))
         short |= dict.fromkeys(recorded.cautions)
         begin_s = run["began_at_s"] + recorded.learn_s + 2 * recorded.window_s
-        acted = _of(actions, run)
+        acted = rows_of(actions, run)
         mine, skipped = _episodes(acted, online, run, begin_s)
         episodes, left_out = episodes + mine, left_out + skipped
         demoted = [one["demoted_at_s"] for one in online if pd.notna(one.get("demoted_at_s"))]
@@ -213,15 +214,6 @@ def _judged(alarm: dict, episodes: list[dict], quiet: list[tuple[float, float]])
     false = any(first <= at_s <= last for first, last in quiet)
     what = "episode" if hit else "false" if false else "other"
     return {name: alarm[name] for name in ("node_id", "at_s", "ratio")} | {"what": what}
-
-
-def _of(frame: pd.DataFrame, run: Mapping) -> pd.DataFrame:
-    """The rows of a run's test and attempt; missing keys match missing keys."""
-    same = np.ones(len(frame), bool)
-    for name in KEY:
-        column = frame[name]
-        same &= (column.isna() if pd.isna(run[name]) else column.eq(run[name]).fillna(False)).to_numpy(bool)
-    return frame[same]
 
 
 def _key(run: Mapping) -> dict:

@@ -16,13 +16,13 @@ from wanbench.checks import check_columns, check_table
 from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count, number, percent, quantity
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import RowsResult
 from wanbench.methods.tails import distribution
 from wanbench.methods.tails.distribution import Tail
 from wanbench.methods.trials.counted_seconds import attempts_of
 from wanbench.open_loop import LATE_MS, LATE_PART
 
-KEY = ["run_id", "test_id", "attempt"]
 LEVEL = 0.95
 BACK_S = 3
 """Whole seconds in a row that must lie within the limit for latency to be back."""
@@ -49,6 +49,11 @@ SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
 """Columns of tables that a run without actions lacks."""
 Second = tuple[np.ndarray, np.ndarray, int]
 """Latencies in us, their counts, and the number of lost records."""
+
+
+LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
+PANEL_PX = 210
+ABOVE_PX = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +307,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
         frame = tables.get(name)
         if frame is None or frame.empty:
             return pd.DataFrame(columns=KEY)
-        return frame[np.logical_and.reduce([(frame[key] == about[key]).to_numpy(dtype=bool) for key in KEY])]
+        return rows_of(frame, about)
 
     latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
     if len(samples):
@@ -315,6 +320,15 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
     samples, sent = samples.reindex(columns=list(SAMPLES)), own("open_loop_seconds")
     sent = sent.reindex(columns=["at_s", "n_resent"])
     return DisturbedTrial(about, demotes, latencies, actions, samples, own("link_samples"), sent)
+
+
+def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
+    """The rows of a run's test and attempt; missing keys match missing keys."""
+    same = np.ones(len(frame), bool)
+    for name in KEY:
+        column = frame[name]
+        same &= (column.isna() if pd.isna(run[name]) else column.eq(run[name]).fillna(False)).to_numpy(bool)
+    return frame[same]
 
 
 def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
@@ -357,11 +371,6 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
     if back.empty:
         return float(later.start_s.max() + 1 - from_s), True
     return float(back.start_s.iloc[0] - from_s), False
-
-
-LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
-PANEL_PX = 210
-ABOVE_PX = 150
 
 
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:

@@ -65,6 +65,14 @@ SHOWN = {
 """Quantities of two other systems, which are no verdict on Confluent Cloud."""
 
 
+CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
+COMBINED = {
+    "method": "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks",
+    "assumption": "Blocks are independent and represent further ones",
+}
+FAR, MIDDLE = 0.999, 0.5
+
+
 def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
     Test every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
@@ -314,14 +322,6 @@ def _caveats(audit: Audit) -> None:
         "An admission about the whole comparison: Apache Kafka ran without tiered storage in all "
         f"{len(ROWS_6 + ROWS_7)} rows, of which {len(FIGURE_7['2'])} are marked.",
     )
-
-
-CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
-COMBINED = {
-    "method": "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks",
-    "assumption": "Blocks are independent and represent further ones",
-}
-FAR, MIDDLE = 0.999, 0.5
 
 
 def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:

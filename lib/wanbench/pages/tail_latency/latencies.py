@@ -15,6 +15,15 @@ from wanbench.methods.sizes import check_sizes, numbers
 from wanbench.methods.tails import distribution
 from wanbench.methods.tails.distribution import Parts, Tail, parts_of
 
+LOAD = ("run_id", "test_id", "attempt", "source_file")
+"""The columns that identify a load, if the table has them."""
+WHAT = ("end to end", "publish")
+NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "clock_error_ms", "histogram")
+WINDOW_S = 10.0
+"""Length of the benchmark's windows."""
+CLOCK_LIMITED = 0.01
+"""From this share of latencies below the clocks' uncertainty on, there is a caution."""
+
 
 def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> Tail:
     """
@@ -80,16 +89,6 @@ def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.nd
     # interpolation takes strictly increasing latencies
     steps = np.arange(len(latencies)) * 1e-9
     return np.maximum.accumulate(np.array(latencies)) + steps, np.maximum.accumulate(np.array(shares))
-
-
-LOAD = ("run_id", "test_id", "attempt", "source_file")
-"""The columns that identify a load, if the table has them."""
-WHAT = ("end to end", "publish")
-NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "clock_error_ms", "histogram")
-WINDOW_S = 10.0
-"""Length of the benchmark's windows."""
-CLOCK_LIMITED = 0.01
-"""From this share of latencies below the clocks' uncertainty on, there is a caution."""
 
 
 def of_open_loop(frame: pd.DataFrame, *, what: str = "end to end", name: str = "the load") -> Tail:

@@ -13,11 +13,12 @@ from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
+from scipy import optimize
 
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 
 RATE = "rate_records_per_s"
@@ -138,7 +139,7 @@ def rising(logs: np.ndarray) -> np.ndarray:
 
 def student(level: float, units: int) -> float:
     """Student's t factor for this many units; infinite with fewer than two."""
-    return float(stats.t.ppf((1 + level) / 2, units - 1)) if units > 1 else float("inf")
+    return float(t_quantile(level, units - 1)) if units > 1 else float("inf")
 
 
 def ends(value: float, half: float) -> tuple[float, float]:

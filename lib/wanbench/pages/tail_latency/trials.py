@@ -37,6 +37,34 @@ from .step_curves import RATE
 COLUMNS = ("block", "tail")
 
 
+PARTITIONS, WHAT = "partitions", "end to end"
+ACKNOWLEDGED = "acknowledged_records_per_s"
+STEPS = {RATE: "rate", PARTITIONS: "partitions"}
+KEPT_UP = 0.98
+"""
+A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
+second, so that the tail only reflects the length of the trial.
+"""
+LOAD = (
+    RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms",
+    "fell_behind", "error",
+)  # fmt: skip
+NEEDED = {
+    "tests": [*KEY, "outcome"],
+    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
+    "open_loop_loads": [*KEY, *LOAD],
+    "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
+}
+BEHIND = "the generator fell behind its schedule"
+DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
+"""
+Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
+quarter by quarter.
+"""
+METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
+ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
+
+
 @dataclass(frozen=True, eq=False)
 class TailTrials:
     """
@@ -56,14 +84,6 @@ class TailTrials:
             raise refusal("tails", self.tails, "the Tail of each trial, one trial or more, each with records")
         if len(self.blocks) != len(self.tails):
             raise refusal("blocks", self.blocks, f"the block of each of the {len(self.tails)} trials")
-
-    def __repr__(self) -> str:
-        return f"{self.name}: {len(self.tails)} trials, {self.n:,} records"
-
-    @property
-    def n(self) -> int:
-        """Number of records, including lost ones."""
-        return sum(tail.n for tail in self.tails)
 
     @cached_property
     def pooled(self) -> Tail:
@@ -100,32 +120,6 @@ def _below(tail: Tail, x: float) -> np.ndarray:
 
 def _below_in_all(parts: Sequence[Parts], x: float) -> np.ndarray:
     return np.concatenate([each.below(x) for each in parts])
-
-
-PARTITIONS, WHAT = "partitions", "end to end"
-ACKNOWLEDGED = "acknowledged_records_per_s"
-STEPS = {RATE: "rate", PARTITIONS: "partitions"}
-KEPT_UP = 0.98
-"""
-A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
-second, so that the tail only reflects the length of the trial.
-"""
-LOAD = (
-    RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms",
-    "fell_behind", "error",
-)  # fmt: skip
-NEEDED = {
-    "tests": [*KEY, "outcome"],
-    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
-    "open_loop_loads": [*KEY, *LOAD],
-    "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
-}
-BEHIND = "the generator fell behind its schedule"
-DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
-"""
-Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
-quarter by quarter.
-"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -287,10 +281,6 @@ def _drains(latencies: pd.DataFrame) -> bool:
         return False
     medians = [of_open_loop(counted[counted.window.isin(own)]).quantile(0.5) for own in quarters]
     return medians[-1] <= medians[0] / 2 and all(b < a for a, b in pairwise(medians))
-
-
-METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
-ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 
 
 def settled(trials: SystemTrials, tables: Mapping[str, pd.DataFrame]) -> Estimate:
