@@ -93,7 +93,7 @@ def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
 
 
 def _ratio(trials: pd.DataFrame, column: str, of: str, over: str) -> Estimate | None:
-    """The ratio of two settings; None if either has no positive value."""
+    """Return the ratio of two settings; None if either has no positive value."""
     try:
         pair = trials[trials.setting.isin([of, over])]
         return compare_all(pair, column, "").ratios.get((of, over))
@@ -219,7 +219,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Implied rates against the sentences on performance; ratios of instances need no factor."""
+    """Compare implied rates against the sentences on performance; ratios of instances need no factor."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)

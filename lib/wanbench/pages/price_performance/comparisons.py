@@ -49,11 +49,11 @@ class Comparisons:
     ratios: dict[tuple[str, str], Estimate]
 
     def shown_lower(self, setting: str, other: str) -> bool:
-        """Whether the setting's response is significantly lower than the other's."""
+        """Tell whether the setting's response is significantly lower than the other's."""
         return self.ratios[setting, other].high < 1
 
     def ties(self, setting: str) -> tuple[str, ...]:
-        """The settings that are neither significantly lower nor higher."""
+        """Return the settings that are neither significantly lower nor higher."""
         return tuple(
             other
             for other in self.settings
@@ -61,7 +61,7 @@ class Comparisons:
         )
 
     def rank(self, setting: str) -> tuple[int, int]:
-        """The best and the worst possible rank of a setting, 1 for the lowest response."""
+        """Return the best and the worst possible rank of a setting, 1 for the lowest response."""
         others = [other for other in self.settings if other != setting]
         better = sum(self.shown_lower(other, setting) for other in others)
         worse = sum(self.shown_lower(setting, other) for other in others)

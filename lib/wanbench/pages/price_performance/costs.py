@@ -114,7 +114,7 @@ class SizeCosts(Result):
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A row per setting, the cheapest first; small points are trials, bars intervals."""
+        """Draw a row per setting, the cheapest first; small points are trials, bars intervals."""
         titles = list(PANELS.values())
         figure = make_subplots(1, 2, shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=titles)
         names = list(self.costs.settings)
@@ -161,7 +161,7 @@ def _with_ends(name: str, one: Estimate) -> dict[str, float]:
 
 
 def _formatted(one: Estimate, name: str) -> dict[str, str]:
-    """The cells of an estimate; the column names the unit, except that of latency."""
+    """Return the cells of an estimate; the column names the unit, except that of latency."""
     text = one.formatted.removesuffix(" messages/s").removesuffix(" USD")
     return {name: text, f"{name}, interval": one.formatted_interval}
 
@@ -201,7 +201,7 @@ class Frontier(RowsResult):
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A point per setting; bars are its intervals."""
+        """Draw a point per setting; bars are its intervals."""
         figure, rows = go.Figure(), self.rows
         first = rows[rows.verdict == FIRST].sort_values(COST)
         figure.add_scatter(
@@ -235,7 +235,7 @@ class Frontier(RowsResult):
 
 def frontier(costs: SizeCosts) -> Frontier:
     """
-    Cost per billion messages against the p99 from send to acknowledgement.
+    Compare cost per billion messages against the p99 from send to acknowledgement.
 
     ParameterError if fewer than two settings have a p99: a killed tool prints none.
     """

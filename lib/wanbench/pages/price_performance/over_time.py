@@ -53,7 +53,7 @@ class OverTime(Result):
         """None: the figure has the values."""
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Small multiples of all metrics that were measured."""
+        """Draw small multiples of all metrics that were measured."""
         rows = self.rows
         panels = [name for name in PANELS if (rows.quantity == name).any()]
         lines = -(-len(panels) // COLUMNS)
@@ -94,7 +94,7 @@ class OverTime(Result):
 
 def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: float = STEP_S) -> OverTime:
     """
-    The metrics of every trial, in steps.
+    Return the metrics of every trial, in steps.
 
     Latencies are the mean and the maximum that producers print per interval; they print quantiles only at the end.
     """

@@ -88,9 +88,9 @@ class Recount(RowsResult):
     @property
     def sentence(self) -> str:
         rows, apart = self.rows, self.rows[~self.rows.agrees]
-        told = "; ".join(f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples())
-        if told:
-            return f"{len(apart)} of {len(rows)} cells differ between the cost table and its recount ({told})."
+        cells = "; ".join(f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples())
+        if cells:
+            return f"{len(apart)} of {len(rows)} cells differ between the cost table and its recount ({cells})."
         return f"All {len(rows)} cells of the cost table agree with its recount from raw files to the last digit."
 
     def formatted_table(self) -> pd.DataFrame:

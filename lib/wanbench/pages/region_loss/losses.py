@@ -38,12 +38,12 @@ class Losses(Result):
         return list(dict.fromkeys(self.rows.setting))
 
     def sums(self, setting: str) -> pd.Series:
-        """Counts over all episodes of a setting."""
+        """Sum counts over all episodes of a setting."""
         own = self.rows[self.rows.setting == setting]
         return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
     def episodes_with(self, setting: str, kind: str = "gone", what: str = "a loss") -> Estimate:
-        """The share of episodes with a count above 0, such as a loss of acknowledged records."""
+        """Return the share of episodes with a count above 0, such as a loss of acknowledged records."""
         own = self.rows[(self.rows.setting == setting) & (self.rows.acknowledged > 0)]
         quantity, claim = f"episodes with {what}, {setting}", f"Under “{setting}”, {{}} of the episodes had {what}"
         return share_of(int((own[kind] > 0).sum()), len(own), level=LEVEL, quantity=quantity, claim=claim)
@@ -53,7 +53,7 @@ class Losses(Result):
         return tuple(self.episodes_with(name) for name in self.settings)
 
     def counted(self, setting: str, noun: str = "") -> str:
-        """Records lost or undelivered, and in how many episodes; for none the bound of the share of episodes."""
+        """Count records lost or undelivered, and in how many episodes; for none the bound of the share of episodes."""
         sums, share = self.sums(setting), self.episodes_with(setting)
         text = f"{int(sums.gone):,} of {int(sums.acknowledged):,}{noun}"
         if sums.gone:

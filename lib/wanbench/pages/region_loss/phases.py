@@ -44,7 +44,7 @@ class Phases(OverEpisodes):
         return (*super().cautions, *coarse)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Stacked bars from the fault on, episodes below each other."""
+        """Draw stacked bars from the fault on, episodes below each other."""
         rows = self.rows.reset_index(drop=True)
         figure = go.Figure()
         for (phase, title), shade in zip(self.QUANTITIES.items(), theme.SERIES_COLOURS, strict=False):
@@ -125,6 +125,6 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
 
 
 def _before(episode: Episode, at_s: float) -> float:
-    """Time since the previous sample: the possible error of a sampled time."""
+    """Measure the time since the previous sample: the possible error of a sampled time."""
     times = episode.samples.at_s
     return float(at_s - times[times < at_s].max())

@@ -63,7 +63,7 @@ EXPECTED = {
 
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
     """
-    Counts of the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
+    Count the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
     """
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
@@ -111,14 +111,14 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
 
 
 def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
-    """Acknowledged records that are missing from the log."""
+    """Find acknowledged records that are missing from the log."""
     acknowledged = records[records.acknowledged_at_s.notna()]
     in_log, damaged_in_log = _in_log(acknowledged, *_split(log))
     return acknowledged[~in_log & ~damaged_in_log]
 
 
 def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
-    """Rows whose sequence number is below an earlier one of the same group."""
+    """Return rows whose sequence number is below an earlier one of the same group."""
     if rows.empty:
         return rows
     sequence = rows.sequence.astype("int64")
@@ -142,7 +142,7 @@ def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Series:
-    """Which rows have a key that occurs among the others; a key with a missing value never does."""
+    """Tell which rows have a key that occurs among the others; a key with a missing value never does."""
     keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
     known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
     return pd.Series(keys.isin(known), index=rows.index)

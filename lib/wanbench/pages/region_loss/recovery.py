@@ -126,7 +126,7 @@ def recovery(found: Episodes) -> Recovery:
 
 
 def _worst(streams: list[dict]) -> dict:
-    """The longest outage of each quantity; a lower limit if a censored one might have been the longest."""
+    """Return the longest outage of each quantity; a lower limit if a censored one might have been the longest."""
     worst = {}
     for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
         name = row["quantity"]

@@ -70,7 +70,7 @@ class Timeline(Result):
         )
 
     def moments_figure(self, *, note: str = ""):
-        """An animation of leaders, replicas in sync and assignment, with a frame for each change."""
+        """Draw an animation of leaders, replicas in sync and assignment, with a frame for each change."""
         return moments_figure(self, note=note)
 
     def led(self) -> tuple[str, str, str]:
@@ -153,7 +153,7 @@ def _line(figure, row, x, y, name, line, **more):
 
 def stem(text: str) -> str:
     """
-    A file name.
+    Return a file name.
 
     >>> stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'
@@ -191,7 +191,7 @@ def _filled(numbers: pd.Series, name: str) -> pd.DataFrame:
 
 
 def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
-    """The rows of the last sample up to a time."""
+    """Return the rows of the last sample up to a time."""
     own = rows[rows.at_s <= at_s]
     return own[own.at_s == own.at_s.max()]
 
@@ -229,7 +229,7 @@ def moments(story: Timeline) -> list[Moment]:
 
 
 def moments_table(states: list[Moment]) -> pd.DataFrame:
-    """The three tables in long form: at_s, phase, table (leader, in sync, assigned), of, value."""
+    """Return the three tables in long form: at_s, phase, table (leader, in sync, assigned), of, value."""
     rows = []
     for each in states:
         in_sync = {partition: ",".join(map(str, sorted(of))) for partition, of in each.in_sync.items()}
@@ -288,7 +288,7 @@ def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
 
 
 def _replicas(states: list[Moment]) -> dict[int, frozenset[int]]:
-    """The brokers that were ever in sync, by partition."""
+    """Return the brokers that were ever in sync, by partition."""
     partitions = sorted({partition for state in states for partition in state.in_sync})
     return {each: frozenset().union(*(state.in_sync.get(each, ()) for state in states)) for each in partitions}
 
@@ -322,7 +322,7 @@ def _bars(names: list[str], counts: list[int], colour: str) -> go.Bar:
 
 
 def _announced(state: Moment, story: Timeline) -> dict:
-    """The layout of a moment: its time, and whether the fault is on."""
+    """Return the layout of a moment: its time, and whether the fault is on."""
     about = story.episode.about
     what = theme.plain(f"{about.fault} of {' and '.join(sorted(story.episode.hit))}")
     text = {
@@ -353,7 +353,7 @@ def _buttons() -> dict:
 
 
 def _spoken(states: list[Moment]) -> str:
-    """How many partitions are fully in sync and how many brokers lead, before, during and at the end."""
+    """Show how many partitions are fully in sync and how many brokers lead, before, during and at the end."""
     replicas = _replicas(states)
     chosen = [states[0], [each for each in states if each.phase == DURING][-1], states[-1]]
     parts = []

@@ -205,7 +205,7 @@ def planned(
 
 def controller_lost(episode: Episode) -> bool | None:
     """
-    Whether the active controller was in the affected region; None if unknown.
+    Tell whether the active controller was in the affected region; None if unknown.
 
     True if the fault targeted the controller, or if a node of another region became controller during the fault. False
     if such a node fenced brokers without becoming controller.

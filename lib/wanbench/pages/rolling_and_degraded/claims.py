@@ -147,7 +147,7 @@ def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimat
 
 
 def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate | None:
-    """The geometric mean of ratios over episodes or trials; None if one is unknown or infinite."""
+    """Return the geometric mean of ratios over episodes or trials; None if one is unknown or infinite."""
     ratios = values.to_numpy(dtype=float)
     if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
         return None

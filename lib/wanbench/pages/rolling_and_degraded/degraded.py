@@ -58,7 +58,7 @@ class Degraded(RowsResult):
         return tuple(self.demotions.values())
 
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
-        """The episodes of one kind of slowness, with or without demotion."""
+        """Return the episodes of one kind of slowness, with or without demotion."""
         return self.rows[(self.rows.system == system) & (self.rows.demotes == demotes)]
 
     @property
@@ -68,7 +68,7 @@ class Degraded(RowsResult):
         return [(name, on) for name in dict.fromkeys(self.rows.system) for on in (False, True) if (name, on) in present]
 
     def of(self, system: str, demotes: bool, phase: str) -> Median:
-        """The median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        """Return the median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
         return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}")
@@ -123,7 +123,7 @@ class Degraded(RowsResult):
         return pd.DataFrame(columns).rename_axis("").reset_index()
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A thin line per episode and a thick one for the median of each arm, on a logarithmic axis."""
+        """Draw a thin line per episode and a thick one for the median of each arm, on a logarithmic axis."""
         figure, places = go.Figure(), np.arange(len(STEPS))
         for k, (system, demotes) in enumerate(self.arms):
             own, name = self.arm(system, demotes), theme.plain(label(system, demotes))

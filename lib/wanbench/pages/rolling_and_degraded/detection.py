@@ -113,7 +113,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """The detector's settings, from a row of detection_runs."""
+    """Return the detector's settings, from a row of detection_runs."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 
@@ -136,7 +136,7 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
 
 
 def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
-    """Whether both are alarms for the same brokers at the same times."""
+    """Tell whether both are alarms for the same brokers at the same times."""
     return len(online) == len(offline) and all(
         one["node_id"] == two.broker and abs(one["at_s"] - two.at_s) < AGREE_S
         for one, two in zip(online, offline, strict=True)
@@ -147,7 +147,7 @@ def undisturbed(
     actions: pd.DataFrame, begin_s: float, end_s: float, recovery_s: float, demoted: list[float] = ()
 ) -> list[tuple[float, float]]:
     """
-    The periods that no action affects.
+    Return the periods that no action affects.
 
     >>> one = pd.DataFrame({"began_at_s": [10.0], "done_at_s": [20.0], "healthy_at_s": [25.0]})
     >>> undisturbed(one, 0, 100, 5)
@@ -168,7 +168,7 @@ def undisturbed(
 
 def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
-    Events per hour with the exact interval of a Poisson process (Garwood 1936).
+    Estimate events per hour with the exact interval of a Poisson process (Garwood 1936).
 
     >>> found = rate_per_h(0, 10.0)
     >>> found.low, round(found.high, 3)

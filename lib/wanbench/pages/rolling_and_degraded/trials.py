@@ -107,7 +107,7 @@ class DisturbedTrial:
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
 
     def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
-        """Latencies of the records due in these seconds; None if there is no such second."""
+        """Merge latencies of the records due in these seconds; None if there is no such second."""
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
     def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
@@ -117,7 +117,7 @@ class DisturbedTrial:
         return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
 
     def undisturbed_ms(self, q: float) -> float:
-        """A percentile of its undisturbed seconds; NaN if it has none."""
+        """Return a percentile of its undisturbed seconds; NaN if it has none."""
         tail = self.tail(self.start_s, self.quiet_s, whole=True)
         return nan if tail is None else tail.quantile(q)
 
@@ -136,7 +136,7 @@ class DisturbedTrial:
         return len(seen), int((seen.leader == node_id).sum())
 
     def resent(self, from_s: float, to_s: float) -> float:
-        """Records sent again in the seconds that overlap a period; NaN if that was not counted."""
+        """Count records sent again in the seconds that overlap a period; NaN if that was not counted."""
         own = self.sent[(self.sent.at_s + 1 > from_s) & (self.sent.at_s < to_s)].n_resent
         return float(own.sum()) if len(own) and own.notna().all() else nan
 
@@ -209,7 +209,7 @@ class DisturbedTrials(RowsResult):
         return pd.DataFrame(cells)
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
-        """The trials with such an action; MissingDataError if there is none."""
+        """Return the trials with such an action; MissingDataError if there is none."""
         trials = [
             each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
@@ -218,7 +218,7 @@ class DisturbedTrials(RowsResult):
         return trials
 
     def figure(self, *, settings: Sequence[str], note: str = "") -> go.Figure:
-        """One panel for the first counted trial of each setting; MissingDataError if there is none."""
+        """Draw one panel for the first counted trial of each setting; MissingDataError if there is none."""
         first = {name: [each for each in self.items if each.about.setting == name][:1] for name in settings}
         shown = [trial for found in first.values() for trial in found]
         if not shown:
@@ -323,7 +323,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
 
 
 def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
-    """The rows of a run's test and attempt; missing keys match missing keys."""
+    """Return the rows of a run's test and attempt; missing keys match missing keys."""
     same = np.ones(len(frame), bool)
     for name in KEY:
         column = frame[name]
@@ -344,7 +344,7 @@ def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
 
 
 def merged(parts: Iterable[Second]) -> Tail | None:
-    """The latencies of several seconds as one distribution; None if there is none."""
+    """Return the latencies of several seconds as one distribution; None if there is none."""
     parts = list(parts)
     if not parts:
         return None
@@ -374,7 +374,7 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
 
 
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
-    """The columns of LINES per second since the warm-up; a quantile is infinite if lost records reach it."""
+    """Return the columns of LINES per second since the warm-up; a quantile is infinite if lost records reach it."""
     tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
     rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]
     return pd.DataFrame(rows, columns=["second", *LINES])

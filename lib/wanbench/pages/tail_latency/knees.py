@@ -286,7 +286,7 @@ def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99
 
 
 def _until_full(curve: StepCurve, rows: pd.DataFrame) -> StepCurve:
-    """The curve up to the first step at which the system never kept up."""
+    """Return the curve up to the first step at which the system never kept up."""
     kept_up = rows.groupby(RATE).kept_up.any()
     above = [rate for rate in curve.rates if not kept_up[kept_up.index < rate].all()]
     if not above or (curve.lost and curve.lost[0] <= above[0]):

@@ -82,7 +82,7 @@ def _below_in_windows(sizes: np.ndarray, curves: list[tuple[np.ndarray, np.ndarr
 
 
 def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """The latencies that a window reports, and the share of its records up to each."""
+    """Return the latencies that a window reports, and the share of its records up to each."""
     latencies, shares = [0.0, *rows.latency_ms], [0.0, *rows["quantile"]]
     if maximum is not None and not np.isnan(maximum):
         latencies, shares = [*latencies, maximum], [*shares, 1.0]
@@ -132,7 +132,7 @@ def _below_in_seconds(seconds: list[tuple[np.ndarray, np.ndarray]], x: float) ->
 
 
 def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-    """The merged histogram of a second over the groups, and its lost records."""
+    """Return the merged histogram of a second over the groups, and its lost records."""
     return distribution.summed(distribution.decoded(text) for text in part.histogram), int(part.n_lost.sum())
 
 

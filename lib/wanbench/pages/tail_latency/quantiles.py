@@ -101,7 +101,7 @@ class TailComparison(Result):
         return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(parts)}."
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The percentile plot of both."""
+        """Draw the percentile plot of both."""
         return percentile_plot([self.a, self.b], note=note or self.sentence)
 
 
@@ -280,7 +280,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
 
 
 def _curve(tail) -> tuple[np.ndarray, np.ndarray]:
-    """The share of records above each latency, and the latency, thinned where points are dense."""
+    """Return the share of records above each latency, and the latency, thinned where points are dense."""
     above = 1 - np.concatenate([[0.0], tail.cumulative[:-1]]) / tail.n
     # points evenly far apart on the logarithmic axis
     places = np.unique(np.searchsorted(-above, -np.logspace(0, log10(above.min()), theme.MAX_POINTS)))

@@ -99,7 +99,7 @@ class SideBySide(Result):
         return text
 
     def _lowest(self, ones: list[Estimate]) -> str:
-        """The lowest step, if it is neither the first nor the last."""
+        """Return the lowest step, if it is neither the first nor the last."""
         low = min(range(len(ones)), key=lambda k: ones[k].estimate if isfinite(ones[k].estimate) else inf)
         inside = 0 < low < len(ones) - 1
         return f", lowest at {number(self.steps[low].step)} ({ones[low].formatted})" if inside else ""

@@ -51,7 +51,7 @@ class StepCurve:
     lost: tuple[float, ...] = ()
 
     def below(self, rate: float) -> StepCurve:
-        """The steps below a rate."""
+        """Return the steps below a rate."""
         steps = self.rates < rate
         lost = tuple(each for each in self.lost if each < rate)
         return replace(self, rates=self.rates[steps], logs=self.logs[:, steps], lost=lost)
@@ -133,7 +133,7 @@ def filled(logs: np.ndarray) -> np.ndarray:
 
 
 def rising(logs: np.ndarray) -> np.ndarray:
-    """The closest non-decreasing curve (isotonic regression)."""
+    """Return the closest non-decreasing curve (isotonic regression)."""
     return optimize.isotonic_regression(logs).x
 
 

@@ -91,7 +91,7 @@ class TailTrials:
         return merged(self.tails, self.name)
 
     def by_trial(self, q: float) -> np.ndarray:
-        """The quantile of each trial in ms."""
+        """Return the quantile of each trial in ms."""
         return np.array([tail.quantile(q) for tail in self.tails])
 
 
@@ -110,7 +110,7 @@ def merged(tails: Sequence[Tail], name: str) -> Tail:
 
 
 def _whole(tail: Tail) -> Parts:
-    """A trial with a known distribution only, as one stretch."""
+    """Return a trial with a known distribution only, as one stretch."""
     return Parts(np.zeros(1, dtype=int), np.array([tail.n], dtype=float), partial(_below, tail))
 
 
@@ -180,19 +180,19 @@ class SystemTrials(RowsResult):
         return pd.DataFrame(rows)
 
     def steps(self, along: str, **at) -> list[float]:
-        """The measured steps of rate or partitions, with all else as in `at`, in order."""
+        """Return the measured steps of rate or partitions, with all else as in `at`, in order."""
         check_choice("step", along, STEPS)
         return sorted(self.matching(**at)[along].unique().tolist())
 
     def stepped(self, system: str, **at) -> pd.DataFrame:
-        """A system's counted trials at fixed values of other settings, as input of `step_curve`."""
+        """Return a system's counted trials at fixed values of other settings, as input of `step_curve`."""
         rows = self.matching(**at)
         check_choice("system", system, self.systems)
         return rows[rows.counts & (rows.system == system)]
 
     def at(self, system: str, **step) -> TailTrials:
         """
-        The trials of a system at one step; MissingDataError if none counts.
+        Return the trials of a system at one step; MissingDataError if none counts.
 
         `step` names rate_records_per_s and partitions.
         """
@@ -203,12 +203,12 @@ class SystemTrials(RowsResult):
         return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of another table from trials that count and whose system kept up."""
+        """Return the rows of another table from trials that count and whose system kept up."""
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
     def highest_kept(self, **at) -> float:
-        """The highest rate that every system kept up with in every trial; MissingDataError if there is none."""
+        """Return the highest rate that every system kept up with in every trial; MissingDataError if there is none."""
         rows = self.matching(**at)
         rows = rows[rows.counts]
         kept = rows.groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
@@ -218,7 +218,7 @@ class SystemTrials(RowsResult):
         return float(kept.index.max())
 
     def matching(self, **at) -> pd.DataFrame:
-        """The rows of one rate, of one number of partitions, or of both."""
+        """Return the rows of one rate, of one number of partitions, or of both."""
         rows = self.rows
         for name, value in at.items():
             check_choice("step", name, STEPS)
