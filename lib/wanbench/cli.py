@@ -146,7 +146,6 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _declared(notebook: Path) -> dict:
-    """The parameters that a notebook declares, by name."""
     from .publish.notebooks import read_notebook
     from .publish.parameters import declared_parameters
 
@@ -206,10 +205,10 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     """`wanbench doctor`: what is installed and what is missing, here or on the hosts of an inventory."""
     from .doctor import checks, checks_of_hosts
 
-    found = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
-    for check in found:
+    results = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
+    for check in results:
         print(check)
-    return 0 if all(check.found for check in found) else 1
+    return 0 if all(check.found for check in results) else 1
 
 
 def _publish(jobs, replay: bool, again: bool = True) -> int:
@@ -225,7 +224,6 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
 
 
 def _lab(job) -> str | None:
-    """The lab that a job's page uses; None if it measures nothing."""
     declared = _declared(job.notebook)
     return job.given.get("lab", declared["lab"].default) if "lab" in declared else job.given.get("lab")
 
