@@ -14,14 +14,16 @@ from .losses import Losses
 from .recovery import Recovery
 
 
-def article(found: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing) -> dict[str, Estimate]:
+def article(
+    episodes: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing
+) -> dict[str, Estimate]:
     """
     Estimate what the article claims of its disaster, by the names of `claims.geo_kafka`.
 
     Except for times, each is a share of episodes of the `setting` that repeats the article's: records, brokers,
     partitions and producers of one episode share its fault.
     """
-    own = found.of(setting).with_fault().items
+    own = episodes.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]
     outages = recovered.rows[recovered.rows.setting == setting]
     outages = outages[outages.writes.notna()]

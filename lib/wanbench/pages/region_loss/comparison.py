@@ -140,10 +140,10 @@ class Comparison(Result):
         )
 
 
-def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
+def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
     """Outages and losses of each setting with a fault, and how settings differ."""
     rows = []
-    for name, own in found.with_fault().by_setting().items():
+    for name, own in episodes.with_fault().by_setting().items():
         about = own[0].about
         rows.append({"setting": name} | {key: _text(about.get(key)) for key in COLUMNS})
     abouts = pd.DataFrame(rows)

@@ -62,9 +62,9 @@ class Healing(OverEpisodes):
         return pd.concat([shown, pd.DataFrame(more)], ignore_index=True)
 
 
-def healing(found: Episodes, *, check_s: float = CHECK_S) -> Healing:
+def healing(episodes: Episodes, *, check_s: float = CHECK_S) -> Healing:
     """Find when the state before the fault was restored: the times of the first samples that show it."""
-    rows = [each.key | {"setting": each.setting} | _healed(each) for each in found.with_fault()]
+    rows = [each.key | {"setting": each.setting} | _healed(each) for each in episodes.with_fault()]
     return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
 
 

@@ -94,16 +94,16 @@ class Losses(Result):
         return pd.DataFrame({"": heads} | columns)
 
 
-def losses(found: Episodes) -> Losses:
+def losses(episodes: Episodes) -> Losses:
     """
     Account for every acknowledged record; `gone` are those lost from the log or undelivered.
 
     Episodes whose output was damaged on purpose are left out. A record that vanished from the log after delivery counts
     as lost: later readers will not find it.
     """
-    check_kind("found", found, Episodes)
+    check_kind("episodes", episodes, Episodes)
     rows = []
-    for each in (each for own in found.by_setting().values() for each in own if not is_planted(each.about)):
+    for each in (each for own in episodes.by_setting().values() for each in own if not is_planted(each.about)):
         counts = account(*(each.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))
         about = {"setting": each.setting, "acks": each.about.acks, "gone": counts["lost"] + counts["undelivered"]}
         rows.append(each.key | about | counts)
@@ -139,10 +139,10 @@ class LostWhen(RowsResult):
         return pd.DataFrame(cells | {"leader replaced later": replaced})
 
 
-def lost_when(found: Episodes) -> LostWhen:
+def lost_when(episodes: Episodes) -> LostWhen:
     """Trace every acknowledged record that is missing from the log; MissingDataError if there is none."""
     rows = []
-    for setting, own in found.with_fault().by_setting().items():
+    for setting, own in episodes.with_fault().by_setting().items():
         parts = []
         for number, each in enumerate(own):
             lost = lost_records(each.tables["fault_records"], each.tables["fault_log"])
@@ -194,10 +194,10 @@ class ClientErrors(RowsResult):
         return text_table(self.rows.assign(side=where)).set_axis(heads, axis=1)
 
 
-def client_errors(found: Episodes) -> ClientErrors:
+def client_errors(episodes: Episodes) -> ClientErrors:
     """Count errors by kind, separately for clients inside and outside the hit regions."""
     parts = []
-    for each in found.with_fault():
+    for each in episodes.with_fault():
         rows = each.tables["fault_errors"]
         side = [each.side(each.regions.get((row.role, int(row.client)), "")) for row in rows.itertuples()]
         about = {"setting": each.setting, "side": side, "episode": str(each.key)}

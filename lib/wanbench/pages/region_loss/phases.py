@@ -73,7 +73,7 @@ class Phases(OverEpisodes):
         )
 
 
-def phases(found: Episodes, recovered: Recovery) -> Phases:
+def phases(episodes: Episodes, recovered: Recovery) -> Phases:
     """
     Split the outage of the worst partition of every episode in which a leader changed.
 
@@ -81,7 +81,7 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     sample with a different leader. MissingDataError if no leader change was seen.
     """
     rows, silent = [], 0
-    for each in found.with_fault():
+    for each in episodes.with_fault():
         split = _split(each, recovered)
         silent += split is None
         if split is not None:

@@ -171,14 +171,14 @@ class Checked(RowsResult):
         return shown.set_axis(["Done to the notes", "Found", "Once, only under its own name"], axis=1)
 
 
-def check_checker(found: Episodes) -> Checked:
+def check_checker(episodes: Episodes) -> Checked:
     """
     Compare planted with detected damage; MissingDataError if none was planted.
 
     Damage is planted in episodes without a fault, in which nothing else may be found.
     """
     rows = []
-    for each in found:
+    for each in episodes:
         damage = each.about.get("damage")
         if damage not in EXPECTED:
             continue

@@ -105,7 +105,7 @@ class Recovery(OverEpisodes):
         )
 
 
-def recovery(found: Episodes) -> Recovery:
+def recovery(episodes: Episodes) -> Recovery:
     """
     Measure the outages of every stream of every episode with a fault.
 
@@ -117,7 +117,7 @@ def recovery(found: Episodes) -> Recovery:
     Outages that begin after healing are counted separately.
     """
     rows, streams = [], []
-    for each in check_kind("found", found, Episodes).with_fault():
+    for each in check_kind("episodes", episodes, Episodes).with_fault():
         about = each.key | {"setting": each.setting}
         own = [about | row for row in _streams(each)]
         streams += own

@@ -161,9 +161,9 @@ def stem(text: str) -> str:
     return "-".join("".join(each if each.isalnum() and each.isascii() else " " for each in text.lower()).split())
 
 
-def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
+def timeline(episodes: Episodes, setting: str, number: int = 0) -> Timeline:
     """Show one episode of a setting over time: that with this `number` among those with a fault, from 0."""
-    own = found.of(setting).with_fault().items
+    own = episodes.of(setting).with_fault().items
     episode = own[check_number("number", number, 0, len(own) - 1, whole=True)]
     zero = episode.fault_at_s
     samples = episode.samples

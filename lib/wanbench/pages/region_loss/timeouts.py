@@ -170,7 +170,7 @@ class Planned(RowsResult):
 
 
 def planned(
-    found: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
+    episodes: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
 ) -> Planned:
     """
     Compare implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
@@ -178,7 +178,7 @@ def planned(
     `cluster_settings` are those of the brokers, for episodes that record none.
     """
     rows, measured = [], recovered.rows.set_index(KEY)
-    for name, own in found.with_fault().by_setting().items():
+    for name, own in episodes.with_fault().by_setting().items():
         about = own[0].about
         if about.fault not in ("cut", "kill", "freeze") or len(own[0].hit) > 1:
             continue
