@@ -129,18 +129,14 @@ class Degraded(RowsResult):
             own, name = self.arm(system, demotes), theme.plain(label(system, demotes))
             colour = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
             at = places + 0.06 * (k - (len(self.arms) - 1) / 2)
+            both, hover = {"x": at, "mode": "lines+markers", "legendgroup": name}, f"%{{y:.4g}} ms<extra>{name}</extra>"
+            thin = {"line": {"color": colour, "width": 1}, "marker": {"size": 5}, "opacity": 0.45, "showlegend": False}
+            thick = {"line": {"color": colour, "width": 4}, "marker": {"size": 10}, "name": name}
             for values in own[list(STEPS)].to_numpy(dtype=float):
                 shown = np.where(np.isfinite(values), values, np.nan)
-                line = {"color": colour, "width": 1}
-                figure.add_scatter(
-                    x=at, y=shown, mode="lines+markers", line=line, opacity=0.45, marker={"size": 5}, legendgroup=name,
-                    showlegend=False, hovertemplate="%{y:.4g} ms<extra>" + name + "</extra>",
-                )  # fmt: skip
+                figure.add_scatter(y=shown, hovertemplate=hover, **thin, **both)
             middle = own[list(STEPS)].median().to_numpy(dtype=float)
-            figure.add_scatter(
-                x=at, y=middle, mode="lines+markers", name=name, legendgroup=name, line={"color": colour, "width": 4},
-                marker={"size": 10}, hovertemplate="median %{y:.4g} ms<extra>" + name + "</extra>",
-            )  # fmt: skip
+            figure.add_scatter(y=middle, hovertemplate=f"median {hover}", **thick, **both)
         primitives.reference_line(figure, y=self.limit_ms)
         values = np.append(self.rows[list(STEPS)].to_numpy(dtype=float).ravel(), self.limit_ms)
         figure.update_yaxes(title="p99, due to received", **theme.log_axis(values, "ms"))

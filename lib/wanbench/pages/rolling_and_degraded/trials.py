@@ -41,10 +41,8 @@ NEEDED = {
     "open_loop_loads": (*KEY, "start_s", "warmup_s", "duration_s", "late_p99_ms", "error"),
     "open_loop_histograms": (*KEY, "what", "window", "start_s", "warm_up", "n_lost", "histogram"),
 }
-ACTIONS = (
-    *KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s", "detail",
-    "leaders_moved",
-)  # fmt: skip
+ACTIONS = (*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
+ACTIONS += ("detail", "leaders_moved")
 SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
 """Columns of tables that a run without actions lacks."""
 Second = tuple[np.ndarray, np.ndarray, int]

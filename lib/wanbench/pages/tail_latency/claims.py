@@ -25,10 +25,8 @@ from .trials import TailTrials
 
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
-CAVEATS = (
-    "penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable", "tiering",
-    "not-alike", "not-in-production",
-)  # fmt: skip
+CAVEATS = ("penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable")
+CAVEATS += ("tiering", "not-alike", "not-in-production")
 """The claims by which the authors limit their others."""
 CLUSTERS = {"2": 2, "28": 28}
 """CKUs by their name in claims."""
