@@ -192,8 +192,6 @@ UNITS = {
     "disks": "disks",
     "disk_gb": "GB",
     "disk_usd_per_gb_month": "USD/GB-month",
-    "zone_bytes_per_message": "bytes",
-    "zone_usd_per_gb": "USD/GB",
     "hours_per_month": "h",
 }
 DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")  # Inputs that are divisors, so they must not be zero.
@@ -215,8 +213,6 @@ class Deployment:
         by default, for a cluster in one region.
     disks, disk_gb, disk_usd_per_gb_month
         Number of disks, the size of one, and the price.
-    zone_bytes_per_message, zone_usd_per_gb
-        The same between zones of a region; none by default.
     hours_per_month
         Divisor of monthly prices.
 
@@ -237,8 +233,6 @@ class Deployment:
     disks: Input = 0
     disk_gb: Input = 0
     disk_usd_per_gb_month: Input = 0
-    zone_bytes_per_message: Input = 0
-    zone_usd_per_gb: Input = 0
     hours_per_month: Input = H_PER_MONTH
 
     def __post_init__(self):
@@ -280,10 +274,7 @@ class Deployment:
         monthly = values["disks"] * values["disk_gb"] * values["disk_usd_per_gb_month"]
         fixed = values["brokers"] * values["instance_usd_per_hour"] + monthly / values["hours_per_month"]
         messages_per_h = values["messages_per_s"] * S_PER_H
-        usd_per_message = (
-            values["region_bytes_per_message"] * values["region_usd_per_gb"]
-            + values["zone_bytes_per_message"] * values["zone_usd_per_gb"]
-        ) / GB
+        usd_per_message = values["region_bytes_per_message"] * values["region_usd_per_gb"] / GB
         if per in HOURS:
             parts = {FIXED: fixed * HOURS[per], VARIABLE: messages_per_h * usd_per_message * HOURS[per]}
         else:

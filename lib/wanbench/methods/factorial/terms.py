@@ -11,11 +11,11 @@ from math import nan
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-from scipy import stats
 
 from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import check_sizes
 
 UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
@@ -128,18 +128,16 @@ def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str,
 
 
 def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
-    """The interactions to fit: all pairs for "all" and "estimable", or the named ones."""
+    """The interactions to fit: all pairs for "all", or the named ones."""
     if len(set(names)) != len(names) or not names:
         raise refusal("factors", names, "one or more columns, each once")
-    if interactions in ("all", "estimable"):
+    if interactions == "all":
         return list(combinations(names, 2))
     terms = [] if isinstance(interactions, str) else [tuple(term) for term in interactions]
     wrong = [term for term in terms if len(term) < 2 or len({*term} & {*names}) != len(term)]
     if isinstance(interactions, str) or wrong or len({frozenset(term) for term in terms}) != len(terms):
         listed = ", ".join(names)
-        raise refusal(
-            "interactions", interactions, f"'all', 'estimable', or different tuples of two or more of {listed}"
-        )
+        raise refusal("interactions", interactions, f"'all', or different tuples of two or more of {listed}")
     return terms
 
 
@@ -175,7 +173,7 @@ def block_half_width(rest, blocks, level: float) -> float:
     if len(own) < 2:
         return nan
     error = float(own["mean"].std() * np.sqrt((own["size"] ** 2).sum()) / len(rest))
-    return float(stats.t.ppf((1 + level) / 2, len(own) - 1)) * error
+    return float(t_quantile(level, len(own) - 1)) * error
 
 
 def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:
@@ -188,17 +186,6 @@ def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str
             others = [codes[other] for other in term if other != name]
             weights[:, 1 + len(names) + j] = np.prod(others, axis=0)
     return weights
-
-
-def estimable(codes, terms, blocks) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """The terms that the runs can separate, in order, and the others."""
-    kept, dropped = [], []
-    rank = np.linalg.matrix_rank(with_blocks(columns(codes, []), blocks))
-    for term in terms:
-        with_it = np.linalg.matrix_rank(with_blocks(columns(codes, [*kept, term]), blocks))
-        (kept if with_it > rank else dropped).append(term)
-        rank = max(rank, with_it)
-    return kept, dropped
 
 
 def usable_runs(

@@ -8,11 +8,11 @@ from math import inf, isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import check_level, check_number, refusal
 from wanbench.formatting import count, percent
 from wanbench.methods.result import Estimate, Interval, exact_binomial
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import numbers
 from wanbench.methods.tails.quantile_intervals import ranks
 from wanbench.methods.time.series import welch_freedom
@@ -26,7 +26,7 @@ def half_width(values, level: float) -> float:
     2.484
     """
     n = len(values)
-    return stats.t.ppf((1 + level) / 2, n - 1) * np.std(values, ddof=1) / sqrt(n) if n > 1 else nan
+    return t_quantile(level, n - 1) * np.std(values, ddof=1) / sqrt(n) if n > 1 else nan
 
 
 def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
@@ -40,7 +40,7 @@ def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
     if min(sizes) < 2:
         return nan
     variances = [np.var(side, ddof=1) / len(side) for side in sides]
-    return stats.t.ppf((1 + level) / 2, welch_freedom(variances, sizes)) * sqrt(sum(variances))
+    return t_quantile(level, welch_freedom(variances, sizes)) * sqrt(sum(variances))
 
 
 def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> Estimate:
@@ -109,7 +109,7 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     variances = [side.var(ddof=1) / len(side) for side in sides]
     ratio = value if isfinite(value) else 1.0
     weighted = np.array([1.0, ratio**2, (1 - ratio) ** 2]) * variances
-    scale = stats.t.ppf((1 + level) / 2, welch_freedom(weighted, sizes)) ** 2 * np.array(variances)
+    scale = t_quantile(level, welch_freedom(weighted, sizes)) ** 2 * np.array(variances)
     # The roots of (above - r below)^2 = t^2 Var(above - r below); the base's mean is in both differences.
     square = below**2 - scale[1] - scale[2]
     middle = above * below - scale[2]

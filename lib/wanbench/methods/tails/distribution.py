@@ -24,6 +24,7 @@ from wanbench.checks import check_level, check_resamples, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Interval
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.time import series
 
@@ -94,7 +95,7 @@ class Parts:
         else:
             units = series.effective_n(len(deviation), series.fit_autoregression(deviation, np.random.default_rng(0)))
         variance = (deviation / sizes.mean()).var(ddof=1) / units
-        wider = stats.t.ppf((1 + level) / 2, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
+        wider = t_quantile(level, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
         return max(float(sizes.sum() * variance / (share * (1 - share)) * wider**2), 1.0)
 
     def bursts(self, x: float) -> np.ndarray:

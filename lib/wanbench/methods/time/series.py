@@ -19,6 +19,8 @@ from arch.bootstrap import StationaryBootstrap, optimal_block_length
 from scipy import optimize, stats
 from scipy.signal import lfilter
 
+from wanbench.methods.result.estimate import t_quantile
+
 MIN_VALUES = 20  # With fewer values an autoregression cannot be distinguished from chance.
 LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate.
 # Limit of the fit before its bias is subtracted, so that the simulated series are stationary.
@@ -271,7 +273,7 @@ def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units)
     root of n / (n - 1) for the `units` n of each arm.
     """
     shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
-    tail = stats.norm.cdf(-stats.t.ppf((1 + level) / 2, max(freedom, 1.0)) * sqrt(shrunk))
+    tail = stats.norm.cdf(-t_quantile(level, max(freedom, 1.0)) * sqrt(shrunk))
     known = drawn[~np.isnan(drawn)]
     if not len(known):
         return nan, nan

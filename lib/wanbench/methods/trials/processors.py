@@ -9,7 +9,6 @@ from math import inf, nan, sqrt
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from scipy import stats
 
 from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError, ParameterError
@@ -18,6 +17,7 @@ from wanbench.formatting import count, number
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result, RowsResult, text_table
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.trials.limits import Limits
 from wanbench.methods.trials.rates import TrialRates
@@ -207,7 +207,7 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         notes = ("too few trials of one setting to relate what they reach to busy processors",)
     elif total > 0:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
-        half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
+        half = t_quantile(limits.level, freedom) * sqrt(rest / freedom / total)
     else:
         notes = ("processors were equally busy in all trials of a setting, so the effect of busier ones is unknown",)
     estimate = ratio_estimate(

@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
-from scipy import stats
 
 from wanbench.checks import FEWEST_RESAMPLES, check_choice, check_kind, check_level, refusal
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.time.compare import ASSUMPTIONS, METHODS, Comparison, compare_arms
 from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points, reasons
@@ -405,7 +405,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
     params = inverse @ design.T @ logs
     freedom = len(pairs) - 2
     variance = float(((logs - design @ params) ** 2).sum()) / freedom
-    halves = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
+    halves = t_quantile(level, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
     label, _ = MEASURED[value]
     about = {
         "n": len(pairs),

@@ -297,7 +297,7 @@ class Curves(Result):
         alone = next((other for other in one.others if other.method in methods), Interval(""))
         if pooled:
             notes += (UNEQUAL,) if self.is_unequal else ()
-            method = one.method.partition("; largest |t|")[0] + "; Student's t, for this comparison alone"
+            method = f"{self.against(b).pooled}; Student's t, for this comparison alone"
         else:
             method = f"least squares of the logarithm; {alone.method or 'no interval'}"
             about["assumption"] = "Trials are independent, apart from what those of a block have in common"

@@ -17,6 +17,7 @@ from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.methods.factorial.inference import critical, robust_variance
 from wanbench.methods.factorial.terms import block_half_width, level_label
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import numbers
 
 BEND_LEVELS = 3  # Number of different values that a factor needs to show curvature.
@@ -158,7 +159,7 @@ class SurfaceFit:
 
     def alone(self, column: np.ndarray) -> tuple[float, float]:
         """Both ends of the individual interval of the response at one place."""
-        single = stats.t.ppf((1 + self.level) / 2, self.freedom)
+        single = t_quantile(self.level, self.freedom)
         half = np.hypot(single * self.error(column[None] - self.origin)[0], self.block_half)
         value = float(column @ self.params)
         return float(np.exp(value - half)), float(np.exp(value + half))
@@ -168,7 +169,7 @@ class SurfaceFit:
         value, error = float(combination @ self.params), sqrt(combination @ self.robust.cover @ combination)
         freedom = self.robust.freedom(combination)
         p = 2 * float(stats.t.sf(abs(value) / error, freedom)) if error else nan
-        return value, float(stats.t.ppf((1 + self.level) / 2, freedom)) * error, p
+        return value, float(t_quantile(self.level, freedom)) * error, p
 
     def may_be_best(self, place: np.ndarray, places: np.ndarray) -> tuple[float, float]:
         """

@@ -16,7 +16,6 @@ from math import exp, isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from wanbench.checks import check_columns, check_kind, check_level
@@ -29,7 +28,6 @@ from wanbench.methods.factorial.terms import (
     coded,
     columns,
     effect_words,
-    estimable,
     factors_of,
     reasons,
     usable_runs,
@@ -37,6 +35,7 @@ from wanbench.methods.factorial.terms import (
     word,
 )
 from wanbench.methods.result import Estimate
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.pages.private_vs_internet.result import Factorial
 
 from .gain_map import DOUBLING, GainMap
@@ -127,9 +126,8 @@ def fit_factorial(
         of these or have no positive response are left out and counted.
     factors : sequence of str
         Columns: positive numbers, whose logarithm is taken, or two levels (see `contrasts`).
-    interactions : "all", "estimable", or sequence of tuples of str
-        Which products of factors to fit: all pairs; the pairs that the runs of a fraction can separate (of each set of
-        aliases the first is fitted, with a caution); or those named.
+    interactions : "all" or sequence of tuples of str
+        Which products of factors to fit: all pairs, or those named.
     contrasts : sequence of str
         Factors whose two levels are compared, high over low, instead of taking their logarithm. Columns of text always
         are contrasts.
@@ -151,9 +149,6 @@ def fit_factorial(
     factors = factors_of(runs, names, levels)
     codes = coded(factors, runs)
     blocks = runs["_block"] if block else None
-    dropped = []
-    if interactions == "estimable":
-        terms, dropped = estimable(codes, terms, blocks)
     aliases = alias_table(runs, names)
     design = with_blocks(columns(codes, terms), blocks)
     _check_design(design, terms, aliases)
@@ -167,7 +162,7 @@ def fit_factorial(
     basis = f"{count(len(runs), 'run')} at {count(len(set(combination)), 'combination')}"
     if against != REPLICATES:
         basis += ", each measured once"
-    cautions = _cautions(left_out, lack_p, against, freedom, dropped, aliases)
+    cautions = _cautions(left_out, lack_p, against, freedom, aliases)
     pooled = np.asarray(fit.cov_params())
     sums = _Combinations(fit.params, robust, pooled, freedom, level, basis, len(runs), cautions)
     elasticities, doublings, effects = _main_effects(sums, factors, response)
@@ -242,7 +237,7 @@ class _Combinations:
         freedom = self.robust.freedom(combination)
         value = float(combination @ self.params)
         half = max(
-            sqrt(max(float(combination @ cover @ combination), 0.0)) * stats.t.ppf((1 + self.level) / 2, degrees)
+            sqrt(max(float(combination @ cover @ combination), 0.0)) * t_quantile(self.level, degrees)
             for cover, degrees in ((self.robust.cover, freedom), (self.pooled, self.pooled_freedom))
         )
         return Estimate(
@@ -319,8 +314,8 @@ def _check_design(design: np.ndarray, terms: Sequence[tuple[str, ...]], aliases:
     alike = aliases[(aliases.aliased_with != "") & aliases.effect.isin(fitted)].head(3)
     listed = "; ".join(f"{row.effect} = {row.aliased_with}" for row in alike.itertuples())
     raise ParameterError(
-        f"the runs cannot separate these effects{': ' if listed else ''}{listed}; drop an interaction "
-        '(interactions="estimable" does), or add combinations'
+        f"the runs cannot separate these effects{': ' if listed else ''}{listed}; drop an interaction, or "
+        "add combinations"
     )
 
 
@@ -331,7 +326,7 @@ def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _cautions(
-    left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, dropped, aliases: pd.DataFrame
+    left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, aliases: pd.DataFrame
 ) -> tuple[str, ...]:
     cautions = []
     if len(left_out):
@@ -355,9 +350,6 @@ def _cautions(
         )
         more = f" and {len(mixed) - 3} more" if len(mixed) > 3 else ""
         cautions.append(f"in this fraction main effects are confounded with interactions ({listed}{more})")
-    if dropped:
-        listed = ", ".join(effect_words(":".join(term)) for term in dropped)
-        cautions.append(f"the fraction cannot separate {listed} from fitted interactions (see aliases)")
     if freedom < FEW_DEGREES:
         cautions.append(f"only {count(freedom, 'degree')} of freedom")
     return tuple(cautions)

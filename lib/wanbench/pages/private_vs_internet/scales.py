@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
-from scipy import stats
 
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
@@ -22,6 +21,7 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.lab.utilisation import AT_CAPACITY
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate, welch_half_width
 from wanbench.methods.trials.rates import MEASURED, TrialRates
 from wanbench.methods.trials.two_links import SETTINGS, TwoLinks, compare_links
@@ -256,7 +256,7 @@ def _pooled_half_width(sides: list[np.ndarray], level: float) -> float:
     sizes = [len(side) for side in sides]
     freedom = sum(sizes) - 2
     pooled = sum((n - 1) * side.var(ddof=1) for n, side in zip(sizes, sides, strict=True)) / freedom
-    return stats.t.ppf((1 + level) / 2, freedom) * sqrt(sum(pooled / n for n in sizes))
+    return t_quantile(level, freedom) * sqrt(sum(pooled / n for n in sizes))
 
 
 def _fill(links: TwoLinks) -> float:
