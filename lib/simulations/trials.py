@@ -75,9 +75,7 @@ def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list
         second=np.tile(np.arange(SECONDS), len(rates)), at_s=0, batches=counted, records=counted, bytes=counted
     )
     empty = pd.DataFrame(columns=["run_id", "test_id", "setting", "reason"])
-    found = compare_links(
-        TrialRates(rates, seconds, empty, empty, ""), other_values=(), resamples=FEWEST_RESAMPLES, seed=seed
-    )
+    found = compare_links(TrialRates(rates, seconds, empty, ""), other_values=(), resamples=FEWEST_RESAMPLES, seed=seed)
     # trials are log-normal and scatter more over the internet, so the ratio of means contains both variances
     means = MEANS["private"] / MEANS["internet"] * np.exp((spread**2 - (2 * spread) ** 2) / 2)
     single = found.by_trial.ratio

@@ -232,7 +232,7 @@ def counted(bytes_per_message, messages, *, settings=None):
                 for at_s, total in ((0.0, 0.0), (5.0, each * n / 6), (20.0, each * n / 3))
             ]  # fmt: skip
     empty = pd.DataFrame({"setting": []})
-    rates = TrialRates(pd.DataFrame(rows).astype({"background_bps": "float64"}), empty, empty, empty, "")
+    rates = TrialRates(pd.DataFrame(rows).astype({"background_bps": "float64"}), empty, empty, "")
     links = pd.DataFrame([{"run_id": "r", "from_region": a, "to_region": b} for a, b in PAIRS])
     return rates, {"links": links, "link_samples": pd.DataFrame(samples), "batches": pd.DataFrame(batches)}
 

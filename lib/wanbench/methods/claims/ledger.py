@@ -149,16 +149,10 @@ class Audit(Result):
         It is reproduced if the recomputed value rounds to it as printed, and inside the interval if a number of the
         interval does. Without a recomputed value it stays open.
 
-        Parameters
-        ----------
-        claim : str
-            The claim's short name.
-        recomputed : Estimate or float
-            In the unit of the claim.
-        working : str
-            How it was recomputed; the sentence of an Estimate is added.
-        within : Estimate, optional
-            Whose interval to take where `recomputed` is the source's own figure, which has none.
+        claim: The claim's short name.
+        recomputed: In the unit of the claim.
+        working: How it was recomputed; the sentence of an Estimate is added.
+        within: Whose interval to take where `recomputed` is the source's own figure, which has none.
         """
         claimed = self._claim(claim)
         if not isfinite(claimed.number):
@@ -299,17 +293,10 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     """
     The claims of a source, all untested.
 
-    Parameters
-    ----------
-    source : str
-        Its file in `data/published`, without the ending.
+    source: Its file in `data/published`, without the ending.
 
-    Raises
-    ------
-    ParameterError
-        There is no such file.
-    RawDataError
-        It lacks a column, repeats a claim, or has a value that is not a number.
+    Raises ParameterError: there is no such file.
+    Raises RawDataError: it lacks a column, repeats a claim, or has a value that is not a number.
     """
     folder = Path(folder) if folder is not None else root() / "data" / "published"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))

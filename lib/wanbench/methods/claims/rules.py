@@ -118,10 +118,7 @@ def main_estimate(name: str, value: object) -> Estimate:
     """
     An Estimate, or the first one of a Result.
 
-    Raises
-    ------
-    ParameterError
-        It is neither.
+    Raises ParameterError: it is neither.
     """
     estimates = value.estimates if isinstance(value, Result) else ()
     estimate = value if isinstance(value, Estimate) else next(iter(estimates), None)
@@ -139,17 +136,10 @@ def apply_rules(
     """
     Test claims on what was measured again.
 
-    Parameters
-    ----------
-    shown : mapping
-        By quantity that is not comparable with the claims': the claims beside which it is shown.
-    measured : mapping
-        Quantities by name; None for one that was not measured.
+    shown: By quantity that is not comparable with the claims': the claims beside which it is shown.
+    measured: Quantities by name; None for one that was not measured.
 
-    Raises
-    ------
-    ParameterError
-        No rule uses a quantity, or it is no estimate.
+    Raises ParameterError: no rule uses a quantity, or it is no estimate.
     """
     names = dict.fromkeys([*(rule.measured for rule in rules), *shown])
     for name, value in measured.items():

@@ -24,18 +24,11 @@ class Input:
     """
     One number that a cost is computed from, with its range and source.
 
-    Attributes
-    ----------
-    value, low, high : float
-        In `unit`; `low` and `high` are NaN if the input has no range.
-    kind : str
-        "given", "range" or "measured".
-    source : str
-        The meaning or the source of the number.
-    n : int, optional
-        Units of replication behind a measured input.
-    level : float, optional
-        Confidence level of a measured input's interval.
+    value, low, high: In `unit`; `low` and `high` are NaN if the input has no range.
+    kind: "given", "range" or "measured".
+    source: The meaning or the source of the number.
+    n: Units of replication behind a measured input.
+    level: Confidence level of a measured input's interval.
     """
 
     name: str
@@ -62,18 +55,10 @@ def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     """
     An input from a number, a triple (low, value, high), an Estimate, or another Input such as a price.
 
-    Parameters
-    ----------
-    positive : bool
-        Whether zero is refused, for inputs that are divisors.
+    positive: Whether zero is refused, for inputs that are divisors.
 
-    Raises
-    ------
-    ParameterError
-        For a number that is negative or not finite, or a range that does not contain its value.
+    Raises ParameterError for a number that is negative or not finite, or a range that does not contain its value.
 
-    Examples
-    --------
     >>> as_input("brokers", 9, "brokers").value, as_input("price", (0.01, 0.02, 0.08), "USD/GB").high
     (9, 0.08)
     """
@@ -129,10 +114,7 @@ def estimate(
     """
     A function of the inputs' values, with its interval from measured inputs, and its widest range.
 
-    Parameters
-    ----------
-    function : callable
-        Takes {input: value}, in which a value may be an array; monotone in each input.
+    function: Takes {input: value}, in which a value may be an array; monotone in each input.
     """
     value = float(function({name: one.value for name, one in inputs.items()}))
     measured = [one for one in inputs.values() if one.kind == MEASURED]
@@ -202,22 +184,13 @@ class Deployment:
     """
     The inputs of a cost. Each is a number, (low, value, high), an Estimate, or a price (`price_list.price`).
 
-    Attributes
-    ----------
-    brokers, instance_usd_per_hour
-        Number of instances, and the price of one.
-    messages_per_s, message_bytes
-        The mean rate of the whole cluster, and the payload of a message before compression.
-    region_bytes_per_message, region_usd_per_gb
-        Bytes between regions per message, counted on all links in both directions, and the price of 10^9 of them; none
-        by default, for a cluster in one region.
-    disks, disk_gb, disk_usd_per_gb_month
-        Number of disks, the size of one, and the price.
-    hours_per_month
-        Divisor of monthly prices.
+    brokers, instance_usd_per_hour: Number of instances, and the price of one.
+    messages_per_s, message_bytes: The mean rate of the whole cluster, and the payload of a message before compression.
+    region_bytes_per_message, region_usd_per_gb: Bytes between regions per message, counted on all links in both
+        directions, and the price of 10^9 of them; none by default, for a cluster in one region.
+    disks, disk_gb, disk_usd_per_gb_month: Number of disks, the size of one, and the price.
+    hours_per_month: Divisor of monthly prices.
 
-    Examples
-    --------
     >>> small = Deployment(brokers=3, instance_usd_per_hour=0.4, messages_per_s=1000, message_bytes=1000,
     ...                    region_bytes_per_message=2000, region_usd_per_gb=0.01)
     >>> round(small.usd(small.values(), "total", "hour"), 3)
@@ -266,10 +239,7 @@ class Deployment:
         """
         Dollars of a part ("fixed", "variable", "total") per "hour", "million messages", "GB" or "year".
 
-        Parameters
-        ----------
-        values : dict
-            The value of every input, as in `values`; arrays are evaluated element by element.
+        values: The value of every input, as in `values`; arrays are evaluated element by element.
         """
         monthly = values["disks"] * values["disk_gb"] * values["disk_usd_per_gb_month"]
         fixed = values["brokers"] * values["instance_usd_per_hour"] + monthly / values["hours_per_month"]
@@ -294,13 +264,9 @@ class ClusterCost(Result):
     """
     The cost of a deployment.
 
-    Attributes
-    ----------
-    deployment : Deployment
-    by : dict
-        (part, per) to Estimate in USD: "fixed", "variable" or "total", per "hour", "million messages", "GB" or "year".
-    variable_over_fixed : Estimate
-        Variable over fixed cost, at the deployment's message rate.
+    deployment: Deployment
+    by: (part, per) to Estimate in USD: "fixed", "variable" or "total", per "hour", "million messages", "GB" or "year".
+    variable_over_fixed: Variable over fixed cost, at the deployment's message rate.
     """
 
     deployment: Deployment
@@ -354,13 +320,8 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     """
     What a deployment costs at its message rate.
 
-    Parameters
-    ----------
-    deployment : Deployment
-        `deployment.changed(messages_per_s=...)` prices it at another rate.
+    deployment: `deployment.changed(messages_per_s=...)` prices it at another rate.
 
-    Examples
-    --------
     >>> nine = Deployment(brokers=9, instance_usd_per_hour=0.388472, disks=18, disk_gb=300, disk_usd_per_gb_month=0.04,
     ...                   hours_per_month=720, messages_per_s=1.45e6, message_bytes=1000,
     ...                   region_bytes_per_message=2000, region_usd_per_gb=0.01)

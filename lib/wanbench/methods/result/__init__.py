@@ -37,13 +37,9 @@ class Result:
     first estimate is not the whole answer, `cautions` if there are more than those of the estimates, `table` and
     `shown` if the rows are not the estimates. This class derives text, HTML, finding and figure from them.
 
-    Attributes
-    ----------
-    TITLE : str
-        Caption of the table on a page.
-    DRAWN_BY : str
-        "<module>.<function>" in the package of the result that draws it; "" for no figure. `figure` imports the module,
-        so a result module never imports its figure module.
+    TITLE: Caption of the table on a page.
+    DRAWN_BY: "<module>.<function>" in the package of the result that draws it; "" for no figure. `figure` imports the
+        module, so a result module never imports its figure module.
     """
 
     TITLE: ClassVar[str] = ""

@@ -38,38 +38,22 @@ class Estimate:
     """
     One estimated number with its interval, and everything needed to judge it.
 
-    Parameters
-    ----------
-    quantity : str
-        Short name, for tables.
-    claim : str
-        The statement about the number, with `{}` in place of number and unit.
-    estimate, low, high : float
-        Estimate and interval in `unit`; NaN if it could not be computed (a warning says why), infinite where the
-        interval is open.
-    unit : str
-        "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
-    n : int
-        Number of units of replication: unordered pairs, runs or trials.
-    method, assumption : str
-        How the interval was computed, with its source; what would invalidate it.
-    basis : str
-        The n units as text: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
-    n_regions, n_places : int, optional
-        Number of regions in the pairs, and of the places (or other clusters) that count as independent.
-    level : float
-        Confidence level of every interval here.
-    naive : Interval
-        The interval that ignores dependence, for comparison; its `method` says which values it takes as
+    quantity: Short name, for tables.
+    claim: The statement about the number, with `{}` in place of number and unit.
+    estimate, low, high: Estimate and interval in `unit`; NaN if it could not be computed (a warning says why), infinite
+        where the interval is open.
+    unit: "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
+    n: Number of units of replication: unordered pairs, runs or trials.
+    method, assumption: How the interval was computed, with its source; what would invalidate it.
+    basis: The n units as text: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
+    n_regions, n_places: Number of regions in the pairs, and of the places (or other clusters) that count as
         independent.
-    others : tuple of Interval
-        The same interval by other methods.
-    warnings : tuple of str
-        What a reader must know before quoting the number.
-    standard_error : float
-        In `unit`; NaN if the interval does not use one.
-    ends : callable, optional
-        Computes both ends of the interval at a level, for `conf_int`.
+    level: Confidence level of every interval here.
+    naive: The interval that ignores dependence, for comparison; its `method` says which values it takes as independent.
+    others: The same interval by other methods.
+    warnings: What a reader must know before quoting the number.
+    standard_error: In `unit`; NaN if the interval does not use one.
+    ends: Computes both ends of the interval at a level, for `conf_int`.
     """
 
     quantity: str
@@ -99,15 +83,10 @@ class Estimate:
         """
         Both ends of the interval at another level.
 
-        Parameters
-        ----------
-        level : float, optional
-            Between 0 and 1; default that of the estimate.
+        level: Between 0 and 1; default that of the estimate.
 
-        Raises
-        ------
-        ParameterError
-            If the interval is not given by a formula, or the estimate was pickled: fit again with `level=`.
+        Raises ParameterError: the interval is not given by a formula, or the estimate was pickled: fit again with
+            `level=`.
         """
         if level is None or level == self.level:
             return self.low, self.high

@@ -56,20 +56,12 @@ def geometric_mean(
     """
     The geometric mean of positive values, with Student's t on their logarithms. Its interval stays above zero.
 
-    Parameters
-    ----------
-    values : sequence of float
-        One value per trial.
-    units : sequence, optional
-        The unit of replication of each value: the result is the mean of the units' means. Default: every value is a
+    values: One value per trial.
+    units: The unit of replication of each value: the result is the mean of the units' means. Default: every value is a
         unit.
-    unit_name : str
-        Name of such a unit.
-    **about
-        Further fields of `Estimate`; `warnings` are kept.
+    unit_name: Name of such a unit.
+    **about: Further fields of `Estimate`; `warnings` are kept.
 
-    Examples
-    --------
     >>> about = {"quantity": "q", "claim": "It is {}", "method": "m", "assumption": "a"}
     >>> geometric_mean([1.0, 4.0, 2.0, 2.0], 0.95, units=list("aabb"), unit_name="setting", **about).basis
     '4 trials of 2 settings'
@@ -156,16 +148,10 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     With fewer than six values no 95 % interval exists. The widest possible one, from the smallest to the largest value,
     is then given with its own level, 1 - 2^(1 - n): 75 % for three episodes.
 
-    Parameters
-    ----------
-    values : sequence of float
-        One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
-    censored : sequence of bool
-        Whether the value is a lower limit. The interval allows for it to be exact or above all other values.
-    level : float
-        Requested level of the interval.
-    **about
-        `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" if the median is a lower limit.
+    values: One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
+    censored: Whether the value is a lower limit. The interval allows for it to be exact or above all other values.
+    level: Requested level of the interval.
+    **about: `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" if the median is a lower limit.
     """
     values, level = numbers("values", values), check_level(level)
     if len(censored) not in (0, len(values)):

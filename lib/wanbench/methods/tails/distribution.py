@@ -47,14 +47,9 @@ class Parts:
     """
     A sample divided into stretches of time, whose differences show how dependent its records are.
 
-    Attributes
-    ----------
-    run : array
-        The number of the run of each stretch, from 0; stretches are in order of run and time.
-    sizes : array
-        Records in each.
-    below : function
-        The number of records of each stretch with at most a latency; one that can be pickled.
+    run: The number of the run of each stretch, from 0; stretches are in order of run and time.
+    sizes: Records in each.
+    below: The number of records of each stretch with at most a latency; one that can be pickled.
     """
 
     run: np.ndarray = field(repr=False)
@@ -212,24 +207,14 @@ class Tail:
     """
     A distribution of latencies.
 
-    Parameters
-    ----------
-    name : str
-        Name of the measured quantity, for sentences.
-    values_ms, counts : array
-        Latencies, ascending, and the number of records with each.
-    n_lost : int
-        Records that never arrived.
-    parts : Parts, optional
-        The sample in stretches of time; None if the dependence of the values is unknown.
-    resolution_ms : float
-        Largest error of a value by clock or histogram; intervals are wider by it at both ends.
-    runs : tuple of array
-        The values of each run in order of time, infinite if lost; empty if single values are unknown.
-    n_cut : int
-        Records cut as warm-up.
-    cautions : tuple of str
-        What a reader must know before quoting a quantile.
+    name: Name of the measured quantity, for sentences.
+    values_ms, counts: Latencies, ascending, and the number of records with each.
+    n_lost: Records that never arrived.
+    parts: The sample in stretches of time; None if the dependence of the values is unknown.
+    resolution_ms: Largest error of a value by clock or histogram; intervals are wider by it at both ends.
+    runs: The values of each run in order of time, infinite if lost; empty if single values are unknown.
+    n_cut: Records cut as warm-up.
+    cautions: What a reader must know before quoting a quantile.
     """
 
     name: str
@@ -323,10 +308,7 @@ class Tail:
 
         The standard error is Woodruff's (1952): the width of the interval over that of a standard normal one.
 
-        Raises
-        ------
-        ParameterError
-            If there is no record, or the quantile or the level is not between 0 and 1.
+        Raises ParameterError: there is no record, or the quantile or the level is not between 0 and 1.
         """
         q, level = order.check_quantile(q), check_level(level)
         check_resamples(resamples, seed)

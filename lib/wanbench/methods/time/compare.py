@@ -74,14 +74,9 @@ class Comparison(Result):
     """
     Arm b against arm a.
 
-    Attributes
-    ----------
-    ratio : Estimate
-        Mean of b over mean of a.
-    unit_of_replication : str
-        "blocks", "runs" or "series".
-    left_out : DataFrame
-        Rows that were not in use, with the reason.
+    ratio: Mean of b over mean of a.
+    unit_of_replication: "blocks", "runs" or "series".
+    left_out: Rows that were not in use, with the reason.
     """
 
     TITLE = "Two arms compared"
@@ -166,23 +161,14 @@ def compare_arms(
     autoregressive series, where Welch's falls to 17.5. Under slow regimes, drift or long memory the interval is far too
     narrow; a caution then advises to compare runs (slow.csv), but often not under weak long memory.
 
-    Parameters
-    ----------
-    observations : DataFrame
-        One row per observation; rows without a finite `value` are left out and counted.
-    arm, arms : str, pair of str
-        The column of the arms, and its values a and b; by default both values, in order of name.
-    run, time, block : str, optional
-        Columns: the run, the time within it (by default rows are in order of time), and the block in which both arms
-        were interleaved. With blocks the comparison is paired; with two or more runs in each arm the run is the unit;
-        otherwise a stretch of time.
-    resamples, seed
-        Of the bootstrap.
+    observations: One row per observation; rows without a finite `value` are left out and counted.
+    arm, arms: The column of the arms, and its values a and b; by default both values, in order of name.
+    run, time, block: Columns: the run, the time within it (by default rows are in order of time), and the block in
+        which both arms were interleaved. With blocks the comparison is paired; with two or more runs in each arm the
+        run is the unit; otherwise a stretch of time.
+    resamples, seed: Of the bootstrap.
 
-    Raises
-    ------
-    ParameterError
-        If a column is missing, there are not two arms, an arm has no values, or a mean is not positive.
+    Raises ParameterError: a column is missing, there are not two arms, an arm has no values, or a mean is not positive.
     """
     level = check_level(level)
     check_resamples(resamples, seed)

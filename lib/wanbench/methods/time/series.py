@@ -190,15 +190,10 @@ class Series:
     """
     A series and its dependence.
 
-    Attributes
-    ----------
-    coefficients : array
-        The autoregression that whitens it, corrected for bias.
-    effective_n : float
-        Number of independent values with the same information on the mean: n times the variance of a value over the
-        long-run variance; from 2 to n.
-    block_length : float
-        Mean length of the blocks in which the residuals are resampled.
+    coefficients: The autoregression that whitens it, corrected for bias.
+    effective_n: Number of independent values with the same information on the mean: n times the variance of a value
+        over the long-run variance; from 2 to n.
+    block_length: Mean length of the blocks in which the residuals are resampled.
     """
 
     values: np.ndarray = field(repr=False)

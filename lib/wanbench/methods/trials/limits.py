@@ -55,17 +55,12 @@ class Limits(Result):
     """
     Measured rates against the lowest of three limits.
 
-    Attributes
-    ----------
-    trials : DataFrame
-        Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
+    trials: Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
         twice the requested delay), `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that
         each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached` (measured over predicted),
         `losses` (mean number of packets that a connection loses in the counted seconds).
-    reached : dict
-        Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
-    basis : str
-        What the three limits were computed from.
+    reached: Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
+    basis: What the three limits were computed from.
     """
 
     trials: pd.DataFrame
@@ -143,14 +138,10 @@ class PredictedRatio(Result):
     """
     The predicted and the measured ratio of link b to link a.
 
-    Attributes
-    ----------
-    predicted, measured, measured_over_predicted : Estimate
-        The ratio by the limits, the ratio by the trials, and the second over the first.
-    limits : dict
-        Per link, the number of trials that each limit bounds.
-    names : tuple of str
-        The links.
+    predicted, measured, measured_over_predicted: The ratio by the limits, the ratio by the trials, and the second over
+        the first.
+    limits: Per link, the number of trials that each limit bounds.
+    names: The links.
     """
 
     predicted: Estimate
@@ -189,18 +180,11 @@ def limits(
     """
     Compare each trial's rate with its upper bound.
 
-    Parameters
-    ----------
-    brokers : int
-        Number of brokers that lead partitions of the load, at most the number of partitions.
-    connection_window_bytes : float
-        TCP window per connection with fixed socket buffers; by default Linux's window for the brokers' default buffer.
-        Infinite if the brokers have -1, so that the kernel tunes the buffer.
+    brokers: Number of brokers that lead partitions of the load, at most the number of partitions.
+    connection_window_bytes: TCP window per connection with fixed socket buffers; by default Linux's window for the
+        brokers' default buffer. Infinite if the brokers have -1, so that the kernel tunes the buffer.
 
-    Raises
-    ------
-    ParameterError
-        If a required level is missing: partitions, producers, batch_bytes, delay or pings.
+    Raises ParameterError: a required level is missing: partitions, producers, batch_bytes, delay or pings.
     """
     level = check_level(level)
     check_number("brokers", brokers, 1, whole=True)
@@ -252,15 +236,10 @@ def window_batches_per_s(rtt_ms, batch_bytes, producers, leaders, partitions, co
     """
     Batches per second that the producers' in-flight requests allow: producers x leaders x window / RTT.
 
-    Parameters
-    ----------
-    rtt_ms : float or array
-        The harmonic mean, if round trips vary.
-    leaders, partitions : float or array
-        Number of brokers that lead the partitions to which a producer writes, and number of these partitions.
+    rtt_ms: The harmonic mean, if round trips vary.
+    leaders, partitions: Number of brokers that lead the partitions to which a producer writes, and number of these
+        partitions.
 
-    Examples
-    --------
     >>> float(window_batches_per_s(100, 16_384, producers=3, leaders=1, partitions=1))
     150.0
     """

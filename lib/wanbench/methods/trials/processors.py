@@ -27,8 +27,6 @@ from wanbench.read.ingest.processors import ALL, BUSY, INTERRUPTS
 FULL_PERCENT = 90.0
 # The effect is stated per this many percentage points of utilisation: a typical difference between trials.
 STEP_PERCENT = 10.0
-NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
-         "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
 METHOD = (
     "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with its "
     "own level; t with {} degrees of freedom, trials as units; sysstat"
@@ -44,13 +42,9 @@ class ProcessorEffect(Result):
     """
     The share of their limit that trials reached, against processor utilisation.
 
-    Attributes
-    ----------
-    slope : Estimate
-        The factor on the share of its limit that a trial reaches if the processors are busy for a further 10 % of their
-        time, at the same setting; NaN if no setting has two trials.
-    trials : DataFrame
-        Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured rate over limit),
+    slope: The factor on the share of its limit that a trial reaches if the processors are busy for a further 10 % of
+        their time, at the same setting; NaN if no setting has two trials.
+    trials: Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured rate over limit),
         `busy_percent` (of the busiest machine, mean over the counted seconds).
     """
 
@@ -134,42 +128,18 @@ class ProcessorEffect(Result):
 
 def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    Processor utilisation of each machine in each test.
+    Mean busy_percent and iowait_percent over all processors and samples of sysstat, per test and host.
 
-    Busy is all but idle and iowait, so steal time counts as busy.
-
-    Parameters
-    ----------
-    metrics : DataFrame
-        Table metrics; rows of sysstat on processors are used.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, host, n_samples; the means user_percent, system_percent, iowait_percent,
-        steal_percent, idle_percent and busy_percent over all processors; max_busy_percent and max_steal_percent of a
-        sample; busiest_cpu_percent, the mean over samples of the busiest single processor.
+    Busy is all but idle and iowait, so steal time counts as busy. `metrics` is the table of that name.
     """
-    rows = metrics[(metrics.source == "sysstat") & metrics.subject.str.fullmatch(r"cpu (all|\d+)")]
-    keys, machine = [*KEY, "host", "at_utc", "subject"], [*KEY, "host"]
-    wide = pd.DataFrame(
-        {
-            name: rows[rows.metric.isin(metric)].drop_duplicates(keys).set_index(keys).value
-            for name, metric in NAMES.items()
-        }
+    rows = metrics[(metrics.source == "sysstat") & (metrics.subject == "cpu all")]
+    machine = [*KEY, "host"]
+    idle, waiting = (
+        rows[rows.metric == name].drop_duplicates([*machine, "at_utc"]).set_index([*machine, "at_utc"]).value
+        for name in ("idle", "iowait")
     )
-    wide["busy_percent"] = (100 - wide.idle_percent - wide.iowait_percent).clip(0, 100)
-    wide = wide.reset_index()
-    single = wide[wide.subject != "cpu all"]
-    busiest = single.groupby([*machine, "at_utc"], dropna=False).busy_percent.max()
-    groups = wide[wide.subject == "cpu all"].groupby(machine, dropna=False)
-    means = groups[[*NAMES, "busy_percent"]].mean()
-    means.insert(0, "n_samples", groups.size())
-    return means.assign(
-        max_busy_percent=groups.busy_percent.max(),
-        max_steal_percent=groups.steal_percent.max(),
-        busiest_cpu_percent=busiest.groupby(level=machine, dropna=False).mean(),
-    ).reset_index()
+    use = pd.DataFrame({"busy_percent": (100 - idle - waiting).clip(0, 100), "iowait_percent": waiting})
+    return use.groupby(level=machine, dropna=False).mean().reset_index()
 
 
 def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
@@ -179,17 +149,10 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     A fixed threshold would not do: at a mean of 75 % over a second, threads already wait. So the share reached is
     regressed on utilisation, among trials of one setting and link rate.
 
-    Parameters
-    ----------
-    limits : Limits
-        The limits of the trials.
-    use : DataFrame
-        The result of `processor_use` for the counted seconds (`TrialRates.marked`).
+    limits: The limits of the trials.
+    use: The result of `processor_use` for the counted seconds (`TrialRates.marked`).
 
-    Raises
-    ------
-    ParameterError
-        No trial has both a limit and processor metrics.
+    Raises ParameterError: no trial has both a limit and processor metrics.
     """
     busy = use.groupby(KEY, dropna=False).busy_percent.max().rename("busy_percent").reset_index()
     trials = limits.trials.drop(columns="busy_percent", errors="ignore").merge(busy, on=KEY)
@@ -264,12 +227,9 @@ class ProcessorRoles(RowsResult):
     """
     Who used the processors.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, means over trials, `busy`
-        and each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is charged for,
-        "harness" whatever else measures, "other" all other work, stolen time included.
+    rows: Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, means over trials,
+        `busy` and each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is charged
+        for, "harness" whatever else measures, "other" all other work, stolen time included.
     """
 
     TITLE = "Who used the processors, in % of all processors"
@@ -316,10 +276,7 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
     These are the counted seconds of a load, or the whole of a fault episode; without them, all samples.
 
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, host, busy, and a column for each of `ROLES`.
+    Returns DataFrame: run_id, test_id, attempt, host, busy, and a column for each of `ROLES`.
     """
     metrics = check_kind("tables", tables, Mapping).get("metrics")
     rows = metrics if metrics is None else metrics[metrics.source == "processors"]

@@ -60,25 +60,15 @@ class TwoLinks(Result):
     """
     Link b against link a.
 
-    Attributes
-    ----------
-    ratio : Estimate
-        b over a, of the means of trials: `paired` if there are at least two pairs, else `by_trial`.
-    paired : Comparison or None
-        Trials compared within pairs.
-    by_trial : Comparison
-        Trials without regard to pairs; its naive interval takes every counted second as independent.
-    drift_free : Estimate or None
-        b over a (ratio of geometric means) with a steady drift removed; None if the order of the trials does not
-        separate ratio and drift.
-    drift : Estimate or None
-        The factor from one trial to the next.
-    other_values : dict
-        The ratio of other values, by column of `TrialRates.rates`.
-    pairs : DataFrame
-        One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
-    trials : DataFrame
-        Their rows of `TrialRates.rates`, with the name of the `link`.
+    ratio: b over a, of the means of trials: `paired` if there are at least two pairs, else `by_trial`.
+    paired: Trials compared within pairs.
+    by_trial: Trials without regard to pairs; its naive interval takes every counted second as independent.
+    drift_free: b over a (ratio of geometric means) with a steady drift removed; None if the order of the trials does
+        not separate ratio and drift.
+    drift: The factor from one trial to the next.
+    other_values: The ratio of other values, by column of `TrialRates.rates`.
+    pairs: One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
+    trials: Their rows of `TrialRates.rates`, with the name of the `link`.
     """
 
     ratio: Estimate
@@ -171,10 +161,7 @@ class WithinTrials(RowsResult):
     """
     The scatter of trials against that of their seconds.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per link: link, n_trials, seconds_per_trial, autocorrelation (of one second's count with the next one's, mean
+    rows: Per link: link, n_trials, seconds_per_trial, autocorrelation (of one second's count with the next one's, mean
         over trials), sd_between_trials (of the trials' means), and sd_if_independent: its value if seconds were
         independent draws (a second's standard deviation over the root of the seconds in a trial).
     """
@@ -208,23 +195,13 @@ def compare_links(
     that was not measured keeps its place in the plan; its partner is in `by_trial` only. How often the interval of
     paired trials covers is counted by `make validity` (data/validity/trials.csv).
 
-    Parameters
-    ----------
-    rates : TrialRates
-        The result of `trial_rates`.
-    settings : two str
-        Settings a and b; patterns are allowed, such as "internet*". They name the links, without asterisks.
-    value : str
-        A column in `rates.MEASURED`.
-    other_values : sequence of str
-        Further columns in `rates.MEASURED` to compare; those that some trial lacks are left out.
-    resamples, seed
-        Number and seed of the bootstrap of medians, in `paired` and `by_trial`.
+    rates: The result of `trial_rates`.
+    settings: Settings a and b; patterns are allowed, such as "internet*". They name the links, without asterisks.
+    value: A column in `rates.MEASURED`.
+    other_values: Further columns in `rates.MEASURED` to compare; those that some trial lacks are left out.
+    resamples, seed: Number and seed of the bootstrap of medians, in `paired` and `by_trial`.
 
-    Raises
-    ------
-    ParameterError
-        If no measured trial has a setting, or a trial matches both patterns.
+    Raises ParameterError: no measured trial has a setting, or a trial matches both patterns.
     """
     level = check_level(level)
     trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))

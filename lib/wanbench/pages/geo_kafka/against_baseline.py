@@ -46,23 +46,16 @@ class AgainstBaseline:
     """
     The ratio of every setting to the baseline.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
+    rows: One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
         the response, at the average block), `ratio`, `low`, `high` (simultaneous over all settings) and `verdict`
         ("higher", "lower", "not shown" or "baseline").
-    ratios : dict
-        Setting to Estimate of its ratio. Its interval is simultaneous over all settings; `others` has the individual
-        one, and one without pooling: Welch's, or with blocks that of pairs.
-    log_spread, freedom : float, int
-        Pooled standard deviation of the logarithm of the response within a setting (NaN without repeated trials), and
-        its degrees of freedom.
-    equal_spread_p : float
-        P-value of equal scatter in all settings (Bartlett's statistic, its distribution simulated for this design);
-        NaN with fewer than two settings that can be compared.
-    pooled : str
-        How the variance was pooled.
+    ratios: Setting to Estimate of its ratio. Its interval is simultaneous over all settings; `others` has the
+        individual one, and one without pooling: Welch's, or with blocks that of pairs.
+    log_spread, freedom: Pooled standard deviation of the logarithm of the response within a setting (NaN without
+        repeated trials), and its degrees of freedom.
+    equal_spread_p: P-value of equal scatter in all settings (Bartlett's statistic, its distribution simulated for this
+        design); NaN with fewer than two settings that can be compared.
+    pooled: How the variance was pooled.
     """
 
     rows: pd.DataFrame
@@ -87,26 +80,15 @@ def against_baseline(
     """
     The ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per trial; one without a positive `response` is left out and cautioned.
-    baseline : hashable
-        The value of column `by` that others are compared with.
-    block : str, optional
-        The column of blocks, such as replicates, each measured in one go: effects that the trials of a block share are
-        removed.
-    restart : str, optional
-        The column of levels that need a restart of the brokers. Ratios between settings of different restarts get a
-        caution, unless no two settings share a restart; then the pooled scatter includes the effect of restarts.
+    frame: One row per trial; one without a positive `response` is left out and cautioned.
+    baseline: The value of column `by` that others are compared with.
+    block: The column of blocks, such as replicates, each measured in one go: effects that the trials of a block share
+        are removed.
+    restart: The column of levels that need a restart of the brokers. Ratios between settings of different restarts get
+        a caution, unless no two settings share a restart; then the pooled scatter includes the effect of restarts.
 
-    Raises
-    ------
-    ParameterError
-        If the baseline or every other setting has no trial left, or if blocks share no setting.
+    Raises ParameterError: the baseline or every other setting has no trial left, or if blocks share no setting.
 
-    Examples
-    --------
     >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
     >>> found = against_baseline(frame, "rate", "a")
     >>> found.ratios["b"].formatted, found.freedom

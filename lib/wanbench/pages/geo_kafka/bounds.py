@@ -44,14 +44,11 @@ class Bounds(Result):
     """
     The share of its bounds that each trial reached.
 
-    Attributes
-    ----------
-    trials : DataFrame
-        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four bounds,
-        bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its name and
-        those of bounds close above it), reached (measured over allowed; NaN if limit is the machine), reached_link;
-        busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link), in the
-        counted seconds.
+    trials: Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four
+        bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its
+        name and those of bounds close above it), reached (measured over allowed; NaN if limit is the machine),
+        reached_link; busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest
+        link), in the counted seconds.
     """
 
     trials: pd.DataFrame
@@ -196,15 +193,9 @@ def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame]
     """
     The bounds of every trial of the curves, and the share it reached.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
+    tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
 
-    Raises
-    ------
-    MissingDataError
-        If the run has no placement of replicas, or its lab has no emulated links.
+    Raises MissingDataError: the run has no placement of replicas, or its lab has no emulated links.
     """
     for name in ("placements", "links"):
         if name not in tables or tables[name].empty:

@@ -92,12 +92,8 @@ class CostChanges(Result):
     """
     The cost with each change over the cost without it.
 
-    Attributes
-    ----------
-    ratios : dict
-        Change to Estimate: cost with it over cost without it.
-    costs : dict
-        Change to the cost with it, in USD per million messages.
+    ratios: Change to Estimate: cost with it over cost without it.
+    costs: Change to the cost with it, in USD per million messages.
     """
 
     ratios: dict[str, Estimate]

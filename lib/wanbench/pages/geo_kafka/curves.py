@@ -48,19 +48,13 @@ class Curve(Result):
     """
     The levels of one factor.
 
-    Attributes
-    ----------
-    levels : DataFrame
-        Per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's), `numeric` (the level, if the
-        factor is a number), `compression` (payload bytes per byte in the log), and from `AgainstBaseline.rows` n, mean,
-        ratio, low, high (simultaneous over all settings of all curves) and verdict.
-    trials : DataFrame
-        Per trial: label, block, throughput_bps, ratio (to the baseline's mean).
-    range : Estimate
-        The best level over the worst.
-    last : Estimate or None
-        For a numeric factor: the highest level over the best one, or, if it is the best, over the level before it. The
-        interval is simultaneous over all settings, so it also holds for a selected one. None with fewer than three
+    levels: Per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's), `numeric` (the level, if
+        the factor is a number), `compression` (payload bytes per byte in the log), and from `AgainstBaseline.rows` n,
+        mean, ratio, low, high (simultaneous over all settings of all curves) and verdict.
+    trials: Per trial: label, block, throughput_bps, ratio (to the baseline's mean).
+    range: The best level over the worst.
+    last: For a numeric factor: the highest level over the best one, or, if it is the best, over the level before it.
+        The interval is simultaneous over all settings, so it also holds for a selected one. None with fewer than three
         levels.
     """
 
@@ -159,21 +153,13 @@ class Curves(Result):
     """
     All curves that were measured.
 
-    Attributes
-    ----------
-    curves : dict of str to Curve
-        By factor, in the order of `factor_columns.FACTORS`.
-    frame : DataFrame
-        All trials in use with their settings; `cell`, their combination of levels, named after the first setting that
-        has it; and `restart`, the levels that need a restart of the brokers.
-    columns : list of str
-        The columns of settings.
-    base : int
-        The baseline's cell.
-    compared : AgainstBaseline
-        Every cell against the baseline.
-    n_out : int
-        Trials that are not in use.
+    curves: By factor, in the order of `factor_columns.FACTORS`.
+    frame: All trials in use with their settings; `cell`, their combination of levels, named after the first setting
+        that has it; and `restart`, the levels that need a restart of the brokers.
+    columns: The columns of settings.
+    base: The baseline's cell.
+    compared: Every cell against the baseline.
+    n_out: Trials that are not in use.
     """
 
     frame: pd.DataFrame
@@ -241,18 +227,11 @@ class Curves(Result):
         """
         Throughput of one setting over that of another; its interval is not simultaneous with others.
 
-        Parameters
-        ----------
-        of, over : str or mapping
-            The name of a setting, or how it differs from the baseline: {"consumer_groups": 0}.
-        pooled : bool
-            Whether the interval takes the scatter of all settings, as one; otherwise that of these two settings, which
-            is the one to take if they hardly resemble the others.
+        of, over: The name of a setting, or how it differs from the baseline: {"consumer_groups": 0}.
+        pooled: Whether the interval takes the scatter of all settings, as one; otherwise that of these two settings,
+            which is the one to take if they hardly resemble the others.
 
-        Raises
-        ------
-        MissingDataError
-            If such a setting was not measured.
+        Raises MissingDataError: such a setting was not measured.
         """
         a, b = self._cell(of), self._cell(over)
         if a == b:
@@ -263,10 +242,7 @@ class Curves(Result):
         """
         The Universal Scalability Law over the trials of the curve of producers.
 
-        Raises
-        ------
-        MissingDataError
-            With fewer than three numbers of producers, which the law needs.
+        Raises MissingDataError: with fewer than three numbers of producers, which the law needs.
         """
         own = self.frame[self.frame.cell.isin(self.of("producers").levels.cell)].astype({"producers": "float64"})
         if own.producers.nunique() < 3 or len(own) < 4:
@@ -353,17 +329,10 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     Trials without a block are left out if others have one: the first after a start runs on cold brokers. So are trials
     at a requested rate if the baseline is unlimited, and vice versa: their scatter differs.
 
-    Parameters
-    ----------
-    baseline : str
-        The name of the setting that curves start from.
+    baseline: The name of the setting that curves start from.
 
-    Raises
-    ------
-    MissingDataError
-        If no trial of that setting was measured.
-    ParameterError
-        If trials of it differ in their levels.
+    Raises MissingDataError: no trial of that setting was measured.
+    Raises ParameterError: trials of it differ in their levels.
     """
     level = check_level(level)
     rows = rates.rates

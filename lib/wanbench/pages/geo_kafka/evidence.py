@@ -18,12 +18,9 @@ def evidence(
     """
     Every measured ratio of throughputs that a claim refers to.
 
-    Parameters
-    ----------
-    links : DataFrame
-        Table links: a gateway is compared with a full mesh only if its rate equals the total rate of a region's links.
-    tuned, default : str
-        The names of these two settings.
+    links: Table links: a gateway is compared with a full mesh only if its rate equals the total rate of a region's
+        links.
+    tuned, default: The names of these two settings.
     """
     (small, large), (fewest, most) = _ends(curves, "batch_bytes"), _ends(curves, "producers")
     partitions = _ends(curves, "partitions")[0]

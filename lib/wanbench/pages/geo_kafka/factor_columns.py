@@ -62,10 +62,7 @@ def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
     Nulls become None and counts floats, so that equal settings compare as equal.
 
-    Raises
-    ------
-    RawDataError
-        If `broker_settings` is not a JSON object.
+    Raises RawDataError: `broker_settings` is not a JSON object.
     """
     names = [name for name in tables.table("trials").names if name in trials and name not in ABOUT]
     frame = trials.reset_index(drop=True).copy()

@@ -27,19 +27,12 @@ class Placement(Result):
     """
     Placement of leaders and replicas.
 
-    Attributes
-    ----------
-    balanced : Estimate
-        Share of topics in which the numbers of partitions led by brokers differ by at most one.
-    spread : Estimate
-        Share of topics in which each partition has its replicas in as many regions as possible.
-    in_sync : Estimate
-        Share of topics that were spread in this way and had all replicas in sync at the end of the load.
-    topics : DataFrame
-        Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
+    balanced: Share of topics in which the numbers of partitions led by brokers differ by at most one.
+    spread: Share of topics in which each partition has its replicas in as many regions as possible.
+    in_sync: Share of topics that were spread in this way and had all replicas in sync at the end of the load.
+    topics: Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
         spread, all_in_sync, moved (partitions not led by their preferred replica).
-    replicas : DataFrame
-        The rows of table placements of the topic that is shown.
+    replicas: The rows of table placements of the topic that is shown.
     """
 
     balanced: Estimate
@@ -117,10 +110,7 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
     """
     Check the placement of all trials' topics, with the first topic of a setting as example.
 
-    Raises
-    ------
-    MissingDataError
-        If the run says nothing about replicas.
+    Raises MissingDataError: the run says nothing about replicas.
     """
     check_kind("rates", rates, TrialRates)
     rows = check_kind("tables", tables, Mapping).get("placements")

@@ -44,20 +44,12 @@ def produced_bytes_per_s(request, in_flight, leader_s, replicated_s, window_byte
     """
     The maximum rate from one producer to one leader.
 
-    Parameters
-    ----------
-    request
-        Bytes of a request.
-    leader_s, replicated_s
-        RTT to the leader, and the time to replicate; 0 if the producer does not wait for replication.
+    request: Bytes of a request.
+    leader_s, replicated_s: RTT to the leader, and the time to replicate; 0 if the producer does not wait for
+        replication.
 
-    Returns
-    -------
-    dict
-        By limit: "requests" in flight, acknowledgements "in turn", the connection's "window".
+    Returns dict: By limit: "requests" in flight, acknowledgements "in turn", the connection's "window".
 
-    Examples
-    --------
     >>> found = produced_bytes_per_s(1000.0, 5, 0.1, 0.1, float("inf"))
     >>> {name: float(rate) for name, rate in found.items()}
     {'requests': 25000.0, 'in turn': 10000.0, 'window': inf}
@@ -77,13 +69,9 @@ def fetched_bytes_per_s(
     """
     The maximum rate of one follower from one leader, by limit: size of a "fetch", the connections' "window".
 
-    Parameters
-    ----------
-    partitions
-        Number of partitions that it copies from this leader, at least 1, assumed to be spread evenly over fetchers.
+    partitions: Number of partitions that it copies from this leader, at least 1, assumed to be spread evenly over
+        fetchers.
 
-    Examples
-    --------
     Four fetchers, but two partitions: two connections.
 
     >>> found = fetched_bytes_per_s(2, 4, 0.1, 83_886, 1_048_576, 10_485_760)
@@ -114,17 +102,11 @@ def region_limits(
     The payload rate of one trial, in bit/s, that links, window and replication each allow; infinite if one does not
     bind.
 
-    Parameters
-    ----------
-    trial : mapping
-        A row of `TrialRates.rates`; None for a setting that was not changed. Clients are taken to be in the first
+    trial: A row of `TrialRates.rates`; None for a setting that was not changed. Clients are taken to be in the first
         `client_regions` of the lab's regions.
-    placed : DataFrame
-        The trial's rows of table placements.
-    links : DataFrame
-        Table links.
-    broker_settings : mapping, optional
-        Settings by Kafka's names that replace its defaults (`DEFAULTS`).
+    placed: The trial's rows of table placements.
+    links: Table links.
+    broker_settings: Settings by Kafka's names that replace its defaults (`DEFAULTS`).
     """
     settings = DEFAULTS | {
         name: float(value) for name, value in (broker_settings or {}).items() if name in DEFAULTS and value is not None

@@ -28,16 +28,10 @@ class Axis:
     """
     One factor of a surface.
 
-    Attributes
-    ----------
-    low, high : float
-        Ends of its range in the runs, coded as -1 and 1; NaN for choices.
-    log : bool
-        Whether it is coded in logarithms.
-    levels : tuple
-        The choices; empty for a range. Codes are contrasts that sum to 0 over the choices.
-    bends : bool
-        Whether it has a square: three different values or more.
+    low, high: Ends of its range in the runs, coded as -1 and 1; NaN for choices.
+    log: Whether it is coded in logarithms.
+    levels: The choices; empty for a range. Codes are contrasts that sum to 0 over the choices.
+    bends: Whether it has a square: three different values or more.
     """
 
     name: str

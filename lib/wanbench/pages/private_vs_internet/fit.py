@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, isfinite, nan, sqrt
+from math import exp, isfinite, sqrt
 
 import numpy as np
 import pandas as pd
@@ -53,16 +53,10 @@ def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     Computed from the runs themselves, so missing ones count. `aliased_with` lists fully confounded effects, with a
     minus for opposite sign; `mixed_with` partly correlated terms, with the correlation. Both are "" for a clear effect.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        A row per run.
-    factors : sequence of str
-        Columns of `runs`. The smallest and the largest level (in sorted order) are coded -1 and 1, levels between them
-        evenly by rank.
+    runs: A row per run.
+    factors: Columns of `runs`. The smallest and the largest level (in sorted order) are coded -1 and 1, levels between
+        them evenly by rank.
 
-    Examples
-    --------
     >>> from wanbench.designs import factorial
     >>> half = factorial({name: [0, 1] for name in "abc"}, fraction={"c": "ab"}, replicates=1)
     >>> alias_table(half, "abc").set_index("effect").aliased_with.to_dict()
@@ -119,28 +113,17 @@ def fit_factorial(
     """
     Fit a factorial experiment.
 
-    Parameters
-    ----------
-    observations : DataFrame
-        One row per run, with the response (such as throughput_bps or batches_per_s) and the factors. Rows that lack one
-        of these or have no positive response are left out and counted.
-    factors : sequence of str
-        Columns: positive numbers, whose logarithm is taken, or two levels (see `contrasts`).
-    interactions : "all" or sequence of tuples of str
-        Which products of factors to fit: all pairs, or those named.
-    contrasts : sequence of str
-        Factors whose two levels are compared, high over low, instead of taking their logarithm. Columns of text always
-        are contrasts.
-    block : str
-        Column of blocks, such as the replicate, which get separate levels.
-    delay, rate : str
-        The factors that the thesis compares; without either in `factors` there is no thesis.
+    observations: One row per run, with the response (such as throughput_bps or batches_per_s) and the factors. Rows
+        that lack one of these or have no positive response are left out and counted.
+    factors: Columns: positive numbers, whose logarithm is taken, or two levels (see `contrasts`).
+    interactions: Which products of factors to fit: all pairs, or those named.
+    contrasts: Factors whose two levels are compared, high over low, instead of taking their logarithm. Columns of text
+        always are contrasts.
+    block: Column of blocks, such as the replicate, which get separate levels.
+    delay, rate: The factors that the thesis compares; without either in `factors` there is no thesis.
 
-    Raises
-    ------
-    ParameterError
-        For missing columns, a factor that does not vary or is not positive, fewer runs than coefficients + 2, or
-        effects that the runs cannot separate.
+    Raises ParameterError for missing columns, a factor that does not vary or is not positive, fewer runs than
+        coefficients + 2, or effects that the runs cannot separate.
     """
     level = check_level(level)
     names = list(check_kind("factors", factors, Iterable))
@@ -195,7 +178,6 @@ def fit_factorial(
         delay=delay,
         rate=rate,
         lack_of_fit_p=lack_p,
-        r_squared=float(fit.rsquared) if fit.centered_tss > 0 else nan,
         runs=runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid).rename(
             columns={"_response": "response", "_block": "block"}
         ),

@@ -25,12 +25,8 @@ def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None =
     """
     Load of each direction of a pair over one test; dashed: the link's rate, shaded: background traffic.
 
-    Parameters
-    ----------
-    windows : DataFrame
-        As `utilisation.windows` returns it, of one test.
-    background : DataFrame, optional
-        As `utilisation.background` returns it; the part of the same test is drawn.
+    windows: As `utilisation.windows` returns it, of one test.
+    background: As `utilisation.background` returns it; the part of the same test is drawn.
     """
     tests = windows[KEY].drop_duplicates()
     if len(tests) != 1:
@@ -79,13 +75,9 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
     """
     Packets per second that the brokers' region received (left) and sent (right), one line per test.
 
-    Parameters
-    ----------
-    packets : DataFrame
-        As `utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
+    packets: As `utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
         are of the windows that count.
-    arms : pair of str
-        The arms to draw; each needs a row.
+    arms: The arms to draw; each needs a row.
     """
     panels = {"rx_packets_per_s": "received", "tx_packets_per_s": "sent"}
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=list(panels.values()))

@@ -45,34 +45,23 @@ class Factorial(Result):
     """
     The fitted experiment.
 
-    Attributes
-    ----------
-    elasticities : dict
-        Factor to Estimate: the elasticity of the response, averaged over the levels of this and the other factors.
-    interactions : dict
-        (factor, factor, ...) to Estimate: the change in the elasticity of one factor per e-fold of the other, or
-        between the levels of a contrast.
-    doublings : dict
-        Factor to Estimate: the ratio of the response when the factor is doubled, on the same average.
-    effects : dict
-        Two-level factor to Estimate: the ratio of the response at its high level to that at its low one.
-    thesis : Estimate
-        The gain from halving `delay` over the gain from doubling `rate` (above 1: delay matters more), on the same
+    elasticities: Factor to Estimate: the elasticity of the response, averaged over the levels of this and the other
+        factors.
+    interactions: (factor, factor, ...) to Estimate: the change in the elasticity of one factor per e-fold of the other,
+        or between the levels of a contrast.
+    doublings: Factor to Estimate: the ratio of the response when the factor is doubled, on the same average.
+    effects: Two-level factor to Estimate: the ratio of the response at its high level to that at its low one.
+    thesis: The gain from halving `delay` over the gain from doubling `rate` (above 1: delay matters more), on the same
         average. A gain is the ratio of the response after to before.
-    combinations : DataFrame
-        Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain` (from halving
-        the delay over that from doubling the rate) with `low`, `high`, and `verdict`: "holds", "fails" or "undecided".
-        The intervals are simultaneous over all combinations and all of `grid`.
-    grid : DataFrame
-        The same on a grid: steps along delay and rate, at each combination of the other factors' levels, measured or
+    combinations: Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain`
+        (from halving the delay over that from doubling the rate) with `low`, `high`, and `verdict`: "holds", "fails" or
+        "undecided". The intervals are simultaneous over all combinations and all of `grid`.
+    grid: The same on a grid: steps along delay and rate, at each combination of the other factors' levels, measured or
         not.
-    aliases : DataFrame
-        Per effect, the effects that it is confounded with (`alias_table`).
-    lack_of_fit_p : float
-        p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without replicates
-        against curvature; NaN if too few runs are left for a test.
-    runs : DataFrame
-        One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
+    aliases: Per effect, the effects that it is confounded with (`alias_table`).
+    lack_of_fit_p: p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without
+        replicates against curvature; NaN if too few runs are left for a test.
+    runs: One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
     """
 
     elasticities: dict[str, Estimate]
@@ -87,7 +76,6 @@ class Factorial(Result):
     delay: str
     rate: str
     lack_of_fit_p: float
-    r_squared: float
     runs: pd.DataFrame
     left_out: pd.DataFrame
 

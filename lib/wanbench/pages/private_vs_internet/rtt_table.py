@@ -48,12 +48,8 @@ class RttTable(Result):
     """
     RTTs of pings per setting.
 
-    Attributes
-    ----------
-    numbers : dict
-        (setting, statistic) to Estimate, of "min", "mean", "max", "mdev": the mean over ping runs.
-    runs : DataFrame
-        One row per ping run: `setting`, `n_echoes`, `n_lost_echoes`, and the four in ms.
+    numbers: (setting, statistic) to Estimate, of "min", "mean", "max", "mdev": the mean over ping runs.
+    runs: One row per ping run: `setting`, `n_echoes`, `n_lost_echoes`, and the four in ms.
     """
 
     numbers: dict[tuple[str, str], Estimate]
@@ -170,17 +166,10 @@ def rtt_table(
     """
     Min, mean, max and mdev of RTT per setting, from the echoes of tests that were done.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables tests (with the column `setting`) and echoes.
-    settings : sequence of str
-        Settings or patterns, such as "internet*"; the table shows them without asterisks.
+    tables: Tables tests (with the column `setting`) and echoes.
+    settings: Settings or patterns, such as "internet*"; the table shows them without asterisks.
 
-    Raises
-    ------
-    ParameterError
-        For a setting without echoes.
+    Raises ParameterError for a setting without echoes.
     """
     level = check_level(level)
     done = tables["tests"]

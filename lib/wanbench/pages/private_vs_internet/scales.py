@@ -42,16 +42,12 @@ class Scales(Result):
     """
     Two links at several scales.
 
-    Attributes
-    ----------
-    comparisons : dict
-        Rate of the link in bit/s to the comparison at that rate, the highest rate first.
-    changes : dict
-        Rate to Estimate: the ratio at that rate over the ratio at the highest rate; empty if there is only one rate.
-    utilisation : DataFrame
-        Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the brokers,
-        headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the
-        rate, or a queue dropped a packet.
+    comparisons: Rate of the link in bit/s to the comparison at that rate, the highest rate first.
+    changes: Rate to Estimate: the ratio at that rate over the ratio at the highest rate; empty if there is only one
+        rate.
+    utilisation: Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the
+        brokers, headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 %
+        of the rate, or a queue dropped a packet.
     """
 
     comparisons: dict[float, TwoLinks]
@@ -188,15 +184,9 @@ def compare_scales(
     """
     Compare two links at each link rate, and the ratios with each other.
 
-    Parameters
-    ----------
-    rates, settings
-        As in `compare_links`.
+    rates, settings: As in `compare_links`.
 
-    Raises
-    ------
-    ParameterError
-        If both links were measured at no common rate.
+    Raises ParameterError: both links were measured at no common rate.
     """
     level = check_level(level)
     links = {}

@@ -27,24 +27,13 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: flo
     scaled batch.size, full of uncompressed records. Small batches are less full than large ones (4,096 bytes hold 3
     records of 1,000), so bytes scaled up with the rate would be too few.
 
-    Parameters
-    ----------
-    rates : TrialRates
-        Trials at one or several link rates; each is scaled by its own rate.
-    setting : str
-        Pattern of the trials to take.
-    full_rate_bps : float
-        The full rate, before scaling down.
+    rates: Trials at one or several link rates; each is scaled by its own rate.
+    setting: Pattern of the trials to take.
+    full_rate_bps: The full rate, before scaling down.
 
-    Returns
-    -------
-    dict
-        "background", "kafka-traffic" and "total", if they were measured.
+    Returns dict: "background", "kafka-traffic" and "total", if they were measured.
 
-    Raises
-    ------
-    ParameterError
-        If no such trial has a link rate.
+    Raises ParameterError: no such trial has a link rate.
     """
     level = check_level(level)
     trials = rates.of(setting).rates
