@@ -64,13 +64,10 @@ def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     """
     if isinstance(given, Estimate):
         low, high = max(given.low, 0.0), given.high
-        found = Input(
-            name, given.estimate, unit, low, high, MEASURED, given.quantity, given.n, given.counted, given.level
-        )
+        about = (given.quantity, given.n, given.counted, given.level)
+        found = Input(name, given.estimate, unit, low, high, MEASURED, *about)
     elif isinstance(given, Input):
-        found = Input(
-            name, given.value, unit, given.low, given.high, given.kind, given.source, given.n, given.basis, given.level
-        )
+        found = replace(given, name=name, unit=unit)
     elif isinstance(given, list | tuple):
         if len(given) != 3:
             raise refusal(name, given, "a number, (low, value, high), an Estimate or a price")

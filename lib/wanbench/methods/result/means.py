@@ -212,15 +212,18 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episod
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
-    return Estimate(
-        estimate=hits / n if n else nan,
-        low=low if n else nan,
-        high=high,
-        unit="fraction",
-        n=n,
-        basis=f"{hits:,} of {count(n, unit_name)}",
-        method="one-sided exact bound, about 3/n" if not hits else "Clopper & Pearson 1934",
-        assumption=f"{unit_name.capitalize()}s are independent",
-        level=level,
-        **about,
-    )
+    words = {
+        "basis": f"{hits:,} of {count(n, unit_name)}",
+        "method": "Clopper & Pearson 1934" if hits else "one-sided exact bound, about 3/n",
+        "assumption": f"{unit_name.capitalize()}s are independent",
+    }
+    share, low = (hits / n, low) if n else (nan, nan)
+    return Estimate(estimate=share, low=low, high=high, unit="fraction", n=n, level=level, **words | about)
+
+
+def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estimate:
+    """The mean of values that are independent and nearly normal, with Student's t; no interval for a single one."""
+    values = np.asarray(values, dtype=float)
+    mean, half = float(values.mean()), half_width(values, level)
+    words = {"basis": count(len(values), unit_name)}
+    return Estimate(estimate=mean, low=mean - half, high=mean + half, n=len(values), level=level, **words | about)

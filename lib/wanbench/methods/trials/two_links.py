@@ -18,7 +18,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from wanbench.checks import FEWEST_RESAMPLES, check_choice, check_kind, check_level, refusal
+from wanbench.checks import check_choice, check_kind, check_level, refusal
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
@@ -46,7 +46,7 @@ DRIFT = (
     "freedom over pairs"
 )
 DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
-RESAMPLES = 1_000  # Resamples of the bootstrap of medians.
+RESAMPLES = 1_000  # Of the seconds of a link that has a single trial.
 FLAT_OUT = (
     "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
     "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
@@ -185,7 +185,6 @@ def compare_links(
     value: str = "batches_per_s",
     other_values: Sequence[str] = OTHER_VALUES,
     level: float = 0.95,
-    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> TwoLinks:
     """
@@ -199,28 +198,24 @@ def compare_links(
     settings: Settings a and b; patterns are allowed, such as "internet*". They name the links, without asterisks.
     value: A column in `rates.MEASURED`.
     other_values: Further columns in `rates.MEASURED` to compare; those that some trial lacks are left out.
-    resamples, seed: Number and seed of the bootstrap of medians, in `paired` and `by_trial`.
+    seed: Of the bootstrap, which is needed where a link has a single trial.
 
     Raises ParameterError: no measured trial has a setting, or a trial matches both patterns.
     """
     level = check_level(level)
     trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))
     partners = _partners(trials, names)
-    pairs = _values_of_pairs(partners, trials, value)
-    by_trial = _by_trial(trials, rates, value, names, level, seed, resamples)
-    paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
+    settings = {"level": level, "seed": seed, "resamples": RESAMPLES}
+    pairs, paired, by_trial = _compare(partners, trials, rates, value, names, **settings)
     ratio = _cautioned((paired or by_trial).ratio, _notes(trials, pairs, rates, value))
     drift_free, drift = _drift(pairs, value, names, level)
     others = {}
     for name in other_values:
         check_choice("other_values", name, MEASURED)
         if name in trials and name != value and trials[name].notna().all() and (trials[name] > 0).all():
-            own = _values_of_pairs(partners, trials, name)
-            comparison = _by_trial(trials, rates, name, names, level, seed, FEWEST_RESAMPLES)
-            if len(own) > 1:
-                comparison = _paired(own, name, names, level, seed, comparison, FEWEST_RESAMPLES)
+            _, in_pairs, over_all = _compare(partners, trials, rates, name, names, **settings)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
-            others[name] = _cautioned(comparison.ratio, (FLAT_OUT,) if flat_out else ())
+            others[name] = _cautioned((in_pairs or over_all).ratio, (FLAT_OUT,) if flat_out else ())
     columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
     seconds = _seconds(trials, rates, value)
     seconds = seconds[[name for name in columns if name in seconds]]
@@ -319,51 +314,36 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
     return trials.assign(_value=trials[value], second=0)
 
 
-def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison:
+def _compare(
+    partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str, names, **settings
+) -> tuple[pd.DataFrame, Comparison | None, Comparison]:
+    """The values of pairs, and the links compared within pairs (None for fewer than two) and over all trials."""
     label, unit = MEASURED[value]
+    settings |= {"arm": "link", "arms": names, "unit": unit}
+    claim = f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
     rows = _seconds(trials, rates, value).rename(columns={"_value": label})
-    result = compare_arms(
-        rows, label, arm="link", arms=names, run="trial", time="second", unit=unit,
-        level=level, seed=seed, resamples=resamples,
-    )  # fmt: skip
-    ratio = result.ratio
-    sizes = trials.link.value_counts()
-    runs = result.unit_of_replication == "runs"
-    return replace(
-        result,
-        ratio=replace(
-            ratio,
-            claim=_over(label, names),
-            naive=replace(ratio.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS),
-            basis=f"{count(int(sizes[names[0]]), 'trial')} against {sizes[names[1]]}" if runs else ratio.basis,
-        ),
-    )
-
-
-def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
-    label, unit = MEASURED[value]
+    by_trial = compare_arms(rows, label, run="trial", time="second", **settings)
+    naive = replace(by_trial.ratio.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
+    unpaired = replace(by_trial.ratio, claim=claim, naive=naive)
+    if by_trial.unit_of_replication == "runs":
+        sizes = trials.link.value_counts()
+        unpaired = replace(unpaired, basis=f"{count(int(sizes[names[0]]), 'trial')} against {sizes[names[1]]}")
+    by_trial = replace(by_trial, ratio=unpaired)
+    pairs = _values_of_pairs(partners, trials, value)
+    if len(pairs) < 2:
+        return pairs, None, by_trial
     sides = [pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)]
-    result = compare_arms(
-        pd.concat(sides), label, arm="link", arms=names, block="pair", unit=unit,
-        level=level, seed=seed, resamples=resamples,
-    )  # fmt: skip
-    ratio, unpaired = result.ratio, by_trial.ratio
-    return replace(
-        result,
-        ratio=replace(
-            ratio,
-            naive=replace(ratio.naive, method=OF_TRIALS),
-            claim=_over(label, names),
-            basis=f"{count(ratio.n, 'pair')} of trials",
-            method=METHODS["blocks"].format(unit="pair"),
-            assumption=ASSUMPTIONS["blocks"].format(unit="pair"),
-            others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
-        ),
+    paired = compare_arms(pd.concat(sides), label, block="pair", **settings)
+    ratio = replace(
+        paired.ratio,
+        naive=replace(paired.ratio.naive, method=OF_TRIALS),
+        claim=claim,
+        basis=f"{count(len(pairs), 'pair')} of trials",
+        method=METHODS["blocks"].format(unit="pair"),
+        assumption=ASSUMPTIONS["blocks"].format(unit="pair"),
+        others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
     )
-
-
-def _over(label: str, names) -> str:
-    return f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
+    return pairs, replace(paired, ratio=ratio), by_trial
 
 
 def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:

@@ -134,6 +134,7 @@ def against_baseline(
         f"least squares of the logarithm on setting{blocks}, variance pooled within settings ({freedom} degrees of "
         "freedom)"
     )
+    dunnett = f"largest |t| of {count(len(settings) - 1, 'comparison')} with one baseline (Dunnett 1955), by draws"
     estimates, units = {}, trials[list(dict.fromkeys([by, *([block] if block else [])]))]
     for name, contrast, logs in zip(settings[1:], contrasts, own[1:], strict=True):
         value, error = float(contrast @ params), spread * sqrt(contrast @ inverse @ contrast)
@@ -146,7 +147,7 @@ def against_baseline(
             claim=f"With {by} {name}, {response} is {{}} that of {baseline}",
             n=len(logs) + len(own[0]),
             basis=f"{count(len(logs), 'trial')} against {len(own[0])}",
-            method=f"{pooled}; largest |t| of {count(len(settings) - 1, 'comparison')} with one baseline (Dunnett 1955), by draws",
+            method=f"{pooled}; {dunnett}",
             assumption=ASSUMPTION,
             level=level,
             others=tuple(

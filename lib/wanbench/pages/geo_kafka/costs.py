@@ -45,8 +45,8 @@ def region_copies(*, regions: int, replication: int, follower_fetching: bool = T
     """
     Compute how often a message crosses if clients, leaders and replicas are spread evenly over the regions.
 
-    All replicas lead equally often, so with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to followers.
-    With follower fetching consumers read from a replica in their own region if there is one.
+    All replicas lead equally often, so with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
+    followers. With follower fetching consumers read from a replica in their own region if there is one.
 
     >>> copies = region_copies(regions=3, replication=3)
     >>> round(copies.produced, 3), copies.replicated, copies.consumed

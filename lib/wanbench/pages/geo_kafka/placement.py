@@ -13,7 +13,8 @@ from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Estimate, Result, exact_binomial
+from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.means import share_of
 from wanbench.methods.trials.rates import TrialRates
 
 AROUND_PX = 190
@@ -98,7 +99,8 @@ class Placement(Result):
             figure,
             name="placement",
             title="Where leaders and replicas lie",
-            subtitle="One topic of the run. Filled: the leader of a partition; hollow: its followers; colours: regions.",
+            subtitle="One topic of the run. Filled: the leader of a partition; hollow: its followers; "
+            "colours: regions.",
             alt=f"Leaders and followers of {count(rows.partition.nunique(), 'partition')}. {self}",
             caption=str(self),
             table=rows[["partition", "replica", "broker", "region", "leads", "in_sync"]],
@@ -133,40 +135,20 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
     found = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
     first = found[found.setting == setting].head(1)
     first = found.head(1) if first.empty else first
-    return Placement(
-        _share(
-            found.balanced, "balanced topics", "Leaders were balanced, within one partition, in {} of topics", level
-        ),
-        _share(
+    shares = {
+        "balanced topics": (found.balanced, "Leaders were balanced, within one partition, in {} of topics"),
+        "topics spread over regions": (
             found.spread,
-            "topics spread over regions",
             "Each partition had its replicas in as many regions as possible in {} of topics",
-            level,
         ),
-        _share(
+        "topics in sync in all regions": (
             found.spread & found.all_in_sync,
-            "topics in sync in all regions",
             "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics",
-            level,
         ),
-        found,
-        rows.merge(first[[*KEY, "topic"]], on=[*KEY, "topic"]),
-    )
-
-
-def _share(flags: pd.Series, quantity: str, claim: str, level: float) -> Estimate:
-    n = len(flags)
-    low, high = exact_binomial(int(flags.sum()), n, level)
-    return Estimate(
-        quantity=quantity,
-        claim=claim,
-        estimate=float(flags.mean()),
-        low=low,
-        high=high,
-        unit="fraction",
-        n=n,
-        basis=count(n, "topic"),
-        method=METHOD,
-        assumption=ASSUMPTION,
-        level=level,
-    )
+    }
+    about = {"basis": count(len(found), "topic"), "method": METHOD, "assumption": ASSUMPTION, "level": level}
+    estimates = [
+        share_of(int(flags.sum()), len(flags), quantity=quantity, claim=claim, **about)
+        for quantity, (flags, claim) in shares.items()
+    ]
+    return Placement(*estimates, found, rows.merge(first[[*KEY, "topic"]], on=[*KEY, "topic"]))

@@ -98,7 +98,8 @@ class Surface(Result):
         )
         return (
             f"The fitted {word(self.response)} is highest at {at}: {self.best.formatted} "
-            f"({percent(self.level)} interval {self.best.formatted_interval or 'none'}, simultaneous over all settings; "
+            f"({percent(self.level)} interval {self.best.formatted_interval or 'none'}, simultaneous over all "
+            "settings; "
             f"{self.best.counted}). Not significantly worse: {self._good()}. "
             f"Effects over the whole range of a factor: {effects}."
         )
@@ -156,7 +157,7 @@ class Surface(Result):
             figure,
             name="response-surface",
             title=f"Around the best setting: {word(self.response)}",
-            subtitle=f"Panels: the fitted surface along one factor, all others as in the best setting (diamond); bands: "
+            subtitle="Panels: the fitted surface along one factor, all others as in the best setting (diamond); bands: "
             f"{percent(self.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
             alt=f"Slices through a response surface. {self}",
             caption=str(self),

@@ -21,7 +21,7 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, percent
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Interval, Result
-from wanbench.methods.result.means import half_width
+from wanbench.methods.result.means import mean_of
 from wanbench.methods.trials.concurrent import round_trips
 
 OFFSET = 0.13  # Offset of a setting from the middle of its statistic.
@@ -195,27 +195,23 @@ def rtt_table(
 def _number(own, statistic: str, name: str, level: float, notes: tuple[str, ...]) -> Estimate:
     column, label = STATISTICS[statistic]
     values = own[column].to_numpy(dtype=float)
-    n, mean, half = len(values), float(values.mean()), half_width(values, level)
-    if n < 2:
+    if len(values) < 2:
         notes = (*notes, f"no interval for {name}: a single ping run")
     naive = Interval(NAIVE)
     if statistic == "mean":
         answered = own.n_echoes - own.n_lost_echoes
-        variance = float((own.mdev_rtt_ms**2 / answered).mean()) / n
-        naive_half = stats.norm.ppf((1 + level) / 2) * sqrt(variance)
-        naive = Interval(NAIVE, mean - naive_half, mean + naive_half)
-    return Estimate(
+        variance = float((own.mdev_rtt_ms**2 / answered).mean()) / len(values)
+        half, mean = stats.norm.ppf((1 + level) / 2) * sqrt(variance), float(values.mean())
+        naive = Interval(NAIVE, mean - half, mean + half)
+    return mean_of(
+        values,
+        level,
         quantity=f"{statistic} of RTT, {name}",
         claim=f"Over {name} the {label} is {{}}",
-        estimate=mean,
-        low=mean - half,
-        high=mean + half,
         unit="ms",
-        n=n,
-        basis=f"{count(n, 'run')} of {_range(own.n_echoes)} echoes",
+        basis=f"{count(len(values), 'run')} of {_range(own.n_echoes)} echoes",
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
         naive=naive,
         warnings=notes,
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import count
 from wanbench.methods.result import Estimate
-from wanbench.methods.result.means import half_width
+from wanbench.methods.result.means import mean_of
 from wanbench.methods.tcp.mathis import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, PACKET_BYTES
 from wanbench.methods.trials.rates import TrialRates, records_per_full_batch
@@ -57,17 +56,12 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: flo
 
 
 def _mean(label: str, values, setting: str, level: float) -> Estimate:
-    n, mean, half = len(values), float(values.mean()), half_width(values, level)
-    return Estimate(
+    return mean_of(
+        values,
+        level,
         quantity=f"{label} over {setting}",
         claim=f"Scaled up to the full rate, {label} over {setting} make {{}}",
-        estimate=mean,
-        low=mean - half,
-        high=mean + half,
         unit="Mbit/s",
-        n=n,
-        basis=count(n, "trial"),
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
     )
