@@ -118,7 +118,7 @@ class Audit(Result):
             self.rows.setdefault(name, nothing | {"own": own, "working": working})
 
     def number(self, claim: str) -> float:
-        """The number that the source claims."""
+        """Return the number that the source claims."""
         return self._claim(claim).number
 
     def from_printed(self, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
@@ -291,7 +291,7 @@ def above(estimate: Estimate, bound: float) -> bool | None:
 
 def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     """
-    The claims of a source, all untested.
+    Return the claims of a source, all untested.
 
     source: Its file in `data/published`, without the ending.
 

@@ -42,7 +42,7 @@ class Bound:
     words: str
 
     def verdict(self, estimate: Estimate) -> str:
-        """The verdict of an estimate: reproduced, not reproduced or undecided."""
+        """Return the verdict of an estimate: reproduced, not reproduced or undecided."""
         ends, lacking = (estimate.low, estimate.high), too_little(estimate)
         if lacking:
             return UNDECIDED
@@ -97,7 +97,7 @@ SOME = Bound(
 
 
 def as_printed(claim: Claim) -> Bound:
-    """The bound of a claimed number: its rounding as printed, or `MARGIN` of it if that is wider."""
+    """Return the bound of a claimed number: its rounding as printed, or `MARGIN` of it if that is wider."""
     return near(claim.number, max(claim.half_step, MARGIN * abs(claim.number)))
 
 
@@ -110,7 +110,7 @@ class Rule:
     bound: Bound | None = None
 
     def bound_of(self, audit: Audit) -> Bound:
-        """The rule's bound, or that of the claimed number."""
+        """Return the rule's bound, or that of the claimed number."""
         return self.bound or as_printed(audit.claims[self.claim])
 
 

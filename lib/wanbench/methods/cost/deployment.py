@@ -96,7 +96,7 @@ MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
 
 
 def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
-    """The value of a function with each ranged input at its low and at its high end."""
+    """Return the value of a function with each ranged input at its low and at its high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
         name: tuple(float(function(values | {name: end})) for end in (one.low, one.high))
@@ -140,7 +140,7 @@ def estimate(
 
 
 def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> tuple[float, float]:
-    """The minimum and maximum of a function while each input stays in its range; NaN without ranges."""
+    """Return the minimum and maximum of a function while each input stays in its range; NaN without ranges."""
     ranged = {name: one for name, one in inputs.items() if one.has_range}
     if not ranged:
         return nan, nan
@@ -222,7 +222,7 @@ class Deployment:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def values(self) -> dict[str, float]:
-        """The value of every input."""
+        """Return the value of every input."""
         return {name: one.value for name, one in self.inputs.items()}
 
     def changed(self, **inputs) -> Deployment:

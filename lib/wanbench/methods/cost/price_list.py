@@ -23,7 +23,7 @@ ON_DEMAND = "on demand"
 
 def price_list(path: Path | str | None = None) -> pd.DataFrame:
     """
-    The list prices in `data/published/prices`, or a table of your own with the same columns.
+    Return the list prices in `data/published/prices`, or a table of your own with the same columns.
 
     Returns DataFrame: provider, item, unit ("hour", "GB" or "GB-month"), price_usd (US dollars per unit), region (which
         regions the price is for), term ("on demand", or any name, such as "spot"), as_of, source, obtained (how the
@@ -53,7 +53,7 @@ def price(
     provider: str, item: str, *, region: str | None = None, term: str = ON_DEMAND, prices: pd.DataFrame | None = None
 ) -> Input:
     """
-    The price of an item under a term, with the range over all rows of that term.
+    Return the price of an item under a term, with the range over all rows of that term.
 
     region: Selects the value among several prices by their `region` in the list. Required if prices differ.
     term: As in the list.

@@ -54,7 +54,7 @@ class RobustVariance:
 
 def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> RobustVariance:
     """
-    The robust variance of a fit.
+    Return the robust variance of a fit.
 
     design: The design, of full rank.
     residual: array (runs,)
@@ -85,7 +85,7 @@ REPLICATES, BEND = "replicates", "a bend"
 
 def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squares: np.ndarray):
     """
-    The p-value of an F test, and what the model was tested against.
+    Return the p-value of an F test, and what the model was tested against.
 
     With replicates it is tested against a separate mean for each combination of levels. Without, against squares of the
     factors and of the fitted values (Tukey's degree of freedom for non-additivity, 1949). That detects curvature along

@@ -85,7 +85,7 @@ class Factor:
 
 def word(name: str) -> str:
     """
-    The readable name of a factor or response.
+    Return the readable name of a factor or response.
 
     >>> word("rate_bps"), word("acks")
     ('rate', 'acks')
@@ -116,7 +116,7 @@ def level_label(name: str, level) -> str:
 
 
 def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:
-    """The factors, each centred at the middle of the design."""
+    """Return the factors, each centred at the middle of the design."""
     factors = []
     for name in names:
         if name in contrasts:
@@ -128,7 +128,7 @@ def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str,
 
 
 def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
-    """The interactions to fit: all pairs for "all", or the named ones."""
+    """Return the interactions to fit: all pairs for "all", or the named ones."""
     if len(set(names)) != len(names) or not names:
         raise refusal("factors", names, "one or more columns, each once")
     if interactions == "all":
@@ -142,19 +142,19 @@ def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
 
 
 def coded(factors: Sequence[Factor], rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The codes of each factor at each row."""
+    """Return the codes of each factor at each row."""
     return {factor.name: factor.code(rows[factor.name]) for factor in factors}
 
 
 def columns(codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]]) -> np.ndarray:
-    """The design: a constant, each factor, each product; (rows, 1 + factors + terms)."""
+    """Return the design: a constant, each factor, each product; (rows, 1 + factors + terms)."""
     n = len(next(iter(codes.values())))
     products = [np.prod([codes[name] for name in term], axis=0) for term in terms]
     return np.column_stack([np.ones(n), *codes.values(), *products])
 
 
 def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
-    """The design with a separate level for each block; the levels are 0 on average."""
+    """Return the design with a separate level for each block; the levels are 0 on average."""
     if blocks is None:
         return design
     levels = pd.get_dummies(blocks, dtype=float).to_numpy()
@@ -177,7 +177,7 @@ def block_half_width(rest, blocks, level: float) -> float:
 
 
 def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:
-    """The coefficients' weights in the slope along one factor's code: (rows, columns)."""
+    """Return the coefficients' weights in the slope along one factor's code: (rows, columns)."""
     names = list(codes)
     weights = np.zeros((len(codes[name]), n_columns))
     weights[:, 1 + names.index(name)] = 1.0
@@ -225,7 +225,7 @@ def usable_runs(
 
 def split_rows(observations: pd.DataFrame, response: str, names: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
-    The rows with a positive response and all of these columns, and the others with their `reason`.
+    Return the rows with a positive response and all of these columns, and the others with their `reason`.
 
     ParameterError if a column is missing or no row is left.
     """

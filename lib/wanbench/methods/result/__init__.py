@@ -66,7 +66,7 @@ class Result:
         return pd.DataFrame([estimate.row() for estimate in self.estimates])
 
     def formatted_table(self) -> pd.DataFrame | None:
-        """The rows that a page shows, as text; None for no table."""
+        """Return the rows that a page shows, as text; None for no table."""
         return formatted_estimates(self.estimates) if self.estimates else None
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class RowsResult(Result):
 
 def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
-    The cells of a table as text: numbers as `number` writes them, "" for a missing one.
+    Return the cells of a table as text: numbers as `number` writes them, "" for a missing one.
 
     >>> text_table(pd.DataFrame({"n": [2070], "mean": [0.12345], "sd": [None], "link": ["a"]})).values.tolist()
     [['2,070', '0.123', '', 'a']]

@@ -176,7 +176,7 @@ class Estimate:
         return f'<p>{escape(self.sentence)}</p><table class="estimate"><tbody>{cells}</tbody></table>'
 
     def row(self) -> dict:
-        """The estimate as a table row."""
+        """Return the estimate as a table row."""
         return {
             "quantity": self.quantity,
             "estimate": self.estimate,
@@ -217,7 +217,7 @@ class Estimate:
         self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
     ) -> Estimate:
         """
-        The estimate of a monotone function of this number, with every interval transformed as well.
+        Return the estimate of a monotone function of this number, with every interval transformed as well.
 
         `note` is prefixed to the method.
         """
@@ -285,7 +285,7 @@ def t_interval(value: float, error: float, freedom: float, level: float = 0.95) 
 
 def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """
-    The exact interval of a share (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
+    Return the exact interval of a share (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
 
     >>> low, high = exact_binomial(950, 1000)
     >>> round(low, 4), round(high, 4)

@@ -44,7 +44,7 @@ def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
 
 
 def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> Estimate:
-    """The estimate of a ratio from its logarithm and the half width of the logarithm's interval."""
+    """Return the estimate of a ratio from its logarithm and the half width of the logarithm's interval."""
     with np.errstate(over="ignore"):  # a few trials that scatter widely: the end is beyond the largest float
         value, low, high = np.exp([log, log - half, log + half]).tolist()
     return Estimate(estimate=value, low=low, high=high, unit=unit, **about)
@@ -54,7 +54,7 @@ def geometric_mean(
     values, level: float, *, units: Sequence | None = None, unit_name: str = "trial", **about
 ) -> Estimate:
     """
-    The geometric mean of positive values, with Student's t on their logarithms. Its interval stays above zero.
+    Return the geometric mean of positive values, with Student's t on their logarithms. Its interval stays above zero.
 
     values: One value per trial.
     units: The unit of replication of each value: the result is the mean of the units' means. Default: every value is a
@@ -143,7 +143,7 @@ class Median(Estimate):
 
 def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about) -> Median:
     """
-    The median over episodes, with an interval for any distribution.
+    Return the median over episodes, with an interval for any distribution.
 
     With fewer than six values no 95 % interval exists. The widest possible one, from the smallest to the largest value,
     is then given with its own level, 1 - 2^(1 - n): 75 % for three episodes.
@@ -199,7 +199,7 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
 
 def upper_bound(n: int, level: float = 0.95) -> float:
     """
-    The one-sided upper bound of a share after zero hits in n: about 3/n at 95 % (the "rule of three").
+    Return the one-sided upper bound of a share after zero hits in n: about 3/n at 95 % (the "rule of three").
 
     >>> round(upper_bound(3), 2), round(upper_bound(1000) * 1000, 2)
     (0.63, 2.99)
@@ -208,7 +208,7 @@ def upper_bound(n: int, level: float = 0.95) -> float:
 
 
 def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
-    """The share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
+    """Return the share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)

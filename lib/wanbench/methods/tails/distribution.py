@@ -66,12 +66,12 @@ class Parts:
         return "runs" if self.n_runs > 1 else "stretches of time"
 
     def beyond(self, x: float) -> np.ndarray:
-        """The number of records of each stretch that took longer than x ms."""
+        """Return the number of records of each stretch that took longer than x ms."""
         return self.sizes - self.below(x)
 
     def design_effect(self, x: float, level: float = 0.95) -> float:
         """
-        The number of records that carry as much information as one independent record, from 1.
+        Return the number of records that carry as much information as one independent record, from 1.
 
         It includes the widening for few units: t at this level in place of the normal.
         """
@@ -107,7 +107,7 @@ class Parts:
 
 def equal_bursts(bursts: np.ndarray) -> float:
     """
-    The effective number of bursts: how many equal ones would give the same variance of the total.
+    Return the effective number of bursts: how many equal ones would give the same variance of the total.
 
     >>> equal_bursts(np.array([5.0, 5.0])), round(equal_bursts(np.array([20.0, 3.0, 3.0])), 2)
     (2.0, 1.62)
@@ -143,7 +143,7 @@ def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:
 
 def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
     """
-    The values of a histogram, ascending, and the count of each.
+    Return the values of a histogram, ascending, and the count of each.
 
     A value stands for all that share its bucket, and is the largest of them.
 
@@ -242,7 +242,7 @@ class Tail:
         return round(float(self.cumulative[-1])) + self.n_lost if len(self.counts) else self.n_lost
 
     def at_rank(self, rank: int) -> float:
-        """The latency at a rank, from 1; infinite for a lost record."""
+        """Return the latency at a rank, from 1; infinite for a lost record."""
         place = int(np.searchsorted(self.cumulative, rank - 1e-6))
         return float(self.values_ms[place]) if place < len(self.values_ms) else inf
 
@@ -272,7 +272,7 @@ class Tail:
         return self._ends(low, None if self.too_few_bursts(q) else high)
 
     def bursts(self, q: float) -> np.ndarray:
-        """The number of records beyond the quantile in each burst; empty without bursts."""
+        """Return the number of records beyond the quantile in each burst; empty without bursts."""
         x = self.quantile(q)
         return self.parts.bursts(x) if self.parts is not None and isfinite(x) else np.empty(0)
 

@@ -295,7 +295,7 @@ def welch(a: np.ndarray, b: np.ndarray, level: float) -> tuple[float, float, flo
 
 
 def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.DataFrame, tuple]:
-    """The rows in use, the rows left out with their reason, and the names of both arms."""
+    """Return the rows in use, the rows left out with their reason, and the names of both arms."""
     others = [name for name in others if name is not None]
     check_columns("observations", observations, [value, arm, *others])
     present = sorted(observations[arm].dropna().unique().tolist(), key=str)
@@ -322,14 +322,14 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
 
 
 def _ordered(rows: pd.DataFrame, run, time) -> pd.DataFrame:
-    """The rows of an arm in order of time, run by run."""
+    """Return the rows of an arm in order of time, run by run."""
     if time is None:
         return rows
     return rows.sort_values([time] if run is None else [run, time], kind="stable")
 
 
 def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list[dict], list[str]]:
-    """The kind of the unit of replication, the values of each unit by arm, and cautions."""
+    """Return the kind of the unit of replication, the values of each unit by arm, and cautions."""
 
     def groups(column) -> list[dict]:
         return [{key: part.to_numpy() for key, part in side.groupby(column)[value]} for side in sides]

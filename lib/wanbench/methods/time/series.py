@@ -63,7 +63,7 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 
 
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """The residuals of the autoregression, shorter than the series by its order."""
+    """Return the residuals of the autoregression, shorter than the series by its order."""
     return lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
 
 
@@ -86,7 +86,7 @@ def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.nda
 
 def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
     """
-    The coefficients, shrunk so that no root exceeds the limit.
+    Return the coefficients, shrunk so that no root exceeds the limit.
 
     >>> stable(np.array([1.1])).tolist(), stable(np.array([0.5])).tolist()
     ([0.97], [0.5])
@@ -99,7 +99,7 @@ def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
 
 def largest_root(coefficients: np.ndarray) -> float:
     """
-    The largest root in absolute value: the factor per step by which the slowest mode decays.
+    Return the largest root in absolute value: the factor per step by which the slowest mode decays.
 
     >>> largest_root(np.array([0.5])), largest_root(np.empty(0))
     (0.5, 0.0)
@@ -127,7 +127,7 @@ def variances(coefficients: np.ndarray) -> tuple[float, float]:
 
 
 def _order(centred: np.ndarray, highest: int) -> int:
-    """The order by AICc, along the recursion of Levinson & Durbin."""
+    """Return the order by AICc, along the recursion of Levinson & Durbin."""
     n = len(centred)
     covariance = np.array([centred[k:] @ centred[: n - k] for k in range(highest + 1)]) / n
     rest, coefficients, best, order = covariance[0], np.empty(0), np.inf, 1
@@ -211,7 +211,7 @@ class Series:
 
 
 def fit_series(values) -> Series:
-    """The dependence of a series of values in order of time, equally far apart."""
+    """Return the dependence of a series of values in order of time, equally far apart."""
     values = np.asarray(values, dtype=float)
     coefficients = fit_autoregression(values, np.random.default_rng(0))
     residuals = whitened(values - values.mean(), coefficients)

@@ -43,7 +43,7 @@ class CountedSeconds:
         return 0 if self.fault else int(self.end_s - self.start_s)
 
     def inside(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """The producers' lines that lie wholly within the counted seconds."""
+        """Return the producers' lines that lie wholly within the counted seconds."""
         printed = lines.printed_at_s.to_numpy()
         starts = printed - lines.length_s.fillna(0.0).to_numpy()
         return lines[(starts >= self.start_s) & (printed <= self.end_s)]
@@ -64,7 +64,7 @@ def counted_seconds(
     lines: pd.DataFrame, log: pd.DataFrame, load: pd.DataFrame, *, producers: int | None, warmup_s: float
 ) -> CountedSeconds:
     """
-    The counted seconds of one trial.
+    Return the counted seconds of one trial.
 
     lines, log, load: The trial's rows of tables producer_windows, batches and loads.
     producers: Expected number of producers; None: as many as have lines.
@@ -111,7 +111,7 @@ def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
 
 def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     """
-    The log with each partition counted once: of several replicas, that of the broker with the most batches.
+    Return the log with each partition counted once: of several replicas, that of the broker with the most batches.
 
     The same batch is in the log of every replica.
     """
@@ -123,7 +123,7 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
 
 def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
     """
-    The attempts that count, in the order measured (`order`, from 1), and the others with their reason.
+    Return the attempts that count, in the order measured (`order`, from 1), and the others with their reason.
 
     Both have the levels of their trial. The last successful attempt of a trial counts. A failure that was retried with
     success is in neither.

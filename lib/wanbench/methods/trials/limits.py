@@ -280,7 +280,7 @@ def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -
 
 
 def _of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
-    """The geometric mean of one side, or the ratio of those of two (b over a)."""
+    """Return the geometric mean of one side, or the ratio of those of two (b over a)."""
     logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
     basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")
     if len(logs) == 1:

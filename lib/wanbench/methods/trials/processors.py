@@ -334,7 +334,7 @@ def _by_role(used: dict[str, float]) -> dict[str, float]:
 
 
 def _windows(tables: Mapping[str, pd.DataFrame]) -> dict[tuple, tuple[float, float]]:
-    """The seconds that count of each test: from, until (Unix s)."""
+    """Return the seconds that count of each test: from, until (Unix s)."""
     spans = []
     if len(loads := tables.get("open_loop_loads", ())):
         first = loads.start_s + loads.warmup_s

@@ -114,12 +114,12 @@ class TrialRates(Result):
         return replace(self, rates=kept, seconds=self.seconds.merge(own, on=KEY), left_out=_at(self.left_out, levels))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of a table, such as link_samples, that belong to the attempts of these trials."""
+        """Return the rows of a table, such as link_samples, that belong to the attempts of these trials."""
         return frame.merge(self.rates[KEY], on=KEY)
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """
-        The same rows with their trial's `setting`, and `counts`: whether they lie in its counted seconds.
+        Return the same rows with their trial's `setting`, and `counts`: whether they lie in its counted seconds.
 
         The time of a row is from start_s to end_s, or else the interval_s before at_utc.
         """
@@ -227,7 +227,7 @@ def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:
 
 def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) -> TrialRates:
     """
-    The rates of each trial, from the tables of one or several run folders.
+    Return the rates of each trial, from the tables of one or several run folders.
 
     The last successful attempt of a trial counts, unless its background traffic covered less than half of the counted
     seconds: whole seconds (of Unix time) in which all producers ran (`counted_seconds`). Batches are counted in the
@@ -338,7 +338,7 @@ def _autocorrelation(values: np.ndarray) -> float:
 
 
 def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
-    """The rates with columns for concurrent pings and traffic."""
+    """Return the rates with columns for concurrent pings and traffic."""
     spans = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
     for part in (
         concurrent.round_trips(tables["echoes"]),

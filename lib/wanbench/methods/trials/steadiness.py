@@ -70,7 +70,7 @@ def _ratio(row) -> str:
 
 def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
     """
-    The later half of the counted seconds against the earlier half.
+    Return the later half of the counted seconds against the earlier half.
 
     A second in the middle belongs to neither half. Trials without a batch in a half, and those without a log, are left
     out.

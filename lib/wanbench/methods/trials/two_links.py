@@ -96,7 +96,7 @@ class TwoLinks(Result):
         return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
 
     def within(self) -> WithinTrials:
-        """The scatter of trials, and the scatter that independent seconds would have."""
+        """Return the scatter of trials, and the scatter that independent seconds would have."""
         rows = []
         for name, part in self.trials.groupby("link", sort=False):
             own = self.seconds[self.seconds.link == name]
@@ -188,7 +188,7 @@ def compare_links(
     seed: int = 0,
 ) -> TwoLinks:
     """
-    The ratio of the second link's values to the first's.
+    Return the ratio of the second link's values to the first's.
 
     A pair is the n-th trial of either link in a block of the plan: in A B B A the first two and the last two. A trial
     that was not measured keeps its place in the plan; its partner is in `by_trial` only. How often the interval of
@@ -244,7 +244,7 @@ def link_trials(rates: TrialRates, settings: Sequence[str], value: str) -> tuple
 
 
 def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
-    """The rows of either link, with `link`."""
+    """Return the rows of either link, with `link`."""
     if rows.empty:
         return rows.assign(link=None)
     fits = [np.array([fnmatchcase(str(setting), pattern) for setting in rows.setting]) for pattern in settings]
@@ -262,12 +262,12 @@ def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
 
 
 def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
-    """The n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
+    """Return the n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
     return _values_of_pairs(_partners(trials, names), trials, value)
 
 
 def _partners(trials: pd.DataFrame, names) -> pd.DataFrame:
-    """The pairs: run_id, block, pair, order_a, order_b, and the positions row_a and row_b of both trials."""
+    """Return the pairs: run_id, block, pair, order_a, order_b, and the positions row_a and row_b of both trials."""
     places = trials[["run_id", "block", "nth", "order", "link"]].assign(row=np.arange(len(trials)))
     places = places[places.block.notna()].sort_values(["run_id", "block", "nth"])
     sides = [places[places.link == name].drop(columns="link") for name in names]
@@ -317,7 +317,7 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
 def _compare(
     partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str, names, **settings
 ) -> tuple[pd.DataFrame, Comparison | None, Comparison]:
-    """The values of pairs, and the links compared within pairs (None for fewer than two) and over all trials."""
+    """Return the values of pairs, and the links compared within pairs (None for fewer than two) and over all trials."""
     label, unit = MEASURED[value]
     settings |= {"arm": "link", "arms": names, "unit": unit}
     claim = f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
@@ -351,7 +351,7 @@ def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
 
 
 def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None]:
-    """The ratio without a steady drift, and the drift: least squares over pairs."""
+    """Return the ratio without a steady drift, and the drift: least squares over pairs."""
     apart = (pairs.order_b - pairs.order_a).to_numpy(dtype=float)
     # In A B A B every b follows its a by as much: drift and ratio then have the same effect.
     if len(pairs) < 3 or np.ptp(apart) == 0:

@@ -78,7 +78,7 @@ def against_baseline(
     restart: str | None = None,
 ) -> AgainstBaseline:
     """
-    The ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
+    Return the ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
 
     frame: One row per trial; one without a positive `response` is left out and cautioned.
     baseline: The value of column `by` that others are compared with.
@@ -170,7 +170,7 @@ def _in_order(values: pd.Series) -> list:
 
 
 def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
-    """The interval from the trials of one setting and the baseline alone; none with fewer than two of either."""
+    """Return the interval from the trials of one setting and the baseline alone; none with fewer than two of either."""
     logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
     if block is None:
         sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]

@@ -75,7 +75,7 @@ class Bounds(Result):
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """The shares of the links' rate and of the lowest bound that the trials of one setting reached."""
+        """Return the shares of the links' rate and of the lowest bound that the trials of one setting reached."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting} has bounds.")
@@ -191,7 +191,7 @@ class Share(Result):
 
 def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
     """
-    The bounds of every trial of the curves, and the share it reached.
+    Return the bounds of every trial of the curves, and the share it reached.
 
     tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
 

@@ -80,7 +80,7 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
 
 def source_deployment(audit: Audit, **inputs) -> Deployment:
     """
-    The cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
+    Return the cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
 
     **inputs: In place of the source's: fields of `stats.cost.Deployment`.
     """

@@ -183,14 +183,14 @@ class Curves(Result):
         return {self.base: self.compared}
 
     def of(self, factor: str) -> Curve:
-        """The curve of a factor; MissingDataError if no trial changes it alone."""
+        """Return the curve of a factor; MissingDataError if no trial changes it alone."""
         if factor not in self.curves:
             known = ", ".join(self.curves) or "none"
             raise MissingDataError(f"no trial changes only {factor}; measured: {known}.")
         return self.curves[factor]
 
     def trials(self, factor: str) -> pd.DataFrame:
-        """The rows of `frame` that are on the curve of a factor."""
+        """Return the rows of `frame` that are on the curve of a factor."""
         return self.frame[self.frame.cell.isin(self.of(factor).levels.cell)]
 
     @property
@@ -240,7 +240,7 @@ class Curves(Result):
 
     def scalability(self) -> Scalability:
         """
-        The Universal Scalability Law over the trials of the curve of producers.
+        Return the Universal Scalability Law over the trials of the curve of producers.
 
         Raises MissingDataError: with fewer than three numbers of producers, which the law needs.
         """
@@ -266,7 +266,7 @@ class Curves(Result):
         return str(cells[0])
 
     def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
-        """The ratio of cell a to cell b, with the interval of this comparison alone."""
+        """Return the ratio of cell a to cell b, with the interval of this comparison alone."""
         one = self.against(b).ratios[a]
         about = {"quantity": quantity, "claim": claim, "others": ()}
         methods = (SINGLE,) if pooled else (PAIRS, WELCH)
@@ -324,7 +324,7 @@ class Curves(Result):
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
     """
-    The curve of every factor that some trial varies alone.
+    Return the curve of every factor that some trial varies alone.
 
     Trials without a block are left out if others have one: the first after a start runs on cold brokers. So are trials
     at a requested rate if the baseline is unlimited, and vice versa: their scatter differs.
@@ -437,7 +437,7 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
 
 
 def _levels(figure: go.Figure, levels: pd.DataFrame, shade: str, symbol: str, name: str) -> None:
-    """The means of these levels, with the compression ratio as hover text."""
+    """Return the means of these levels, with the compression ratio as hover text."""
     text = [
         f"{theme.plain(row.label)}: {number(row.ratio, 2)} times, payload over log {number(row.compression, 2)}"
         for row in levels.itertuples()

@@ -74,7 +74,7 @@ def _untuned_buffers(curves: Curves) -> str:
 
 
 def _ends(curves: Curves, name: str) -> tuple[float, float]:
-    """The lowest and the highest level of a numeric factor; NaN without a curve."""
+    """Return the lowest and the highest level of a numeric factor; NaN without a curve."""
     cells = curves.curves[name].levels.cell if name in curves.curves else []
     values = curves.frame[name][curves.frame.cell.isin(cells)].dropna().astype(float)
     return (float(values.min()), float(values.max())) if len(values) else (nan, nan)

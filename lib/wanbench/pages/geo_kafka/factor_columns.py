@@ -58,7 +58,7 @@ NO_CONSUMERS = "no consumers"
 
 def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
-    The trials with a column for every broker setting of any trial, and the names of all setting columns.
+    Return the trials with a column for every broker setting of any trial, and the names of all setting columns.
 
     Nulls become None and counts floats, so that equal settings compare as equal.
 
@@ -113,7 +113,7 @@ def position(factor: str) -> int:
 
 
 def factor_label(factor: str) -> str:
-    """The readable name of a factor."""
+    """Return the readable name of a factor."""
     return LABELS.get(factor, factor.replace("_", " "))
 
 

@@ -113,7 +113,7 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
 def mean_of_trials(
     values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple[str, ...]
 ) -> Estimate:
-    """The geometric mean of one value per trial."""
+    """Return the geometric mean of one value per trial."""
     return geometric_mean(
         values,
         level,

@@ -35,7 +35,7 @@ DEFAULTS = {
 
 
 def connection_window_bytes(receive_buffer_bytes: float) -> float:
-    """The TCP window for this requested receive buffer (Linux doubles the request); infinite for -1."""
+    """Return the TCP window for this requested receive buffer (Linux doubles the request); infinite for -1."""
     return inf if receive_buffer_bytes < 0 else float(advertised_window_bytes(2 * receive_buffer_bytes))
 
 

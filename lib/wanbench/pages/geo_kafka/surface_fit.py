@@ -42,7 +42,7 @@ class Axis:
     bends: bool = False
 
     def code(self, values) -> np.ndarray:
-        """The codes of values: (values, 1) for a range, (values, choices - 1) for choices."""
+        """Return the codes of values: (values, 1) for a range, (values, choices - 1) for choices."""
         if self.levels:
             at = [self.levels.index(check_choice(self.name, value, self.levels)) for value in values]
             return np.vstack([np.eye(len(self.levels) - 1), -np.ones(len(self.levels) - 1)])[at]
@@ -53,7 +53,7 @@ class Axis:
         return (2 * (values - low) / (high - low) - 1)[:, None]
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """The values at codes from -1 to 1; for choices, each choice has an equal part of this range."""
+        """Return the values at codes from -1 to 1; for choices, each choice has an equal part of this range."""
         share = (np.asarray(codes, dtype=float) + 1) / 2
         if self.levels:
             places = np.minimum((share * len(self.levels)).astype(int), len(self.levels) - 1)
@@ -68,7 +68,7 @@ class Axis:
 
 
 def axes_of(rows: pd.DataFrame, factors: Sequence[str], linear: Sequence[str]) -> list[Axis]:
-    """The axes of the factors; ParameterError for one that does not vary, or has no logarithm."""
+    """Return the axes of the factors; ParameterError for one that does not vary, or has no logarithm."""
     axes = []
     for name in factors:
         values = rows[name]
@@ -138,7 +138,7 @@ class SurfaceFit:
         return np.column_stack([own, np.zeros((len(own), self.design.shape[1] - self.n_own))])
 
     def error(self, columns: np.ndarray) -> np.ndarray:
-        """The larger of both standard errors."""
+        """Return the larger of both standard errors."""
         variances = [np.einsum("ij,jk,ik->i", columns, cover, columns) for cover in self.covers]
         return np.sqrt(np.maximum(np.max(variances, axis=0), 0.0))
 

@@ -115,7 +115,7 @@ def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
 
 def _harmonic(audit: Audit, path: str) -> float:
     """
-    The harmonic mean of a path's RTTs, in ms: 1 over the mean of 1/RTT, to second order in the deviation.
+    Return the harmonic mean of a path's RTTs, in ms: 1 over the mean of 1/RTT, to second order in the deviation.
 
     The source's deviation is taken as a standard deviation; that of the VPN can be one, and that of the private link
     changes its mean by a ten-thousandth.

@@ -204,7 +204,7 @@ class _Combinations:
     cautions: tuple[str, ...]
 
     def unit(self, at: int) -> np.ndarray:
-        """The combination that is one coefficient."""
+        """Return the combination that is one coefficient."""
         return (np.arange(len(self.params)) == at).astype(float)
 
     def estimate(
@@ -215,7 +215,7 @@ class _Combinations:
         change: Callable[[float], float] = float,
         unit: str = "",
     ) -> Estimate:
-        """The estimate of a combination, with `change` applied to it and to both ends of its interval."""
+        """Return the estimate of a combination, with `change` applied to it and to both ends of its interval."""
         freedom = self.robust.freedom(combination)
         value = float(combination @ self.params)
         half = max(

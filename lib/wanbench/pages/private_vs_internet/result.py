@@ -114,7 +114,7 @@ class Factorial(Result):
         return (*super().cautions, line)
 
     def alias_table(self) -> pd.DataFrame:
-        """The confounded effects; no rows if there are none."""
+        """Return the confounded effects; no rows if there are none."""
         alone = (self.aliases.aliased_with == "") & (self.aliases.mixed_with == "")
         return self.aliases[~alone].reset_index(drop=True)
 
@@ -156,7 +156,7 @@ class Factorial(Result):
         )
 
     def shares_sentence(self) -> str:
-        """The shares of the factor space with each verdict, in a sentence; "" without a thesis."""
+        """Return the shares of the factor space with each verdict, in a sentence; "" without a thesis."""
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
@@ -178,7 +178,7 @@ class Factorial(Result):
         return f"It is less with {'; '.join(where[:MAX_LISTED])}{more}." if where else ""
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """The finding on the thesis; its number is the share of the space where it holds."""
+        """Return the finding on the thesis; its number is the share of the space where it holds."""
         return Finding(
             name=name,
             sentence=" ".join([self.verdict(), self.shares_sentence()]).strip(),

@@ -174,7 +174,7 @@ class Scales(Result):
 
 
 def label(rate_bps: float) -> str:
-    """The label of a scale."""
+    """Return the label of a scale."""
     return quantity(rate_bps, "bit/s")
 
 
@@ -206,7 +206,7 @@ def compare_scales(
 
 
 def _change(links: dict[float, TwoLinks], rate: float, first: float, level: float) -> Estimate:
-    """The ratio of the ratios at two rates, from the pairs at each."""
+    """Return the ratio of the ratios at two rates, from the pairs at each."""
     here, there = label(rate), label(first)
     both = (links[rate], links[first])
     fills = [_fill(one) for one in both]
