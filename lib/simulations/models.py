@@ -12,8 +12,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.tcp.cubic import DECREASE, SCALE
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import DECREASE, MSS_BYTES, SCALE
 from wanbench.pages.intercloud_throughput.loss import RECOVERY, estimate_loss
 
 from .simulation import MAIN, Outcome

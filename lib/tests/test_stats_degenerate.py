@@ -11,7 +11,7 @@ from simulations.models import transfers
 from wanbench import methods
 from wanbench.change_detection import Detector
 from wanbench.errors import ParameterError
-from wanbench.methods.regions.skew import skew_of_effects
+from wanbench.methods.regions.places import skew_of_effects
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.pages import geo_kafka, grids_and_predictions, intercloud_throughput, tail_latency
 

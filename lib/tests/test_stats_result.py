@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from math import nan
 
 import pandas as pd
-import pytest
 
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult
 from wanbench.methods.result.means import ratio_estimate
@@ -64,11 +63,6 @@ def test_the_finding_has_the_text_and_the_numbers_of_the_first_estimate():
         and finding.estimate == 14.237
         and finding.unit == "ms"
     )
-
-
-def test_a_result_that_nothing_draws_has_no_figure():
-    with pytest.raises(AttributeError, match="Pair has no figure"):
-        PAIR.figure()
 
 
 def test_an_unknown_estimate_says_what_is_known_of_it():

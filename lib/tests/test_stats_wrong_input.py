@@ -16,7 +16,7 @@ from test_stats_time_detection import made_up
 from wanbench import methods
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, WanbenchError
-from wanbench.methods import cost, lab, tails, tcp
+from wanbench.methods import cost, lab, tails
 from wanbench.methods.result import Result
 from wanbench.methods.result.means import median_of, share_of
 from wanbench.pages import (
@@ -71,7 +71,6 @@ OF_PAGES = {
         "verdicts",
     ),
 }
-FORMULAS = {"buffer_bytes", "advertised_window_bytes", "bytes_sent", "transfer_time_s"}
 PAIRS = simulated_surveys.survey(8, seed=3, region_ms=6, pair_ms=4)
 QUICK = {"resamples": 40}
 SHORT = DetectorSettings(learn_s=10, window_s=0.5)
@@ -79,13 +78,13 @@ ABOUT = {"quantity": "outage", "claim": "It lasted {}"}
 
 
 def public():
-    """The public functions, but formulas, which take any array, and result classes, which nobody makes."""
-    rooms = {room: room.__all__ for room in (methods, cost, lab, tails, tcp)} | OF_PAGES
+    """The public functions, but not the classes of results, which nobody makes."""
+    rooms = {room: room.__all__ for room in (methods, cost, lab, tails)} | OF_PAGES
     for room, names in rooms.items():
         for name in names:
             one = getattr(room, name)
             kept = not isinstance(one, ModuleType | type) or one is tail_latency.TailTrials
-            if kept and name not in FORMULAS and not name.endswith("_bps"):
+            if kept:
                 yield f"{room.__name__.removeprefix('wanbench.')}.{name}", one
 
 

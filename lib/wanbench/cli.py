@@ -173,7 +173,8 @@ def _own_parameters(notebook: Path, given: dict) -> str | None:
 
 def sweep_command(arguments: argparse.Namespace) -> int:
     """`wanbench sweep`: delete leftovers on clouds, after confirmation; 1 if anything remains."""
-    from .measure.labs.rented.sweep import CLOUDS, sweep_clouds
+    from .measure.labs import CLOUDS
+    from .measure.labs.rented.sweep import sweep_clouds
 
     if strange := sorted(set(arguments.cloud) - set(CLOUDS)):
         raise ParameterError(f"cloud is {strange[0]!r}; allowed: {', '.join(CLOUDS)}.")
@@ -192,9 +193,10 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 def _tell_kernels(arguments: argparse.Namespace) -> None:
     """Pass --yes, --fresh and --retry-failed to the notebooks' kernels."""
     from .measure.campaign.start import AGAIN_VARIABLE
-    from .measure.labs.spending import YES_VARIABLE
 
     if arguments.yes:
+        from .measure.labs.rented.costs import YES_VARIABLE
+
         os.environ[YES_VARIABLE] = "1"
     if arguments.fresh or arguments.retry_failed:
         os.environ[AGAIN_VARIABLE] = "fresh" if arguments.fresh else "retry-failed"

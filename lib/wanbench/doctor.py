@@ -69,7 +69,7 @@ def checks_of_hosts(inventory: Path) -> list[Check]:
 
 
 def _checks_of(host) -> list[Check]:
-    from .measure.labs.ssh import facts as about
+    from .measure.labs.ssh import lab as about
 
     found, everything = [], f"everything in {host.region}"
     try:

@@ -138,6 +138,7 @@ def coastline() -> tuple[list, list]:
 
 
 LATITUDES = (-58, 90)  # Latitudes shown: without Antarctica, which has no region.
+ENDS = ("region_a", "region_b")
 SMALLEST_POINT = 6
 RING_STEP = 2  # Difference of point size between clouds: a ring one pixel wide.
 
@@ -181,6 +182,31 @@ def draw_regions(figure: go.Figure, regions: pd.DataFrame) -> None:
             ],
             hovertemplate="%{text}<extra></extra>",
         )
+
+
+def draw_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, *, name: str, line: dict, opacity) -> None:
+    """Draw pairs (region_a, region_b) of `places`, indexed by name, as great circles of one style, in one trace."""
+    longitude, latitude = (
+        np.column_stack([*(places[axis][pairs[end]] for end in ENDS), np.full(len(pairs), np.nan)]).ravel()
+        for axis in ("longitude_deg", "latitude_deg")
+    )
+    style = {"mode": "lines", "name": name, "line": line, "opacity": opacity, "hoverinfo": "skip"}
+    figure.add_scattergeo(lon=longitude, lat=latitude, **style)
+
+
+def label_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, texts) -> None:
+    """Put a point that shows its text on hover halfway along each pair."""
+    middle = sum(unit_vectors(places.loc[pairs[end]]) for end in ENDS)
+    ends = zip(pairs.region_a, pairs.region_b, texts, strict=True)
+    figure.add_scattergeo(
+        lon=np.degrees(np.arctan2(middle[:, 1], middle[:, 0])).round(2),
+        lat=np.degrees(np.arctan2(middle[:, 2], np.hypot(middle[:, 0], middle[:, 1]))).round(2),
+        mode="markers",
+        marker={"size": 6, "opacity": 0},
+        text=[f"{theme.plain(a)} – {theme.plain(b)}<br>{text}" for a, b, text in ends],
+        hovertemplate="%{text}<extra></extra>",
+        showlegend=False,
+    )
 
 
 def unit_vectors(places: pd.DataFrame) -> np.ndarray:

@@ -13,9 +13,9 @@ from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.inflation import path_inflation, physics_check
 from .distance.straight_lines import fit_rtt, fit_throughput
-from .regions.permutation import mantel
+from .regions.mantel import mantel
 from .regions.sensitivity import with_and_without
-from .tcp import fit_model
+from .tcp.fit_model import fit_model
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.limits import limits

@@ -43,23 +43,19 @@ def measure(
     watched: Sequence = (),
 ) -> Run:
     """
-    Measure a plan on a lab, into a run folder; or resume an interrupted run.
+    Measure a plan on a lab, into the run folder <data folder>/raw/<campaign>/<run id>; or resume an interrupted run.
 
     The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is returned and
-    nothing is measured; if it was interrupted, it is resumed, without the tests that are done.
+    nothing is measured; if it was interrupted, it is resumed, without the tests that are done. The lab, not yet
+    entered, is opened only if there is something to measure, and closed whatever happens. Tests that failed in every
+    attempt are in the run's table of tests, with the reason.
 
     Parameters
     ----------
-    lab : Lab
-        Not yet entered. It is opened only if there is something to measure, and closed whatever happens.
-    data_folder : path
-        The run folder is <data folder>/raw/<campaign>/<run id>.
     parameters : dict, optional
         Parameters of the caller, in JSON types; stored in the manifest.
     retries : int
         How often a failed test is tried again, in extra rounds after those of the plan.
-    progress : bool
-        Show tests done, failed and left on stderr.
     fresh : bool
         Make a new run even if there is one with these parameters.
     retry_failed : bool
@@ -68,11 +64,6 @@ def measure(
         Other observers, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`: at the end of a session, `keep(run
         folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the event is set,
         as somebody interrupts.
-
-    Returns
-    -------
-    Run
-        The finished run. Tests that failed in every attempt are in its table of tests, with the reason.
 
     Raises
     ------
@@ -422,7 +413,8 @@ _MOST_PAUSE_S = 60.0
 class Progress:
     """
     Shows how many tests are done, failed and left, and the expected time left; `shown` False prints nothing.
-     If stderr is not a terminal, a line is printed at the end and after each tenth of the tests, at intervals of at
+
+    If stderr is not a terminal, a line is printed at the end and after each tenth of the tests, at intervals of at
     least 10 and at most 60 s.
     """
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from wanbench.checks import check_choice, check_fields, check_flag
 from wanbench.errors import CommandError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.runs import RawFile, write_raw
 
 PROCESS_S = 0.02
 """
-Time to start and end a command on a local lab; measured together with `wanbench.measure.experiments.iperf3.HANDSHAKE_RTTS`.
+Time to start and end a command on a local lab; measured together with `HANDSHAKE_RTTS` of iperf3.
 """
 
 _STACK_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
@@ -46,7 +48,8 @@ class Experiment(Protocol):
         """
         Measure from `source` to `target`, hosts of an open lab; returns the raw files, written with
         `wanbench.runs.write_raw`.
-         Files go to <folder>/<name>/<stem>.<what> of the run folder; `stem` names the test and the attempt, and no file
+
+        Files go to <folder>/<name>/<stem>.<what> of the run folder; `stem` names the test and the attempt, and no file
         with it exists yet. An experiment that needs emulated links or a Kafka cluster asks by `links_of` and
         `cluster_of`.
 
@@ -151,6 +154,33 @@ class ExperimentError(CommandError):
 
     def __reduce__(self):
         return ExperimentError, (str(self), self.files)
+
+
+def bounded(default: object, low: float, high: float):
+    """A numeric field of an experiment with its limits, both allowed; without default if that is MISSING."""
+    return field(default=default, metadata={"limits": (low, high)})
+
+
+def one_of(default: object, allowed: Collection):
+    """A field of an experiment that has one of some values; without default if that is MISSING."""
+    return field(default=default, metadata={"allowed": allowed})
+
+
+def check_declared(settings: object) -> None:
+    """Check all fields that are `bounded`, `one_of` or flags; numbers are whole if declared as int."""
+    for each in fields(settings):
+        value, label, is_optional = (
+            getattr(settings, each.name),
+            f"{type(settings).__name__} {each.name}",
+            "None" in each.type,
+        )
+        if "limits" in each.metadata:
+            optional = (each.name,) if is_optional else ()
+            check_fields(settings, (each.name, *each.metadata["limits"]), whole="int" in each.type, optional=optional)
+        elif "allowed" in each.metadata:
+            check_choice(label, value, each.metadata["allowed"], optional=is_optional)
+        elif each.type.startswith("bool"):
+            check_flag(label, value, optional=is_optional)
 
 
 def links_of(host: Host):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_flag, check_number, refusal
+from wanbench.checks import check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
+from .base import bounded, check_declared, one_of
 from .broker_actions_session import ActionsSession
 
 RESTARTS = ("restart", "kill")
@@ -57,25 +58,20 @@ class BrokerAction:
     slow broker 2 to 0.1 processors at 10 s for 20 s
     """
 
-    kind: str
+    kind: str = one_of(MISSING, KINDS)
     node_id: int | None = None
-    at_s: float = 0.0
-    for_s: float = 10.0
-    share: float = 0.2
-    delay_ms: float | None = None
-    jitter_ms: float | None = None
-    loss: float | None = None
-    rate_bps: float | None = None
+    at_s: float = bounded(0.0, 0, 86_400)
+    for_s: float = bounded(10.0, 0.1, 86_400)
+    share: float = bounded(0.2, 0.01, 0.99)
+    delay_ms: float | None = bounded(None, 0, 60_000)
+    jitter_ms: float | None = bounded(None, 0, 60_000)
+    loss: float | None = bounded(None, 0, 1)
+    rate_bps: float | None = bounded(None, 1000, 1e12)
 
     def __post_init__(self):
-        check_choice("BrokerAction kind", self.kind, KINDS)
         check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
-        check_fields(self, ("at_s", 0, 86_400), ("for_s", 0.1, 86_400), ("share", 0.01, 0.99))
+        check_declared(self)
         links = ("delay_ms", "jitter_ms", "loss", "rate_bps")
-        check_fields(
-            self, ("delay_ms", 0, 60_000), ("jitter_ms", 0, 60_000), ("loss", 0, 1), ("rate_bps", 1000, 1e12),
-            optional=links,
-        )  # fmt: skip
         given = [name for name in links if getattr(self, name) is not None]
         if given and self.kind != "link":
             raise ParameterError(
@@ -104,7 +100,8 @@ class BrokerAction:
 class BrokerActions:
     """
     A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
-     It belongs in `KafkaTrial.alongside`; times then count from when the load sends. Actions begin in the order of
+
+    It belongs in `KafkaTrial.alongside`; times then count from when the load sends. Actions begin in the order of
     their times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When
     the load ends, lasting actions are cut short and later ones skipped; the table records both. At the end everything
     is restored, whatever happened, and the file lists what had to be undone.
@@ -133,10 +130,10 @@ class BrokerActions:
 
     actions: tuple[BrokerAction, ...]
     rolling: bool = False
-    patience_s: float = 90.0
-    pause_s: float = 2.0
-    watch_interval_s: float = 0.5
-    duration_s: float = 60.0
+    patience_s: float = bounded(90.0, 1, 3600)
+    pause_s: float = bounded(2.0, 0, 3600)
+    watch_interval_s: float = bounded(0.5, 0.25, 60)
+    duration_s: float = bounded(60.0, 1, 86_400)
 
     name: ClassVar[str] = "broker_actions"
     waits_for_load: ClassVar[bool] = True
@@ -150,14 +147,7 @@ class BrokerActions:
         if not actions or not all(isinstance(each, BrokerAction) for each in actions):
             raise refusal("BrokerActions actions", self.actions, "at least one BrokerAction")
         object.__setattr__(self, "actions", actions)
-        check_flag("BrokerActions rolling", self.rolling)
-        check_fields(
-            self,
-            ("patience_s", 1, 3600),
-            ("pause_s", 0, 3600),
-            ("watch_interval_s", 0.25, 60),
-            ("duration_s", 1, 86_400),
-        )
+        check_declared(self)
         for each in actions:
             needs = each.kind not in ("restore", "rebalance")
             if self.rolling and (each.node_id is not None or each.kind == "rebalance"):
@@ -176,7 +166,8 @@ class BrokerActions:
         """
         Run the schedule while the block runs; the yielded list holds the raw files once the block is left:
         broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
-         `sending` returns True once the load sends, or False if it never will; None: times count from the start. Raises
+
+        `sending` returns True once the load sends, or False if it never will; None: times count from the start. Raises
         ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
         """
         return ActionsSession(self, source, folder, stem, sending).beside()

@@ -29,7 +29,8 @@ _END_S = 30.0
 class Slowness:
     """
     A broker that is slowed until `end`, by `wanbench.measure.kafka.programs.processor_share` on its host.
-     `about` is the program's report: the method ("by"), "share", "period_s". Raises ExperimentError if it cannot be
+
+    `about` is the program's report: the method ("by"), "share", "period_s". Raises ExperimentError if it cannot be
     slowed.
     """
 
@@ -245,8 +246,8 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     """
     Apply these broker sizes while the block runs.
 
-    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor deletes
-    the control groups of a killed lab.
+    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor
+    deletes the control groups of a killed lab.
 
     Raises
     ------

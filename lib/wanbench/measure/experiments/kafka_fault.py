@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, refusal
+from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.programs.clients import HEAD
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
+from .base import bounded, check_declared, one_of
 from .kafka_fault_session import FaultSession
 from .kafka_faults import CONSUMERS, CONTROLLER, FAULTS, KINDS, NONE
 from .kafka_loads import ACKS, check_settings, setting_pairs
@@ -32,10 +33,12 @@ _OWNED = dict.fromkeys(
 class KafkaFault:
     """
     One episode: steady traffic, a fault, healing, recovery, and reading back the log.
-     Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
+
+    Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
     one group in every region receive them. All clients use librdkafka, and log times, answers and errors; producers
     with acks "all" are idempotent. Every region watches the cluster.
-     The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
+
+    The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
     are then elected, so that every episode starts balanced. The traffic ends once replicas are in sync again, every
     member of the group has its partitions, and records flow through all of them. The fault is healed whatever happens.
 
@@ -74,51 +77,30 @@ class KafkaFault:
     fault: cut at eu for 8 s, acks all
     """
 
-    fault: str
+    fault: str = one_of(MISSING, FAULTS)
     at: str = ""
-    before_s: float = 6.0
-    fault_s: float = 8.0
-    after_s: float = 30.0
-    quiet_s: float = 2.0
-    producers_per_region: int = 1
-    consumers_per_region: int = 1
-    records_per_s: float = 30.0
-    record_bytes: int = 256
-    partitions: int = 9
-    replication: int = 3
-    acks: str = "all"
+    before_s: float = bounded(6.0, 0.5, 3600)
+    fault_s: float = bounded(8.0, 0.1, 3600)
+    after_s: float = bounded(30.0, 1, 3600)
+    quiet_s: float = bounded(2.0, 0, 3600)
+    producers_per_region: int = bounded(1, 1, 64)
+    consumers_per_region: int = bounded(1, 1, 64)
+    records_per_s: float = bounded(30.0, 0.1, 1_000)
+    record_bytes: int = bounded(256, HEAD.size, 900_000)
+    partitions: int = bounded(9, 1, 1_000)
+    replication: int = bounded(3, 1, 9)
+    acks: str = one_of("all", ACKS)
     topic_settings: Mapping[str, object] = ()
     client_settings: Mapping[str, object] = ()
     broker_settings: Mapping[str, object] | None = None
-    watch_interval_s: float = 0.25
-    drain_s: float = 15.0
-    damage: str | None = None
+    watch_interval_s: float = bounded(0.25, 0.25, 60)
+    drain_s: float = bounded(15.0, 0, 600)
+    damage: str | None = one_of(None, KINDS)
 
     name: ClassVar[str] = "kafka_fault"
 
     def __post_init__(self):
-        check_choice("KafkaFault fault", self.fault, FAULTS)
-        check_choice("KafkaFault acks", self.acks, ACKS)
-        check_choice("KafkaFault damage", self.damage, KINDS, optional=True)
-        check_fields(
-            self,
-            ("producers_per_region", 1, 64),
-            ("consumers_per_region", 1, 64),
-            ("record_bytes", HEAD.size, 900_000),
-            ("partitions", 1, 1_000),
-            ("replication", 1, 9),
-            whole=True,
-        )
-        check_fields(
-            self,
-            ("before_s", 0.5, 3600),
-            ("fault_s", 0.1, 3600),
-            ("after_s", 1, 3600),
-            ("quiet_s", 0, 3600),
-            ("records_per_s", 0.1, 1_000),
-            ("watch_interval_s", 0.25, 60),
-            ("drain_s", 0, 600),
-        )
+        check_declared(self)
         for name in ("topic_settings", "client_settings", "broker_settings"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, setting_pairs(self, name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -99,7 +100,7 @@ class FaultSession(Session):
         settings = self.settings
         if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
-        self._await_healthy_cluster()
+        self._await(self._unhealthy, HEALTHY_S, "the cluster is not healthy after")
         with suppress(AnswerError):  # of Kafka's own topics: that of the episode is new, and balanced
             self._ask("elect")
         topic = {name: getattr(settings, name) for name in ("partitions", "replication")}
@@ -214,7 +215,7 @@ class FaultSession(Session):
                 with self._noting():
                     client.wait(self.settings.drain_s + MARGIN_S)
         with self._noting():
-            self._await_replicated()
+            self._await(self._unreplicated, REPLICATED_S, "replicas do not have all of these partitions after")
         reader = {"topic": self._topic, "partitions": self.settings.partitions, "timeout_s": LOG_S}
         self._log = Program("log", 0, self.host, self.host.start(client_command(self.host, log_reader, **reader)))
         with self._noting():
@@ -228,19 +229,9 @@ class FaultSession(Session):
             self._incomplete.append(f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s")
         self._check_nodes()
 
-    def _await_replicated(self) -> None:
-        """Return once consumers can read all of the log; ExperimentError if that takes too long."""
-        behind = []
-
-        def replicated():
-            rows = self._ask("log_ends", topic=self._topic)
-            behind[:] = [str(row["partition"]) for row in rows if row["high_watermark"] < row["end"]]
-            return not behind
-
-        if not self._until(replicated, REPLICATED_S):
-            raise ExperimentError(
-                f"replicas do not have all of partitions {', '.join(behind)} after {REPLICATED_S:g} s"
-            )
+    def _unreplicated(self) -> str:
+        rows = self._ask("log_ends", topic=self._topic)
+        return ", ".join(str(row["partition"]) for row in rows if row["high_watermark"] < row["end"])
 
     def _check_nodes(self) -> None:
         """Note and restart nodes that ended unexpectedly, as one may soon after its thaw."""
@@ -253,28 +244,19 @@ class FaultSession(Session):
                 with self._noting():
                     self._cluster.start(placement.node_id, wait=False)
 
-    def _await_healthy_cluster(self) -> None:
-        """Return once all replicas of all topics are in sync; ExperimentError if that takes too long."""
-        state = "it was not asked"
-
-        def healthy():
-            nonlocal state
-            try:
-                topics = self._ask("topics", internal=True)
-            except AnswerError as error:
-                state = str(error)
-                return False
-            short = [
-                f"{topic['name']} {partition['partition']}"
-                for topic in topics
-                for partition in topic["partitions"]
-                if set(partition["isr"]) != set(partition["replicas"]) or partition["leader"] is None
-            ]
-            state = f"replicas of {', '.join(short[:5])} are not in sync"
-            return not short
-
-        if not self._until(healthy, HEALTHY_S):
-            raise ExperimentError(f"the cluster is not healthy after {HEALTHY_S:g} s: {state}")
+    def _unhealthy(self) -> str:
+        """Why the cluster is not healthy; empty if all replicas of all topics are in sync."""
+        try:
+            topics = self._ask("topics", internal=True)
+        except AnswerError as error:
+            return str(error)
+        short = [
+            f"{topic['name']} {partition['partition']}"
+            for topic in topics
+            for partition in topic["partitions"]
+            if set(partition["isr"]) != set(partition["replicas"]) or partition["leader"] is None
+        ]
+        return f"replicas of {', '.join(short[:5])} are not in sync" if short else ""
 
     def _clean_up(self) -> None:
         if self._replicas:
@@ -401,13 +383,9 @@ class Health:
 
     def awaited(self) -> list[str]:
         """What still prevents an episode from beginning, a sentence each; empty once it can."""
-        of_role = {
-            role: [program for program in self.programs if program.role == role]
-            for role in ("producer", "consumer", "watch")
-        }
-        sentences = [
-            f"{program} has not begun to send" for program in of_role["producer"] if program.number not in self._sending
-        ]
+        of_role = {role: [p for p in self.programs if p.role == role] for role in ("producer", "consumer", "watch")}
+        idle = [program for program in of_role["producer"] if program.number not in self._sending]
+        sentences = [f"{program} has not begun to send" for program in idle]
         if self.group_since() is None:
             held = ", ".join(f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"])
             sentences.append(
@@ -458,10 +436,10 @@ class Health:
 
     def region_of_most(self) -> str:
         """The region whose consumers hold the most partitions; the first in a tie."""
-        held: dict[str, int] = {}
+        held: Counter = Counter()
         for program in self.programs:
             if program.role == "consumer":
-                held[program.host.region] = held.get(program.host.region, 0) + len(self._assigned[program.number])
+                held[program.host.region] += len(self._assigned[program.number])
         return max(held, key=held.get)
 
     def _seen_by(self, watcher: int) -> str:
@@ -470,19 +448,15 @@ class Health:
         return str([p["isr"] for p in partitions]) if partitions else "nothing"
 
     def _all_see(self, after_s, holds) -> float | None:
-        seen = []
-        for program in self.programs:
-            if program.role != "watch":
-                continue
-            at_s, partitions = self._views.get(program.number, (0.0, None))
+        views = [self._views.get(p.number, (0.0, None)) for p in self.programs if p.role == "watch"]
+        for at_s, partitions in views:
             if at_s < after_s or partitions is None or len(partitions) != len(self.replicas):
                 return None
             if not all(
                 holds(p["isr"], p["leader"], replicas) for p, replicas in zip(partitions, self.replicas, strict=True)
             ):
                 return None
-            seen.append(at_s)
-        return max(seen, default=None)
+        return max((at_s for at_s, _ in views), default=None)
 
     def _saw(self, number, sample):
         if "group" in sample:
@@ -509,18 +483,15 @@ def compact_samples(printed: bytes) -> bytes:
     replicas] of each partition in order, or null if unchanged; [at_s, took_s, kind, message] of a failed one.
     """
     lines, before = [], None
-    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
-        sample = json.loads(text)
-        if "group" in sample:
-            continue
-        times = [round(sample["at_s"], 6), sample["took_s"]]
-        if "error" in sample:
-            lines.append([*times, sample["error"]["kind"], sample["error"]["message"][:200]])
-            continue
-        topics = sample["topics"]
-        state = [[p["leader"], p["isr"]] for p in topics[0]["partitions"]] if topics else []
-        lines.append([*times, sample["node_id"], None if state == before else state])
-        before = state
+    for sample in _samples(printed):
+        if "group" not in sample:
+            line = [round(sample["at_s"], 6), sample["took_s"], *_error(sample)]
+            if "error" not in sample:
+                topics = sample["topics"]
+                state = [[p["leader"], p["isr"]] for p in topics[0]["partitions"]] if topics else []
+                line += [sample["node_id"], None if state == before else state]
+                before = state
+            lines.append(line)
     return b"".join(map(as_json, lines))
 
 
@@ -530,17 +501,19 @@ def group_samples(printed: bytes) -> bytes:
     failed sample. Consumers are those of the episode, whose client.id ends in their number.
     """
     lines = []
-    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
-        sample = json.loads(text)
-        if "group" not in sample:
-            continue
-        line = [round(sample["at_s"], 6), sample["group"]]
-        if "error" in sample:
-            line += [sample["error"]["kind"], sample["error"]["message"][:200]]
-        else:
-            members = [
-                [int(member["client_id"].rpartition("-")[2]), len(member["partitions"])] for member in sample["members"]
-            ]
-            line += [sample["state"], sorted(members)]
-        lines.append(line)
+    for sample in _samples(printed):
+        if "group" in sample:
+            line = [round(sample["at_s"], 6), sample["group"], *_error(sample)]
+            if "error" not in sample:
+                members = [(member["client_id"], len(member["partitions"])) for member in sample["members"]]
+                line += [sample["state"], sorted([int(name.rpartition("-")[2]), n] for name, n in members)]
+            lines.append(line)
     return b"".join(map(as_json, lines))
+
+
+def _samples(printed: bytes) -> list[dict]:
+    return [json.loads(line) for line in printed[: printed.rfind(b"\n") + 1].splitlines()]
+
+
+def _error(sample: dict) -> list[str]:
+    return [sample["error"]["kind"], sample["error"]["message"][:200]] if "error" in sample else []

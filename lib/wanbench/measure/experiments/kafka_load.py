@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_flag, refusal
+from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.java_commands import checked_flags
 
-from .base import ClientLoad
+from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
-from .kafka_loads import MADE, check_clients, check_sent_bytes
+from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 
 START_S = 3.0
 """Time to start one tool; n tools take about sqrt(n) times as long."""
 AROUND_S = 4.0
 """Time to make and delete topics, and to count batches."""
+TIMESTAMPS = ("LogAppendTime", "CreateTime")
+PAYLOADS = ("letters", *MADE)
 
 
 @dataclass(frozen=True)
@@ -84,43 +86,43 @@ class KafkaLoad(ClientLoad):
     (1200, 200, 3600000.0)
     """
 
-    topics: int = 1
-    partitions: int = 3
-    replication: int = 1
+    topics: int = bounded(1, 1, 1000)
+    partitions: int = bounded(3, 1, 10_000)
+    replication: int = bounded(1, 1, 9)
     placement: tuple[tuple[int, ...], ...] | None = None
     topic_settings: Mapping[str, object] = ()
-    timestamps: str = "LogAppendTime"
-    producers: int = 1
-    consumer_groups: int = 1
-    consumers: int = 1
-    acks: str = "all"
-    batch_bytes: int = 16_384
-    linger_ms: float = 5
-    compression: str = "none"
+    timestamps: str = one_of("LogAppendTime", TIMESTAMPS)
+    producers: int = bounded(1, 1, 100)
+    consumer_groups: int = bounded(1, 0, 100)
+    consumers: int = bounded(1, 0, 100)
+    acks: str = one_of("all", ACKS)
+    batch_bytes: int = bounded(16_384, 0, 2**30)
+    linger_ms: float = bounded(5, 0, 60_000)
+    compression: str = one_of("none", COMPRESSIONS)
     idempotence: bool | None = None
-    buffer_bytes: int = 32 << 20
-    max_in_flight: int = 5
-    record_bytes: int = 1000
-    target_records_per_s: float | None = None
-    records: int | None = None
-    duration_s: float | None = 10.0
-    warmup_s: float = 0.0
-    warmup_records: int = 0
-    payload: str = "letters"
-    payload_seed: int = 0
-    reporting_interval_s: float = 1.0
+    buffer_bytes: int = bounded(32 << 20, 1 << 16, 2**36)
+    max_in_flight: int = bounded(5, 1, 1000)
+    record_bytes: int = bounded(1000, 1, 2**28)
+    target_records_per_s: float | None = bounded(None, 0.01, 1e7)
+    records: int | None = bounded(None, 1, 10**12)
+    duration_s: float | None = bounded(10.0, 1, 86_400)
+    warmup_s: float = bounded(0.0, 0, 3600)
+    warmup_records: int = bounded(0, 0, 10**12)
+    payload: str = one_of("letters", PAYLOADS)
+    payload_seed: int = bounded(0, 0, 2**63)
+    reporting_interval_s: float = bounded(1.0, 0.1, 600)
     consumer_windows: bool = True
     print_metrics: bool = True
-    consumer_timeout_s: float = 10.0
+    consumer_timeout_s: float = bounded(10.0, 0.5, 86_400)
     drain: bool = True
-    heap_mb: int = 256
+    heap_mb: int = bounded(256, 64, 2**20)
     jvm: tuple[str, ...] = ()
     producer_settings: Mapping[str, object] = ()
     consumer_settings: Mapping[str, object] = ()
     client_rack: str | None = None
-    most_bytes: float = 20e9
-    start_timeout_s: float = 60.0
-    timeout_s: float | None = None
+    most_bytes: float = bounded(20e9, 1, 2**50)
+    start_timeout_s: float = bounded(60.0, 1, 3600)
+    timeout_s: float | None = bounded(None, 1, 1e6)
 
     name: ClassVar[str] = "kafka_load"
 
@@ -231,8 +233,6 @@ class KafkaLoad(ClientLoad):
         return 60.0 + self._sent_bytes() * 8 / 1e6
 
 
-TIMESTAMPS = ("LogAppendTime", "CreateTime")
-PAYLOADS = ("letters", *MADE)
 REQUEST_BYTES = 1 << 20
 """Default max.request.size of a producer and, to within a few bytes, message.max.bytes of a broker."""
 RECORD_MARGIN_BYTES = 1024
@@ -241,34 +241,6 @@ _HEAP_MARGIN_MB = 64
 """Heap that the tool needs besides its buffers."""
 _MOST_PROCESSES = 200
 """Maximum number of tools: each is a Java process, and more would load the machine before they load a cluster."""
-_WHOLE = (
-    ("topics", 1, 1000),
-    ("partitions", 1, 10_000),
-    ("replication", 1, 9),
-    ("producers", 1, 100),
-    ("consumer_groups", 0, 100),
-    ("consumers", 0, 100),
-    ("batch_bytes", 0, 2**30),
-    ("buffer_bytes", 1 << 16, 2**36),
-    ("max_in_flight", 1, 1000),
-    ("record_bytes", 1, 2**28),
-    ("records", 1, 10**12),
-    ("warmup_records", 0, 10**12),
-    ("payload_seed", 0, 2**63),
-    ("heap_mb", 64, 2**20),
-)
-_NUMBERS = (
-    ("linger_ms", 0, 60_000),
-    ("target_records_per_s", 0.01, 1e7),
-    ("duration_s", 1, 86_400),
-    ("warmup_s", 0, 3600),
-    ("reporting_interval_s", 0.1, 600),
-    ("consumer_timeout_s", 0.5, 86_400),
-    ("most_bytes", 1, 2**50),
-    ("start_timeout_s", 1, 3600),
-    ("timeout_s", 1, 1e6),
-)
-_OPTIONAL = ("target_records_per_s", "records", "duration_s", "timeout_s")
 _TRANSACTIONS = (
     "a load does not use transactions: their markers in the log would be counted as batches, and producers of one "
     "transactional.id fence each other off"
@@ -303,14 +275,10 @@ _OWNED = {
 
 def check_load(load) -> None:
     """Raise ParameterError, with what is allowed, for invalid parameters of a load."""
-    check_fields(load, *_WHOLE, whole=True, optional=_OPTIONAL)
-    check_fields(load, *_NUMBERS, optional=_OPTIONAL)
+    check_declared(load)
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaLoad linger_ms", load.linger_ms, "whole milliseconds, as in Kafka")
-    check_choice("KafkaLoad timestamps", load.timestamps, TIMESTAMPS)
-    for name in ("idempotence", "consumer_windows", "print_metrics", "drain"):
-        check_flag(f"KafkaLoad {name}", getattr(load, name), optional=name == "idempotence")
-    check_clients(load, _OWNED, PAYLOADS)
+    check_clients(load, _OWNED)
     checked_flags(load.jvm)
     _check_placement(load)
     _check_amount(load)

@@ -271,7 +271,8 @@ def times_that_count(
 ) -> dict[str, float | None]:
     """
     The period in Unix s in which all producers sent after their warm-up; None if unknown.
-     `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up after
+
+    `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up after
     that, or when the last producer reported its steady state. `counts_until_s`: when producers were `stopped`, at
     `stopped_at_s`, or the first one printed its last figures, at the latest after `duration_s`, because producers that
     fall behind their rate send for longer.
@@ -301,17 +302,11 @@ def times_that_count(
 
 def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
     """
-    Record batches of topics per second, each partition counted in its leader's log.
+    Count record batches of topics per second, each partition in its leader's log; returns the counts, and an error.
 
-    Returns
-    -------
-    dict
-        `timestamps`, the kind that the topics keep; `rows` of [broker, topic, partition, second, batches, records,
-        bytes]; `cut_bytes` of batches that were not whole; `without_leader`, partitions that could not be counted;
-        `replicas`, rows of [topic, partition, leader, replicas, in-sync replicas] and `regions`, pairs of [broker,
-        region]. Or only `left_out`: why the logs cannot be reached.
-    str or None
-        An error at one of the brokers.
+    `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes` of batches that were not whole;
+    `without_leader`, partitions that could not be counted; `replicas`, rows of [topic, partition, leader, replicas,
+    in-sync replicas] and `regions`, pairs of [broker, region]. Or only `left_out`: why the logs cannot be reached.
     """
     try:
         described = [

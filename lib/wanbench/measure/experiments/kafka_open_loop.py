@@ -1,17 +1,16 @@
-"""A Kafka load on a fixed schedule, with the latency of every record. Read by `wanbench.read.ingest.kafka_open_loop`."""
+"""A load on a fixed schedule, with the latency of every record. Read by `wanbench.read.ingest.kafka_open_loop`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
-from wanbench.checks import check_fields, check_flag
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.programs.clients import HEAD, n_records
 
-from .base import ClientLoad
-from .kafka_loads import MADE, check_clients, check_sent_bytes
+from .base import ClientLoad, bounded, check_declared, one_of
+from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
 
 START_S, END_S = 7.0, 2.0
@@ -98,60 +97,37 @@ class KafkaOpenLoop(ClientLoad):
     (24000, 49152000.0)
     """
 
-    rate_records_per_s: float
-    record_bytes: int = 2048
-    topics: int = 1
-    partitions: int = 3
-    replication: int = 3
-    producers: int = 1
-    groups: int = 3
-    consumers: int = 1
-    acks: str = "all"
-    linger_ms: float = 10
-    batch_bytes: int = 16_384
-    compression: str = "none"
+    rate_records_per_s: float = bounded(MISSING, 0.1, 1e6)
+    record_bytes: int = bounded(2048, HEAD.size, 900_000)
+    topics: int = bounded(1, 1, 1_000)
+    partitions: int = bounded(3, 1, 10_000)
+    replication: int = bounded(3, 1, 9)
+    producers: int = bounded(1, 1, MOST_CLIENTS)
+    groups: int = bounded(3, 1, 100)
+    consumers: int = bounded(1, 1, MOST_CLIENTS)
+    acks: str = one_of("all", ACKS)
+    linger_ms: float = bounded(10, 0, 60_000)
+    batch_bytes: int = bounded(16_384, 1, 2**30)
+    compression: str = one_of("none", COMPRESSIONS)
     idempotence: bool = False
     topic_settings: Mapping[str, object] = ()
     producer_settings: Mapping[str, object] = ()
     consumer_settings: Mapping[str, object] = ()
-    duration_s: float = 20.0
-    warmup_s: float = 5.0
-    drain_s: float = 10.0
-    payload: str = "random"
-    payload_seed: int = 0
+    duration_s: float = bounded(20.0, 1, 86_400)
+    warmup_s: float = bounded(5.0, 0, 3_600)
+    drain_s: float = bounded(10.0, 0, 600)
+    payload: str = one_of("random", MADE)
+    payload_seed: int = bounded(0, 0, 2**63)
     client_rack: str | None = None
-    most_bytes: float = 20e9
-    start_timeout_s: float = 120.0
+    most_bytes: float = bounded(20e9, 1, 2**50)
+    start_timeout_s: float = bounded(120.0, 1, 3_600)
 
     name: ClassVar[str] = "kafka_open_loop"
 
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
-        check_fields(
-            self,
-            ("record_bytes", HEAD.size, 900_000),
-            ("topics", 1, 1_000),
-            ("partitions", 1, 10_000),
-            ("replication", 1, 9),
-            ("producers", 1, MOST_CLIENTS),
-            ("groups", 1, 100),
-            ("consumers", 1, MOST_CLIENTS),
-            ("batch_bytes", 1, 2**30),
-            ("payload_seed", 0, 2**63),
-            whole=True,
-        )
-        check_fields(
-            self,
-            ("rate_records_per_s", 0.1, 1e6),
-            ("linger_ms", 0, 60_000),
-            ("duration_s", 1, 86_400),
-            ("warmup_s", 0, 3_600),
-            ("drain_s", 0, 600),
-            ("most_bytes", 1, 2**50),
-            ("start_timeout_s", 1, 3_600),
-        )
-        check_flag("KafkaOpenLoop idempotence", self.idempotence)
-        check_clients(self, _OWNED, MADE)
+        check_declared(self)
+        check_clients(self, _OWNED)
         self._check_together()
 
     def _check_together(self):

@@ -72,7 +72,7 @@ class OpenLoopSession(ClientSession):
         self._make_topics()
         self._read_clocks("before")
         self._start()
-        self._await(self._programs(), "ready", self.settings.start_timeout_s, "not ready within")
+        self._await(lambda: self._without("ready", self._programs()), self.settings.start_timeout_s, "not ready within")
         self._go()
         self._await_ends()
         self._read_clocks("after")
@@ -178,20 +178,19 @@ class OpenLoopSession(ClientSession):
         """Wait for the producers to end, then for the consumers to receive everything, or for the timeout."""
         load = self.settings
         patience_s = max(load.drain_s, SHORTEST_DRAIN_S)
-        self._await(self.producers, "ended", load.length_s + 2 * load.drain_s + MARGIN_S, "not ended after")
+        limit_s = load.length_s + 2 * load.drain_s + MARGIN_S
+        self._await(lambda: self._without("ended", self.producers), limit_s, "not ended after")
         ends = [self._line(program, "ended") for program in self.producers]
         order = {"expected": sum(end["n_handed"] for end in ends), "within_s": patience_s}
         for host in {host.name: host for host in self.consuming}.values():
             self._put(host, "end", order)
-        self._await(self.consumers, "ended", patience_s + MARGIN_S, "not ended after")
+        self._await(lambda: self._without("ended", self.consumers), patience_s + MARGIN_S, "not ended after")
         for program in self._programs():
             program.wait(MARGIN_S)
 
-    def _await(self, programs: list[Program], key: str, limit_s: float, late: str) -> None:
-        """Wait until every program has printed a line with a key; ExperimentError on timeout."""
-        if not self._until(lambda: all(self._line(program, key) for program in programs), limit_s):
-            names = ", ".join(str(program) for program in programs if not self._line(program, key))
-            raise ExperimentError(f"{late} {limit_s:g} s: {names}")
+    def _without(self, key: str, programs: list[Program]) -> str:
+        """The programs that have not printed a line with this key."""
+        return ", ".join(str(program) for program in programs if not self._line(program, key))
 
     def _look(self) -> None:
         """Check that every program runs, and now and then the cluster."""
@@ -306,15 +305,8 @@ def exchange(
     """
     Exchange time stamps over UDP; leave <experiment>/<stem>.clock.txt, and stderr if there is any.
 
-    Parameters
-    ----------
-    shift_ms : float
-        To test the exchange: the target's program reads a clock that is ahead by this much.
-
-    Raises
-    ------
-    ExperimentError
-        If there is no answer: the hosts must reach each other by UDP, from port `FIRST_PORT` on.
+    To test it, `shift_ms` puts the target's clock ahead. Raises ExperimentError if there is no answer: the hosts must
+    reach each other by UDP, from port `FIRST_PORT` on.
     """
     port = FIRST_PORT + zlib.crc32(stem.encode()) % PORTS
     here, there = (program_command(host, Path(clock_echo.__file__)) for host in (source, target))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_name, refusal
+from wanbench.checks import check_name, refusal
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.kafka.placement import BrokerSize, checked_sizes
 from wanbench.measure.kafka.security import KINDS
@@ -18,7 +19,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
-from .base import ExperimentError, Load, cluster_of, links_of, reaching
+from .base import ExperimentError, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
 from .broker_acts import sized
 from .iperf3 import Iperf3
 from .kafka_loads import setting_pairs
@@ -76,8 +77,8 @@ class KafkaTrial:
     alongside: tuple = ()
     client_regions: tuple[str, ...] | None = None
     broker_settings: Mapping[str, object] | None = None
-    security: str | None = None
-    gateway_bps: float | None = None
+    security: str | None = one_of(None, KINDS)
+    gateway_bps: float | None = bounded(None, 1000, 1e12)
     system: str | None = None
     cluster: str | None = None
     broker_sizes: BrokerSize | tuple[BrokerSize | None, ...] | None = None
@@ -100,8 +101,7 @@ class KafkaTrial:
             checked_settings(dict(settings))
             object.__setattr__(self, "broker_settings", settings or None)
         object.__setattr__(self, "broker_sizes", checked_sizes(self.broker_sizes))
-        check_choice("KafkaTrial security", self.security, KINDS, optional=True)
-        check_fields(self, ("gateway_bps", 1000, 1e12), optional=("gateway_bps",))
+        check_declared(self)
         for name in ("system", "cluster", "path"):
             if getattr(self, name) is not None:
                 check_name(f"KafkaTrial {name}", getattr(self, name))
@@ -158,14 +158,16 @@ class KafkaTrial:
         self._set_cluster(source)
         files: list[list[RawFile]] = []
         error, sending = None, _Sending()
-        delayed = [_WhileSending(part, sending) for part in (self.background, self.ping) if part]
+        where = source, target, folder, stem
         try:
             with ExitStack() as stack:
                 if self.broker_sizes is not None:
                     stack.enter_context(sized(source, self.broker_sizes))
-                for part in (ProcessorUse(), *self.alongside, *delayed):
+                for part in (ProcessorUse(), *self.alongside):
                     more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
-                    files.append(stack.enter_context(part.concurrently(source, target, folder, stem, **more)))
+                    files.append(stack.enter_context(part.concurrently(*where, **more)))
+                for part in filter(None, (self.background, self.ping)):
+                    files.append(stack.enter_context(_while_sending(part, sending, *where)))
                 stack.callback(sending.give_up)
                 ends = (source, target) if clients is None else (clients, clients)
                 run = self.load.run if clients is None else self.load.run_on
@@ -259,34 +261,26 @@ class _Sending:
         return self._began
 
 
-class _WhileSending:
-    """An experiment of fixed duration, run in a thread once the load sends."""
+@contextmanager
+def _while_sending(experiment, sending: _Sending, *where) -> Iterator[list[RawFile]]:
+    """Run an experiment of fixed duration in a thread once the load sends; yields its raw files."""
+    files: list[RawFile] = []
 
-    def __init__(self, experiment, sending: _Sending):
-        self._experiment, self._sending = experiment, sending
+    def run():
+        try:
+            if sending.wait():
+                files.extend(experiment.run(*where))
+        except LabError as error:
+            files.extend(getattr(error, "files", ()))
+            raise
 
-    @contextmanager
-    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
-        files: list[RawFile] = []
-        errors: list[BaseException] = []
-
-        def run():
-            try:
-                if self._sending.wait():
-                    files.extend(self._experiment.run(source, target, folder, stem))
-            except BaseException as error:
-                files.extend(getattr(error, "files", ()))
-                errors.append(error)
-
-        thread = threading.Thread(target=run, name=f"{self._experiment.name} of {stem}", daemon=True)
-        thread.start()
+    with ThreadPoolExecutor(1, f"{experiment.name} of ") as pool:
+        done = pool.submit(run)
         try:
             yield files
         finally:
-            self._sending.give_up()
-            thread.join()
-        if errors:
-            raise errors[0]
+            sending.give_up()
+    done.result()
 
 
 def region_and_number(name: str) -> tuple[str, int]:

@@ -21,17 +21,9 @@ from .kafka_loads import rack_of
 
 class Tool:
     """
-    A running tool on a host.
+    A running tool on a host, started by `recorder` (see `recorders`), which time-stamps its output.
 
-    Parameters
-    ----------
-    host : Host
-    recorder : sequence of str
-        The command that starts `wanbench.measure.kafka.programs.line_times` on the host: see `recorders`.
-    command : sequence of str
-        The tool's own command.
-    stem, what : str
-        Its raw files are <stem>.<what>.txt and so on; `what` is, for example, "producer-0".
+    Its raw files are <stem>.<what>.txt and so on; `what` is, for example, "producer-0".
     """
 
     def __init__(self, host: Host, recorder: Sequence[str], command: Sequence[str], stem: str, what: str):

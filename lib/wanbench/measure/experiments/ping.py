@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_fields
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .base import PROCESS_S, ExperimentError, ended_with, keep, run_to_end
+from .base import PROCESS_S, ExperimentError, bounded, check_declared, ended_with, keep, run_to_end
 
 _HEADERS_BYTES = 28
 """Bytes of headers: 8 of ICMP, 20 of IPv4."""
@@ -49,16 +48,15 @@ class Ping:
     0.5
     """
 
-    count: int = 20
-    interval_s: float = 0.1
-    payload_bytes: int = 56
-    wait_s: float = 2.0
+    count: int = bounded(20, 1, 10_000_000)
+    interval_s: float = bounded(0.1, 0.001, 3600)
+    payload_bytes: int = bounded(56, 16, 65_507)
+    wait_s: float = bounded(2.0, 0.1, 600)
 
     name: ClassVar[str] = "ping"
 
     def __post_init__(self):
-        check_fields(self, ("count", 1, 10_000_000), ("payload_bytes", 16, 65_507), whole=True)
-        check_fields(self, ("interval_s", 0.001, 3600), ("wait_s", 0.1, 600))
+        check_declared(self)
 
     def __str__(self) -> str:
         return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"

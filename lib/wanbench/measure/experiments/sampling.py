@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_flag, refusal
+from wanbench.checks import refusal
 from wanbench.errors import CommandError, LabError, WanbenchError
 from wanbench.measure.kafka.external import RemoteBrokerHost
 from wanbench.measure.kafka.programs import processor_use, scrape
@@ -27,7 +27,7 @@ from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, cluster_of, ended_with, keep, links_of, run_to_end
+from .base import ExperimentError, bounded, check_declared, cluster_of, ended_with, keep, links_of, one_of, run_to_end
 
 LONGEST_S = 86_400
 """Maximum duration, a day: no measurement is meant to be longer."""
@@ -141,21 +141,21 @@ def packed(done: Completed) -> Completed:
 class BrokerMetrics(Sampling):
     """
     Scrapes each broker's exporter on the broker's own host, by `wanbench.measure.kafka.programs.scrape`.
-     Answers are kept verbatim, with the time and duration of each scrape. A broker that does not answer within
+
+    Answers are kept verbatim, with the time and duration of each scrape. A broker that does not answer within
     `timeout_s` is recorded as such, and does not hold up the others. `compressed` packs the answers, to a tenth or
     less. Read by `wanbench.read.ingest.broker_metrics`.
     """
 
-    interval_s: float = 5.0
-    timeout_s: float = 4.0
-    duration_s: float = 30.0
+    interval_s: float = bounded(5.0, 0.2, 3600)
+    timeout_s: float = bounded(4.0, 0.1, 600)
+    duration_s: float = bounded(30.0, 0.1, LONGEST_S)
     compressed: bool | None = None
 
     name: ClassVar[str] = "broker_metrics"
 
     def __post_init__(self):
-        check_fields(self, ("interval_s", 0.2, 3600), ("timeout_s", 0.1, 600), ("duration_s", 0.1, LONGEST_S))
-        check_flag("BrokerMetrics compressed", self.compressed, optional=True)
+        check_declared(self)
         if self.timeout_s > self.interval_s:
             raise refusal("BrokerMetrics timeout_s", self.timeout_s, f"at most interval_s, {self.interval_s!r}")
 
@@ -195,7 +195,7 @@ class BrokerMetrics(Sampling):
 @dataclass(frozen=True)
 class BrokerProcessors(Sampling):
     """
-    CPU time of each broker process, and time throttled by its quota, by `wanbench.measure.kafka.programs.processor_use`.
+    CPU time of each broker process, and time throttled by its quota.
 
     Limits of the provider, such as burst credits, are invisible from inside; steal time is in `HostMetrics`.
 
@@ -207,13 +207,13 @@ class BrokerProcessors(Sampling):
         Duration of `run`; during another experiment, sampling lasts as long as that.
     """
 
-    interval_s: float = 5.0
-    duration_s: float = 30.0
+    interval_s: float = bounded(5.0, 0.1, 3600)
+    duration_s: float = bounded(30.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "broker_processors"
 
     def __post_init__(self):
-        check_fields(self, ("interval_s", 0.1, 3600), ("duration_s", 0.1, LONGEST_S))
+        check_declared(self)
 
     def __str__(self) -> str:
         return f"processor time of the brokers every {self.interval_s:g} s"
@@ -256,13 +256,13 @@ class ProcessorUse(Sampling):
     where it runs on a sampled machine, <stem>.<host>.driver.json has its time.
     """
 
-    interval_s: float = 1.0
-    duration_s: float = 10.0
+    interval_s: float = bounded(1.0, 0.1, 3600)
+    duration_s: float = bounded(10.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "processor_use"
 
     def __post_init__(self):
-        check_fields(self, ("interval_s", 0.1, 3600), ("duration_s", 0.1, LONGEST_S))
+        check_declared(self)
 
     def __str__(self) -> str:
         return f"processor time by program every {self.interval_s:g} s"
@@ -310,21 +310,21 @@ class LinkSamples(Sampling):
     """
     Counters of the links, one JSON object per sample: packets and bytes sent, delivered and dropped, backlog, rate.
     Read by `wanbench.read.ingest.link_samples`.
-     Only for labs with emulated links (`Host.links`); of both directions of the pair, or all links of the lab. The
+
+    Only for labs with emulated links (`Host.links`); of both directions of the pair, or all links of the lab. The
     relay forwards no packets while it reads counters, so at most six links are read at once, in 0.06 to 0.1 ms; all 72
     links of nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
     lib/tests/test_experiments_link_samples.py``, on two processors).
     """
 
-    interval_s: float = 1.0
-    which: str = "pair"
-    duration_s: float = 10.0
+    interval_s: float = bounded(1.0, 0.05, 3600)
+    which: str = one_of("pair", WHICH)
+    duration_s: float = bounded(10.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "link_samples"
 
     def __post_init__(self):
-        check_fields(self, ("interval_s", 0.05, 3600), ("duration_s", 0.1, LONGEST_S))
-        check_choice("LinkSamples which", self.which, WHICH)
+        check_declared(self)
 
     def __str__(self) -> str:
         links = "all links" if self.which == "all" else "the links of the pair"
@@ -408,19 +408,19 @@ class HostMetrics(Sampling):
     """
     sysstat on both ends and the brokers' hosts: `sar` in the background, then `sadf -j` of its recording, compressed.
     Read by `wanbench.read.ingest.host_metrics`.
-     A machine or network namespace that several hosts share is measured once: the first host has the file, and
+
+    A machine or network namespace that several hosts share is measured once: the first host has the file, and
     <stem>.<host>.hosts.json lists the hosts that share its machine, and those that share its network devices.
     Processors and disks are always the whole machine's. sysstat has only whole seconds.
     """
 
-    interval_s: int = 1
-    duration_s: float = 10.0
+    interval_s: int = bounded(1, 1, 3600)
+    duration_s: float = bounded(10.0, 1, LONGEST_S)
 
     name: ClassVar[str] = "host_metrics"
 
     def __post_init__(self):
-        check_fields(self, ("interval_s", 1, 3600), whole=True)
-        check_fields(self, ("duration_s", 1, LONGEST_S))
+        check_declared(self)
 
     def __str__(self) -> str:
         return f"sysstat on every host every {self.interval_s} s"

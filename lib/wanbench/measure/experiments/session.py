@@ -200,6 +200,18 @@ class Session:
                 return False
             time.sleep(min(LOOK_S, left_s))
 
+    def _await(self, obstacle: Callable[[], str], timeout_s: float, late: str) -> None:
+        """Wait until there is no obstacle; ExperimentError with `late`, the time and the last obstacle on timeout."""
+        last = ""
+
+        def is_clear():
+            nonlocal last
+            last = obstacle()
+            return not last
+
+        if not self._until(is_clear, timeout_s):
+            raise ExperimentError(f"{late} {timeout_s:g} s: {last}")
+
     def _write(self, name: str, content: object) -> None:
         """Keep bytes, or an object as JSON, as <stem>.<name>."""
         if not isinstance(content, bytes):

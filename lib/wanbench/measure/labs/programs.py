@@ -24,10 +24,10 @@ from wanbench.errors import LabError
 from .base import Host
 
 _TIMEOUT_S = 30.0
+# The modules that our programs import besides the standard library, and the packages that hold them.
 _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka": "confluent-kafka"}
-"""The modules that our programs import besides the standard library, and the packages that hold them."""
+# Files of wanbench that programs on hosts may import: besides the first, only those of `wanbench.measure.kafka`.
 _ARCHIVED = ("__init__.py", "measure/__init__.py", "measure/kafka/**/*.py", "measure/kafka/**/*.json")
-"""Files of wanbench that programs on hosts may import: besides the first, only those of `wanbench.measure.kafka`."""
 _PACKAGE = Path(__file__).parents[2]
 
 # Asks the Python that the host is known to have, or else the first of two that is there: the Python that

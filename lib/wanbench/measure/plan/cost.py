@@ -37,7 +37,8 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
     """
     Prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit, source,
     as_of.
-     The package's list, and the instance types in `data/published/prices`, are for a first estimate. Missing prices are
+
+    The package's list, and the instance types in `data/published/prices`, are for a first estimate. Missing prices are
     unknown unless `overrides` gives them: {cloud: {item: price}}, where a price is a number, or (lowest, highest).
     Items are instance types and "public address" (per hour), "volume" (per GB-month), "egress between regions" and
     "egress to internet" (per GB of 10^9 bytes).

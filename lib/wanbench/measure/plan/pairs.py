@@ -189,11 +189,8 @@ _TRIES = 20
 
 def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     """
-    A lower bound on the number of rounds for the pairs.
-
-    The maximum of: the tests of the busiest region; over groups of regions, the tests inside a group divided by how
-    many fit into a round (groups are tried by repeatedly removing the region with the fewest connections from a
-    component); and the tests divided by `batch`.
+    A lower bound on the number of rounds: the maximum of the tests of the busiest region, of the tests divided by
+    `batch`, and, over groups of regions, of the tests inside a group divided by how many fit into a round.
 
     Examples
     --------
@@ -227,7 +224,8 @@ def rounds(
 ) -> list[list[Pair]]:
     """
     Put ordered pairs into rounds in which every region takes part in at most one test.
-     All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each matching
+
+    All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each matching
     used once in each direction); any other set of pairs is coloured by alternating paths, in `lower_bound` rounds or,
     rarely, one more.
 

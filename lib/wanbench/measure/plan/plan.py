@@ -1,11 +1,11 @@
-"""A plan: what to test, in which rounds, and the expected time, volume and cost."""
+"""A plan: what to test, in which rounds, and the expected time and volume."""
 
 from __future__ import annotations
 
 import dataclasses
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -14,7 +14,6 @@ from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 from wanbench.measure.links import PATH_INFLATION
 
-from . import cost as costing
 from .pairs import cloud, expected_rtts, lower_bound, rounds, select_pairs, tests_done
 
 FIRST = ("least-tested", "cross-cloud")
@@ -67,8 +66,6 @@ class Plan:
         Maximum number of tests in a round.
     rate_bps : float or None
         Throughput expected, for volume and time.
-    instance_types : {cloud: instance type}
-        Empty on a local lab, which costs nothing.
     more_regions : tuple of str
         Regions that take part, such as those of brokers, and are of no pair.
     """
@@ -79,8 +76,6 @@ class Plan:
     lower_bound: int
     batch: int | None = None
     rate_bps: float | None = None
-    instance_types: Mapping[str, str] = field(default_factory=dict)
-    price_overrides: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     more_regions: tuple[str, ...] = ()
 
     @property
@@ -131,23 +126,6 @@ class Plan:
                 sent[sender] = sent.get(sender, 0.0) + n
         return sent
 
-    def cost(self) -> pd.DataFrame | None:
-        """What the plan costs by cloud and item (see `wanbench.measure.plan.cost`); None without `instance_types`."""
-        if not self.instance_types:
-            return None
-        return costing.cost(
-            regions=self.regions,
-            sent_bytes=self.sent_bytes(),
-            measuring_s=self.expected_s(),
-            instance_types=self.instance_types,
-            price_list=costing.prices(self.price_overrides),
-        )
-
-    def table(self) -> pd.DataFrame:
-        """One row per test: test_id, round, from_region, to_region, rtt_ms (expected), expected_s."""
-        rows = [(t.id, t.round, t.from_region, t.to_region, t.rtt_ms, self.test_s(t)) for t in self.tests]
-        return pd.DataFrame(rows, columns=["test_id", "round", "from_region", "to_region", "rtt_ms", "expected_s"])
-
     def as_dict(self) -> dict:
         """The plan as kept in manifest and journal, in JSON types."""
         return {
@@ -156,7 +134,6 @@ class Plan:
             "n_rounds": len(self.rounds),
             "lower_bound": self.lower_bound,
             "rate_bps": self.rate_bps,
-            "instance_types": dict(self.instance_types),
             "expected_s": self.expected_s(),
             "expected_bytes": self.expected_bytes(),
             "experiments": [_described(experiment) for experiment in self.experiments],
@@ -171,7 +148,7 @@ class Plan:
         n = len(self.tests)
         widest = max(map(len, self.rounds), default=0)
         volume = self.expected_bytes()
-        facts = [
+        return [
             ("tests", self._what(n) if n else "nothing left to test"),
             ("rounds", f"{len(self.rounds)}, of at most {widest} at once (lower bound {self.lower_bound})"),
             ("experiments", "; ".join(map(str, self._each_kind()))),
@@ -179,15 +156,6 @@ class Plan:
             ("data volume", "not known: give rate_bps" if volume is None else f"up to {volume / 1e9:.3g} GB"),
             ("seed", str(self.seed)),
         ]
-        table = self.cost()
-        if table is not None:
-            unknown = table.loc[table["high_usd"].isna(), ["cloud", "item"]].agg(": ".join, axis=1)
-            low, high = table["low_usd"].sum(), table["high_usd"].sum()
-            text = f"{low:.2f} to {high:.2f} USD"
-            if len(unknown):
-                text += f", unknown: {', '.join(unknown)}"
-            facts.insert(5, ("cost", text))
-        return facts
 
     def _what(self, n):
         settings = {test.setting for test in self.tests if test.experiments}
@@ -237,8 +205,6 @@ def make_plan(
     rtt_ms: Mapping[tuple[str, str], float] | None = None,
     path_inflation: float = PATH_INFLATION,
     rate_bps: float | None = None,
-    instance_types: Mapping[str, str] | None = None,
-    price_overrides: Mapping[str, Mapping[str, float]] | None = None,
     seed: int = 0,
 ) -> Plan:
     """
@@ -262,8 +228,6 @@ def make_plan(
         `path_inflation`.
     rate_bps : float, optional
         Throughput to expect, for the volume of time-limited transfers and the time of byte-limited ones.
-    instance_types, price_overrides : optional
-        Given for clouds; then the plan has a cost. See `wanbench.measure.plan.prices`.
 
     Raises
     ------
@@ -294,8 +258,6 @@ def make_plan(
         lower_bound=lower_bound(selected, batch),
         batch=batch,
         rate_bps=rate_bps,
-        instance_types=dict(instance_types or {}),
-        price_overrides=dict(price_overrides or {}),
     )
 
 

@@ -45,7 +45,8 @@ def make_trials(
 ) -> Plan:
     """
     A plan that measures trials one after another, in the given order.
-     `from_region` and `to_region` are those of the clients and of the servers, after which raw files are named;
+
+    `from_region` and `to_region` are those of the clients and of the servers, after which raw files are named;
     `more_regions` are further regions of the lab, such as those of more brokers. `rate_bps` is the throughput to
     expect. `seed` is kept with the plan, and is also the seed of the lab's loss and jitter.
     """

@@ -7,31 +7,34 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
-from wanbench.checks import check_level
 from wanbench.errors import ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
-from wanbench.methods.regions import matrices, mrqap, qap
-from wanbench.methods.regions.covariates import METHOD, PERMUTED, cross_cloud
-from wanbench.methods.regions.directed_pairs import directed
+from wanbench.methods.regions import permutation
 from wanbench.methods.regions.group_differences import (
     BY_CHANCE,
-    CLOUDS,
     EQUAL,
+    METHOD,
     GroupContrast,
     Groups,
     Scale,
+    cross_cloud,
     crossings,
     ends,
     group_label,
+    mrqap_p,
     pairwise,
 )
 from wanbench.methods.regions.line import Part
-from wanbench.methods.regions.permutation import FEWEST, few_orders, p_estimate
-from wanbench.methods.regions.places import PLACE, Units, units
+from wanbench.methods.regions.mantel import FEWEST, few_orders
+from wanbench.methods.regions.pairs import Sample, directed, require_regions, unordered
+from wanbench.methods.regions.permutation import PERMUTATIONS
+from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
-from wanbench.methods.regions.unordered_pairs import Sample, require_regions, unordered
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import Estimate, Result
+from wanbench.regions import cloud_title
 
 from .straight_lines import THOUSAND_KM
 
@@ -45,22 +48,14 @@ class CloudComparison(Result):
 
     Differences are in ms, or, for throughput, ratios.
 
-    Attributes
-    ----------
-    difference : GroupContrast
-        Between clouds against within one, with a common slope and a separate level for the regions of each cloud.
-    slope : Estimate
-        The common slope per 1,000 km (of log10 for throughput).
-    difference_at_mean : GroupContrast
-        The same difference at the mean distance, with a separate slope for each.
-    slope_difference, slope_p : Estimate
-        Between clouds less within one, per 1,000 km, and its MRQAP p-value.
-    contrasts : tuple of GroupContrast
-        Every pair of clouds against every other, with a common slope.
-    crossing : tuple of GroupContrast
-        Pairs between two different clouds against the mean of the pairs within each of them.
-    directions : tuple of GroupContrast
-        For throughput: from one cloud to another against the opposite direction, over ordered pairs.
+    difference: Between clouds against within one, with a common slope and a separate level for the regions of each
+        cloud.
+    slope: The common slope per 1,000 km (of log10 for throughput).
+    difference_at_mean: The same difference at the mean distance, with a separate slope for each.
+    slope_difference, slope_p: Between clouds less within one, per 1,000 km, and its MRQAP p-value.
+    contrasts: Every pair of clouds against every other, with a common slope.
+    crossing: Pairs between two different clouds against the mean of the pairs within each of them.
+    directions: For throughput: from one cloud to another against the opposite direction, over ordered pairs.
     """
 
     difference: GroupContrast
@@ -74,7 +69,6 @@ class CloudComparison(Result):
     sample: Sample
 
     TITLE = "Groups of pairs at equal distance"
-    DRAWN_BY = "clouds_figure.cloud_contrasts"
 
     @property
     def all_contrasts(self) -> tuple[GroupContrast, ...]:
@@ -96,7 +90,6 @@ class CloudComparison(Result):
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
-        """One row per contrast, with its p-value."""
         return pd.DataFrame([contrast.row() for contrast in self.all_contrasts])
 
     def formatted_table(self) -> pd.DataFrame:
@@ -107,20 +100,65 @@ class CloudComparison(Result):
             numbers = (estimate.formatted, estimate.formatted_interval, estimate.formatted_naive, contrast.p.formatted)
             rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
         level = percent(self.slope.level)
-        heads = ["At equal distance", "Estimate", f"{level} interval", "Pairs as independent", "MRQAP p"]
+        heads = ["At equal distance", "Estimate", f"{level} interval", "Naive interval", "MRQAP p"]
         return pd.DataFrame(rows, columns=heads)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Every contrast at equal distance with its interval by place, the naive one, and no difference as a line."""
+        scale, contrasts = self.difference.scale, self.all_contrasts
+        estimates = [contrast.estimate for contrast in contrasts]
+        dense = len(contrasts) > MAX_TWO_LINE_ROWS
+        join = f"{' ' if dense else '<br>'}{'over' if scale.ratio else 'less'} "
+        labels = []
+        for contrast in contrasts:
+            names = [theme.plain(_short(name) if dense else name) for name in (contrast.one, contrast.other)]
+            slopes = ", own slopes" if contrast is self.difference_at_mean else ""
+            labels.append(join.join(names) + slopes)
+        rows = np.arange(len(contrasts))
+        level = percent(estimates[0].level)
+        figure = go.Figure()
+        _add_bars(figure, rows + 0.2, [each.naive for each in estimates], "naive", theme.LIGHT, 6)
+        _add_bars(figure, rows, estimates, f"{level} interval by place", theme.FIT, 3)
+        figure.add_scatter(
+            x=[each.estimate for each in estimates],
+            y=rows,
+            mode="markers",
+            marker={"color": theme.FIT, "size": 9},
+            name="estimate",
+            text=[
+                f"{theme.plain(each.estimate.formatted)} {each.estimate.formatted_interval}<br>p = {each.p.formatted}"
+                for each in contrasts
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+        primitives.reference_line(figure, x=scale.nothing)
+        figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
+        figure.update_xaxes(title="difference of round-trip time (ms)")
+        if scale.ratio:
+            shown = [end for each in estimates for end in (each.low, each.high, each.estimate)]
+            figure.update_xaxes(title="ratio of throughput (log axis)", **theme.log_axis(shown, ""))
+        if dense:
+            figure.update_yaxes(tickfont={"size": 10})
+            figure.update_layout(legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0})
+        row_px = ONE_LINE_ROW_PX if dense else TWO_LINE_ROW_PX
+        figure.update_layout(height=max(theme.HEIGHT_PX, 170 + row_px * len(contrasts)))
+        what = "Throughput" if scale.ratio else "Round-trip time"
+        return theme.finish(
+            figure,
+            name=f"{'throughput' if scale.ratio else 'rtt'}-by-clouds-at-equal-distance",
+            title=f"{what} by pair of clouds, at equal distance",
+            subtitle="Points: estimates; dark bars: intervals by place; grey bars: intervals that take pairs as "
+            "independent. Dashed: no difference.",
+            alt=f"Differences between groups of cloud pairs at equal distance. {self.sentence}",
+            caption=self.sentence,
+            table=self.table(),
+            note=note,
+            headroom_px=24 if dense else 0,
+        )
 
 
 def compare_clouds(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    logarithm: bool | None = None,
-    regions: pd.DataFrame | None = None,
-    permutations: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-    cluster=PLACE,
+    pairs: pd.DataFrame, *, column: str = "rtt_ms", permutations: int = PERMUTATIONS, seed: int = 0
 ) -> CloudComparison:
     """
     Regress a column on distance and on the clouds of a pair, one value per unordered pair.
@@ -132,59 +170,48 @@ def compare_clouds(
 
     Parameters
     ----------
-    pairs : DataFrame
-        Table `pairs`.
     column : str
-        "rtt_ms" or another column in ms, or "throughput_bps" or another one in bit/s with `logarithm`.
-    logarithm : bool, optional
-        Whether differences are ratios; default for `throughput_bps`. Then both directions are compared as well.
-    regions, permutations, seed
+        "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
+    permutations, seed
         As for `mantel`.
-    cluster
-        As for `fit_rtt`. p-values always permute regions.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 4 regions, or without pairs of both kinds.
+    Raises ParameterError: with fewer than 4 regions, or without pairs of both kinds.
     """
-    level = check_level(level)
-    logarithm = column == "throughput_bps" if logarithm is None else logarithm
-    scale = Scale(ratio=logarithm)
-    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
+    scale = Scale(ratio=column == "throughput_bps")
+    sample = unordered(pairs, column, combine="geometric mean" if scale.ratio else "median")
     require_regions(sample, FEWEST, "a comparison of clouds")
     value = sample.frame.value.to_numpy()
-    value = np.log10(value) if logarithm else value
+    value = np.log10(value) if scale.ratio else value
     names, n_regions, cells = sample.regions, sample.n_regions, (sample.first, sample.second)
-    grouped = units(sample, cluster)
+    grouped = units(sample)
     crosses = cross_cloud(names)
     if len(set(crosses[cells])) < 2:
         kind = WITHIN if crosses[cells][0] else BETWEEN
         raise ParameterError(f"no pair {kind} has {column}: there is nothing to compare")
     if np.ptp(sample.frame.distance_km) <= 0:
         raise ParameterError("a comparison of clouds needs pairs of different distance; all have the same")
-    far = matrices.distances(pairs, names, regions)
+    far = permutation.distances(pairs, names)
     far[cells] = far[cells[::-1]] = sample.frame.distance_km.to_numpy()
     far /= THOUSAND_KM
     mean_far = float(far[cells].mean())
-    y = matrices.square(value, *cells, n_regions, symmetric=True)
-    orders = qap.relabellings(n_regions, permutations, seed)
-    notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
+    y = permutation.square(value, *cells, n_regions, symmetric=True)
+    orders = permutation.relabellings(n_regions, permutations, seed)
+    notes = (*sample.warnings(), *grouped.warnings(), *permutation.gaps(sample.n_pairs, n_regions))
     notes += few_orders(n_regions, permutations)
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
-        listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
+        listed = ", ".join(map(cloud_title, unclear))
         notes += (
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",
         )
-    common = {"n": sample.n_pairs, "n_regions": n_regions, "n_places": grouped.n, "level": level, "warnings": notes}
+    common = {"n": sample.n_pairs, "n_regions": n_regions, "n_places": grouped.n, "warnings": notes}
     tests = _Tests(y, cells, orders, scale, common)
     model = [crosses, far, *levels]
     fit = fit_pairs(value, cells, grouped, model)
     difference = tests.difference(fit, model, "one slope for both", EQUAL)
     slope = tests.slope(
-        fit.combination(np.eye(len(fit.values))[2], level),
+        fit.combination(np.eye(len(fit.values))[2]),
         "slope of both",
         f"With one slope for both kinds of pair, {tests.unit_of_y} changes by {{}} of distance",
         EQUAL,
@@ -201,9 +228,7 @@ def compare_clouds(
     )
 
     def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
-        return tuple(
-            groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
-        )
+        return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
 
     return CloudComparison(
         difference=difference,
@@ -213,7 +238,7 @@ def compare_clouds(
         slope_p=slope_p,
         contrasts=contrasted(pairwise(clouds_of_pairs)),
         crossing=contrasted(crossings(clouds_of_pairs)),
-        directions=_directions(pairs, column, far, names, orders, scale, level, cluster) if logarithm else (),
+        directions=_directions(pairs, column, far, names, orders, scale) if scale.ratio else (),
         sample=sample,
     )
 
@@ -225,7 +250,7 @@ class _Tests:
     """
 
     y: np.ndarray
-    cells: qap.Cells
+    cells: permutation.Cells
     orders: np.ndarray
     scale: Scale
     common: dict
@@ -236,55 +261,33 @@ class _Tests:
 
     def difference(self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str) -> GroupContrast:
         """Between clouds against within one: the first column of the model."""
-        part = fit.combination(np.eye(len(fit.values))[1], self.common["level"])
-        join, change = "over" if self.scale.ratio else "less", self.scale.estimate
-        estimate = Estimate(
+        part = fit.combination(np.eye(len(fit.values))[1])
+        join = "over" if self.scale.ratio else "less"
+        estimate = part.estimate(
+            self.scale.estimate,
             quantity=f"{BETWEEN} {join} {WITHIN}, at equal distance ({how})",
             claim=f"{BETWEEN.capitalize()} {join} {WITHIN}, at equal distance: {{}}",
-            estimate=change(part.value),
-            low=change(part.interval.low),
-            high=change(part.interval.high),
             unit=self.scale.unit,
             method=f"{METHOD}; {how}, a level of each cloud's regions",
             assumption=assumption,
-            naive=Interval(PAIRS_INDEPENDENT, change(part.naive.low), change(part.naive.high)),
             **self.common,
         )
         p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
         return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
 
     def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
-        """The p-value of one column of the model, given the others."""
+        """Compute the p-value of one column of the model, given the others."""
         others = [column for k, column in enumerate(model) if k != tested]
-        observed, drawn = mrqap.t_statistics(self.y, model[tested], others, self.cells, self.orders)
-        return p_estimate(
-            quantity,
-            "relabelled, as strong a t statistic arises with probability {}",
-            qap.as_extreme(drawn, observed),
-            len(self.orders),
-            (self.common["n"], self.common["n_regions"]),
-            self.common["level"],
-            self.common["warnings"],
-            PERMUTED,
-        )
+        return mrqap_p(quantity, self.y, model[tested], others, self.cells, self.orders, self.common["warnings"])
 
     def slope(self, part: Part, quantity: str, claim: str, assumption: str) -> Estimate:
-        return Estimate(
-            quantity=quantity,
-            claim=claim,
-            estimate=part.value,
-            low=part.interval.low,
-            high=part.interval.high,
-            unit="per 1,000 km" if self.scale.ratio else "ms per 1,000 km",
-            method=METHOD,
-            assumption=assumption,
-            naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
-            **self.common,
-        )
+        unit = "per 1,000 km" if self.scale.ratio else "ms per 1,000 km"
+        texts = {"quantity": quantity, "claim": claim, "method": METHOD, "assumption": assumption}
+        return part.estimate(unit=unit, **texts, **self.common)
 
     def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
         """The slope between clouds less that within one, the third column of the model, and its p-value."""
-        part = fit.combination(np.eye(len(fit.values))[3], self.common["level"])
+        part = fit.combination(np.eye(len(fit.values))[3])
         quantity = f"slope {BETWEEN} less {WITHIN}"
         claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
         if part.interval.low <= 0 <= part.interval.high:
@@ -345,7 +348,7 @@ def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grou
     return Groups(members, y, far, cells, fit, names, grouped.of_region)
 
 
-def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tuple[GroupContrast, ...]:
+def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast, ...]:
     """Each direction between two clouds against the reverse, over ordered pairs with one slope."""
     sample = directed(pairs, column)
     cells, n_regions = (sample.first, sample.second), len(names)
@@ -359,13 +362,39 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
             wanted.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
     if not wanted:
         return ()
-    grouped = units(sample, cluster)
-    y = matrices.square(value, *cells, n_regions, symmetric=False)
+    grouped = units(sample)
+    y = permutation.square(value, *cells, n_regions, symmetric=False)
     groups = fit_groups(members, y, far, cells, value, names, grouped, sample.both)
     notes = sample.warnings() + grouped.warnings()
     lone = 2 * sample.n_pairs - len(value)
     if lone:
         notes += (f"{count(lone, 'pair')} with one direction only",)
-    return tuple(
-        groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
+    return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
+
+
+MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file of 450 pixels if their labels had two lines
+TWO_LINE_ROW_PX = 48
+ONE_LINE_ROW_PX = 26
+
+
+def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:
+    """A bar per interval in one trace: a NaN after each pair of ends breaks the line."""
+    figure.add_scatter(
+        x=np.array([(each.low, each.high, np.nan) for each in intervals]).ravel(),
+        y=np.repeat(rows, 3),
+        mode="lines",
+        line={"color": colour, "width": width},
+        name=name,
+        hoverinfo="skip",
     )
+
+
+def _short(group: str) -> str:
+    """
+    A short label of a group of pairs.
+
+    >>> _short("between AWS and Google Cloud"), _short("between clouds"), _short("from Azure to AWS")
+    ('AWS – Google Cloud', 'between clouds', 'from Azure to AWS')
+    """
+    one, both, other = group.removeprefix("between ").partition(" and ")
+    return f"{one} – {other}" if both else group

@@ -13,36 +13,22 @@ from scipy.special import log_ndtr
 
 from wanbench.errors import ParameterError
 
-MAX_STEPS = 60
-"""Newton's method converges in far fewer steps, unless there is no maximum."""
-MAX_HALVINGS = 40
-"""A step shorter by 2 to the 40th changes nothing but rounding."""
+MAX_STEPS = 60  # Newton's method converges in far fewer steps, unless there is no maximum
+MAX_HALVINGS = 40  # A step shorter by 2 to the 40th changes nothing but rounding
+# The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect
 SMALL = 1e-10
-"""The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect."""
 LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 
 
 def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np.ndarray]:
     """
-    Coefficients (weightings, coefficients) and standard deviations (weightings,) of right-censored regressions.
+    Fit right-censored regressions: coefficients (weightings, coefficients) and standard deviations (weightings,).
 
-    Parameters
-    ----------
-    design : array (rows, coefficients)
-    y : array (rows,)
-        The value; for a censored row its limit.
-    censored : array of bool (rows,)
-    weights : array (weightings, rows), optional
-        How often each row counts; default once.
-    start : tuple of arrays (coefficients,) and float, optional
-        Start values, such as the fit to all rows; default: least squares.
+    `design` is (rows, coefficients); `y` the value, or for a `censored` row its limit; `weights` (weightings, rows) how
+    often each row counts; `start` coefficients and spread to start from. NaN for a weighting without a maximum: fewer
+    uncensored rows than coefficients, or a perfect fit.
 
-    NaN for a weighting without a maximum: fewer uncensored rows than coefficients, or a perfect fit.
-
-    Raises
-    ------
-    ParameterError
-        If all rows are censored, or the columns of the design are linearly dependent.
+    Raises ParameterError: if all rows are censored, or the columns of the design are linearly dependent.
     """
     design, y, censored = np.asarray(design, float), np.asarray(y, float), np.asarray(censored, bool)
     weights = np.ones((1, len(y))) if weights is None else np.asarray(weights, float)

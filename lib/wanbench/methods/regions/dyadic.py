@@ -2,32 +2,28 @@
 Variances for pairs that share regions: the dyadic-robust sandwich, its leave-one-region-out form, a region bootstrap.
 
 Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions hold far fewer than 2,070
-independent observations. Three methods for any statistic (`leave_one_out` has a better one for least squares):
-
-- `sandwich`: the dyadic-cluster-robust variance of Fafchamps & Gubert (2007), Cameron & Miller (2014) and Aronow, Samii
-  & Assenova (2015). It is too small for few regions, because residuals are smaller than errors.
-- `variance`: its leave-one-out form, after the CV3 estimator that MacKinnon, Nielsen & Webb (2023) recommend for
-  clusters. Leaving out regions counts the variance of single pairs twice, so the leave-one-pair-out variance is
-  subtracted once. It suits any smooth statistic.
-- `region_weights`, `weighted_median`: resampling regions, not pairs (Snijders & Borgatti 1999; Davezies,
-  D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative if much of the variance
-  belongs to single pairs.
-
-`first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
+independent observations. `sandwich` is too small for few regions; `variance` suits any smooth statistic (`jackknife`
+has a better one for least squares); `region_weights` and `weighted_median` resample regions, for statistics that are
+not smooth. `first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
 one unit has `first` equal to `second`, and counts once there.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from wanbench.checks import check_resamples
+from wanbench.methods.result import t_quantile
 
-from .unordered_pairs import unordered_numbers
+from .pairs import unordered_numbers
 
-CHUNK_CELLS = 4_000_000
-"""Weights held at a time, 32 MB."""
+CHUNK_CELLS = 4_000_000  # Weights held at a time, 32 MB
+
+
+def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
+    """Whether each pair has each region as an end (regions, pairs)."""
+    region = np.arange(n_regions)[:, None]
+    return (first == region) | (second == region)
 
 
 def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
@@ -48,20 +44,11 @@ def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
 
 def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     """
-    Dyadic-cluster-robust covariance of OLS coefficients (Aronow, Samii & Assenova 2015, with the correction
-    G/(G-1) (n-1)/(n-k) of Cameron & Miller 2014).
+    Compute the dyadic-cluster-robust covariance of OLS coefficients: (coefficients, coefficients).
 
-    The sum over all pairs of pairs with a common region is computed from sums per region. Pairs of the same two
-    regions meet in both, so their sums are subtracted once.
-
-    Parameters
-    ----------
-    design : array (pairs, coefficients)
-    residual : array (pairs,)
-
-    Returns
-    -------
-    array (coefficients, coefficients); its diagonal can be negative in small samples.
+    The formula is that of Aronow, Samii & Assenova (2015), with the correction G/(G-1) (n-1)/(n-k) of Cameron & Miller
+    (2014). Pairs of the same two regions meet in both, so their sums are subtracted once. The diagonal can be negative
+    in small samples. `design` is (pairs, coefficients), `residual` (pairs,).
     """
     n_pairs, n_coefficients = design.shape
     scores = design * residual[:, None]
@@ -168,5 +155,5 @@ def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, le
     left = (total - region_sums(both, first, second, n_regions), total - both)
     with np.errstate(invalid="ignore", divide="ignore"):
         without_region, without_pair = (sums[:, 0] / sums[:, 1] for sums in left)
-    half = stats.t.ppf((1 + level) / 2, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
+    half = t_quantile(level, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
     return float(total[0] / total[1]), float(half)

@@ -10,20 +10,33 @@ from math import inf, isnan
 import numpy as np
 
 from wanbench.formatting import count, number
-from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result import Estimate, Result
+from wanbench.regions import cloud_title
 
-from . import mrqap, qap
-from .covariates import METHOD, OF_DIRECTIONS, PERMUTED
-from .line import ASSUMPTION
-from .permutation import p_estimate
+from . import permutation
+from .line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
+from .mantel import p_estimate
+from .pairs import FEWEST_FOR_INTERVAL
 from .regression import Coefficients
-from .unordered_pairs import FEWEST_FOR_INTERVAL
 
-CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
-LARGEST_LOG10 = 308.0
-"""The largest power of 10 that a float holds."""
+METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
+OF_DIRECTIONS = f"least squares over ordered pairs; interval from the {DYADIC} ({REFERENCES})"
+PERMUTED = (
+    "MRQAP by double semi-partialling (Dekker, Krackhardt & Snijders 2007): (k + 1) / (B + 1) over B random "
+    "relabellings of the residuals of this covariate on the others, by its t statistic; the interval is that of the "
+    "Monte Carlo error alone (Clopper & Pearson 1934)"
+)
+
+
+def cross_cloud(names: list[str]) -> np.ndarray:
+    """1 for two regions of different clouds, else 0: (regions, regions)."""
+    clouds = np.array([name.partition(":")[0] for name in names])
+    return (clouds[:, None] != clouds).astype(float)
+
+
+LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
+# With fewer places of a cloud, its part of the variance comes from the working model rather than from the data
 FEWEST_OF_A_CLOUD = 5
-"""With fewer places of a cloud, its part of the variance comes from the working model rather than from the data."""
 BY_CHANCE = "Regions of one cloud differ only by chance. " + ASSUMPTION
 EQUAL = "Distance has the same effect in all groups. " + BY_CHANCE
 
@@ -125,7 +138,7 @@ class Groups:
     members: dict[str, np.ndarray]
     y: np.ndarray
     distance: np.ndarray
-    cells: qap.Cells
+    cells: permutation.Cells
     fit: Coefficients
     names: list[str]
     of_region: np.ndarray
@@ -137,45 +150,32 @@ class Groups:
         scale: Scale,
         orders: np.ndarray,
         *,
-        level: float,
-        several: int,
         warnings: tuple[str, ...],
     ) -> GroupContrast:
         """
         The difference between weighted group levels (weights add to 0), with its p-value.
 
         For directions, the t quantile has n - 1 degrees of freedom, n being the places of the smallest cloud involved:
-        the conservative end of Welch's range. `others` holds the interval with Bonferroni's correction for `several`
-        contrasts.
+        the conservative end of Welch's range.
         """
         group_weights = np.array([weights.get(name, 0.0) for name in self.members])
         vector = np.append(group_weights, 0.0)
         smallest = self._smallest(weights)
         freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
-        part = self.fit.combination(vector, level, freedom)
-        others = ()
-        if several > 1:
-            corrected = self.fit.combination(vector, 1 - (1 - level) / several, freedom).interval
-            method = f"the same, with Bonferroni's correction for {several} contrasts"
-            others = (Interval(method, scale.estimate(corrected.low), scale.estimate(corrected.high)),)
+        part = self.fit.combination(vector, freedom=freedom)
         if isnan(part.interval.low) and self.fit.n_regions >= FEWEST_FOR_INTERVAL:
             warnings = (*warnings, "no interval: the contrast is not determined without one of the places")
         if smallest < FEWEST_OF_A_CLOUD:
             warnings = (*warnings, f"one of the clouds has only {count(smallest, 'place')} here")
         degrees = self.fit.freedom(vector) if freedom is None else freedom
-        observed, drawn = self._permuted(group_weights, orders)
         one, other = labels
-        basis = (len(self.cells[0]), len(self.names))
-        p = p_estimate(
-            f"permutation p, {one} against {other}",
-            "relabelled, as strong a t statistic arises with probability {}",
-            qap.as_extreme(drawn, observed),
-            len(orders),
-            basis,
-            level,
-            warnings,
-            PERMUTED,
-        )
+        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
+        # `t_statistics` adds itself, so the other columns are orthogonal to both.
+        stack = np.stack([*self.members.values()])
+        covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
+        rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
+        others = [self.distance, *(np.tensordot(row, stack, axes=1) for row in rest)]
+        p = mrqap_p(f"permutation p, {one} against {other}", self.y, covariate, others, self.cells, orders, warnings)
         quantity = f"{one} {'over' if scale.ratio else 'less'} {other}, at equal distance"
         method = METHOD if freedom is None else OF_DIRECTIONS
         estimate = part.estimate(
@@ -183,13 +183,11 @@ class Groups:
             quantity=quantity,
             claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
             unit=scale.unit,
-            n=basis[0],
-            n_regions=basis[1],
+            n=len(self.cells[0]),
+            n_regions=len(self.names),
             n_places=self.fit.n_regions,
             method=f"{method}, t with {number(degrees, 1)} degrees of freedom; common slope",
             assumption=EQUAL,
-            level=level,
-            others=others,
             warnings=warnings,
         )
         return GroupContrast(one, other, estimate, p, scale)
@@ -200,15 +198,13 @@ class Groups:
         clouds = np.array([name.partition(":")[0] for name in self.names])
         return min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
 
-    def _permuted(self, group_weights: np.ndarray, orders: np.ndarray) -> tuple[float, np.ndarray]:
-        """t statistics of the contrast, observed and relabelled."""
-        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
-        # `t_statistics` adds itself, so the other columns are orthogonal to both.
-        stack = np.stack([*self.members.values()])
-        covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
-        rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
-        others = [np.tensordot(row, stack, axes=1) for row in rest]
-        return mrqap.t_statistics(self.y, covariate, [self.distance, *others], self.cells, orders)
+
+def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray, warnings) -> Estimate:
+    """Compute the p-value of a covariate given the others (`permutation.t_statistics`)."""
+    observed, drawn = permutation.t_statistics(y, covariate, others, cells, orders)
+    claim = "relabelled, as strong a t statistic arises with probability {}"
+    extreme, basis = permutation.as_extreme(drawn, observed), (len(cells[0]), len(y))
+    return p_estimate(quantity, claim, extreme, len(orders), basis, warnings, PERMUTED)
 
 
 def ends(group: str) -> tuple[str, str]:
@@ -224,7 +220,7 @@ def group_label(group: str) -> str:
     >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
     ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')
     """
-    one, other = (CLOUDS.get(cloud, cloud) for cloud in ends(group))
+    one, other = map(cloud_title, ends(group))
     if one == other:
         return f"within {one}"
     return f"from {one} to {other}" if ">" in group else f"between {one} and {other}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
-from importlib import import_module
 from numbers import Real
 from typing import ClassVar
 
@@ -12,9 +11,20 @@ import pandas as pd
 
 from wanbench.findings import Finding
 from wanbench.formatting import number
-from wanbench.methods.result.estimate import PAIRS_INDEPENDENT, VALUES_INDEPENDENT, Estimate, Interval, exact_binomial
+from wanbench.methods.result.estimate import (
+    LEVEL,
+    PAIRS_INDEPENDENT,
+    VALUES_INDEPENDENT,
+    Estimate,
+    Interval,
+    exact_binomial,
+    t_interval,
+    t_quantile,
+    tails,
+)
 
 __all__ = [
+    "LEVEL",
     "PAIRS_INDEPENDENT",
     "VALUES_INDEPENDENT",
     "Estimate",
@@ -24,7 +34,10 @@ __all__ = [
     "cautions_html",
     "exact_binomial",
     "formatted_estimates",
+    "t_interval",
+    "t_quantile",
     "table_html",
+    "tails",
     "text_table",
 ]
 
@@ -35,15 +48,11 @@ class Result:
 
     A subclass overrides only what differs: `estimates` if they are not its fields in their order, `sentence` if the
     first estimate is not the whole answer, `cautions` if there are more than those of the estimates, `table` and
-    `shown` if the rows are not the estimates. This class derives text, HTML, finding and figure from them.
-
-    TITLE: Caption of the table on a page.
-    DRAWN_BY: "<module>.<function>" in the package of the result that draws it; "" for no figure. `figure` imports the
-        module, so a result module never imports its figure module.
+    `formatted_table` if the rows are not the estimates. This class derives text, HTML and finding from them; a result
+    that can be drawn has `figure(note="")`, whose `note` is added to the caption. `TITLE` is the table's caption.
     """
 
     TITLE: ClassVar[str] = ""
-    DRAWN_BY: ClassVar[str] = ""
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -89,18 +98,6 @@ class Result:
         nothing = dict.fromkeys(("estimate", "low", "high", "n", "n_regions"))
         return Finding(name=name, **text, **nothing, unit="", method="", assumption="", page=page)
 
-    def figure(self, *, note: str = "", **options):
-        """Draw the result; `note` is added to the caption. AttributeError if nothing draws it."""
-        if not self.DRAWN_BY:
-            raise AttributeError(f"{type(self).__name__} has no figure")
-        return self.drawn_by(self.DRAWN_BY, note=note, **options)
-
-    def drawn_by(self, name: str, *args, **options):
-        """Draw the result by "<module>.<function>" of its package."""
-        module, _, function = name.partition(".")
-        package = type(self).__module__.rpartition(".")[0]
-        return getattr(import_module(f"{package}.{module}"), function)(self, *args, **options)
-
 
 @dataclass(frozen=True, repr=False)
 class RowsResult(Result):
@@ -139,7 +136,7 @@ def formatted_estimates(estimates) -> pd.DataFrame:
     rows = [
         (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted) for one in estimates
     ]
-    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Taken as independent", "From")
+    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Naive interval", "From")
     frame = pd.DataFrame(rows, columns=heads)
     return frame if (frame[heads[3]] != "").any() else frame.drop(columns=heads[3])
 

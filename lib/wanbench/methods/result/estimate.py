@@ -16,7 +16,7 @@ from wanbench.formatting import count, first_finite, interval, percent, places_o
 
 LEVEL = 0.95
 """Confidence level of intervals."""
-PAIRS_INDEPENDENT = "taking pairs as independent"
+PAIRS_INDEPENDENT = "naive interval"
 VALUES_INDEPENDENT = "values taken as independent"
 
 

@@ -13,15 +13,12 @@ from math import inf
 
 import numpy as np
 
+# Residuals beyond this many scales enter the loss linearly: 95 % efficient if residuals are normal (Huber 1981)
 HUBER = 1.345
-"""Residuals beyond this many scales enter the loss linearly: 95 % efficient if residuals are normal (Huber 1981)."""
+# Rounds of reweighting from weights close to those of the fit; the fit itself starts from equal weights and takes twice
+# as many
 ROUNDS = 6
-"""
-Rounds of reweighting from weights close to those of the fit; the fit itself starts from equal weights and takes twice
-as many.
-"""
-CHUNK_CELLS = 1_000_000
-"""Cells of weights at a time: about 100 MB with the running sums."""
+CHUNK_CELLS = 1_000_000  # Cells of weights at a time: about 100 MB with the running sums
 
 
 @dataclass(frozen=True)

@@ -16,24 +16,16 @@ import numpy as np
 from .knee import HUBER
 from .models import Paths, ThroughputModel
 
+# Maximum number of Levenberg-Marquardt steps; half of the fits of a simulated survey take 6, and 1 in 14 stops here
 STEPS = 40
-"""
-Maximum number of Levenberg-Marquardt steps; half of the fits of a simulated survey take 6, and 1 in 14 stops here.
-"""
-SCALES = 6
-"""Maximum number of rounds of fit and scale; in simulated surveys the scale settles to 0.1 % in 1 to 4."""
+SCALES = 6  # Maximum number of rounds of fit and scale; in simulated surveys the scale settles to 0.1 % in 1 to 4
+# Grid points per axis by number of parameters: 200 to 8,000 curves, so that the grid costs less than the fit
 GRID = {1: 200, 2: 80, 3: 20}
-"""Grid points per axis by number of parameters: 200 to 8,000 curves, so that the grid costs less than the fit."""
-GRID_PAIRS = 100
-"""Number of pairs on which the grid is evaluated; more would not move the best point to another basin."""
-STARTS = 6
-"""Number of grid points from which a fit starts: enough to reach every basin of curves with a knee."""
-DIFFERENCE = 1e-5
-"""Step of the numerical derivatives, of logarithms: about the cube root of the precision of a float."""
-MIN_SCALE = 1e-4
-"""Smallest scale of residuals, 0.01 %: exact data would otherwise have the scale 0."""
-MAD_TO_SD = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
+GRID_PAIRS = 100  # Number of pairs on which the grid is evaluated; more would not move the best point to another basin
+STARTS = 6  # Number of grid points from which a fit starts: enough to reach every basin of curves with a knee
+DIFFERENCE = 1e-5  # Step of the numerical derivatives, of logarithms: about the cube root of the precision of a float
+MIN_SCALE = 1e-4  # Smallest scale of residuals, 0.01 %: exact data would otherwise have the scale 0
+MAD_TO_SD = 1.4826  # Standard deviation of a normal distribution over its median absolute deviation
 
 
 def fit(

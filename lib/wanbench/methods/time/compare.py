@@ -31,8 +31,8 @@ GAP = 3.0  # A step of time this many times the median step is a gap; jitter of 
 NAIVE = "Welch's interval over single values"
 ONE_RUN = "an arm has a single run: runs may differ by more than this interval, and only further runs can show it"
 METHODS = {
-    "series": "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White 2004; "
-    "Davison & Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values",
+    "series": "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White "
+    "2004; Davison & Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values",
     "runs": "t on run means, with the run as the unit (Welch 1947)",
     "blocks": "paired: t on the differences between the arms within each {unit}",
 }

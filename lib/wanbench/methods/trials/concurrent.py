@@ -7,7 +7,7 @@ import pandas as pd
 
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES
 
 MAX_START_DELAY_S = 1.0  # iperf3 gives its start in whole seconds, rounded down.
 MIN_ECHOES = 2  # Minimum number of echoes in the counted seconds; a single echo does not show how the RTT varied.

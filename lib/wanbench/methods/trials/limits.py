@@ -26,8 +26,7 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result, text_table
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
-from wanbench.methods.tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.methods.trials.two_links import SETTINGS, link_trials, paired_trials
 

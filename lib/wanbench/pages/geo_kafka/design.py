@@ -43,7 +43,8 @@ def one_at_a_time(
 ) -> list[Trial]:
     """
     The baseline, and for each factor each of its levels, all else equal.
-     A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
+
+    A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
     restarts between such groups. The order of groups is random for every two blocks and reversed in the second: a
     steady drift then affects all groups equally, and no restart falls between the blocks. The first block begins with
     the cluster's own settings, if used.
@@ -96,17 +97,11 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
     """
     A trial with one factor at another level.
 
-    Parameters
-    ----------
-    factor : str
-        A field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as "min.insync.replicas"
-        or "num.replica.fetchers" (level None: Kafka's default); several of them with commas between; or "buffers".
-    level
-        For several factors a list. For "buffers", of the sockets of brokers, replica fetchers and clients: "default",
-        Kafka's defaults; "bdp", the bandwidth-delay product of the longest RTT and the lowest rate among the links; "2
-        bdp", twice that; "kernel", autotuning by the kernel.
-    links : mapping of (from, to) to LinkSettings, optional
-        The links of the lab.
+    A factor is a field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as
+    "min.insync.replicas" (level None: Kafka's default); several of them with commas between, with a list of levels; or
+    "buffers" of the sockets of brokers, replica fetchers and clients: "default", Kafka's defaults; "bdp", the
+    bandwidth-delay product of the longest RTT and the lowest rate among `links`; "2 bdp", twice that; "kernel",
+    autotuning.
     """
     names = [name.strip() for name in factor.split(",")]
     if len(names) > 1:
@@ -212,7 +207,8 @@ def together(
 ) -> list[Trial]:
     """
     The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
-     They belong to no block, as they share no setting with one-factor trials. `factors` has a `Range` or a sequence of
+
+    They belong to no block, as they share no setting with one-factor trials. `factors` has a `Range` or a sequence of
     choices by factor (see `at_level`); `runs` is the number of trials in addition to those at the centre of all ranges,
     0 for none.
 

@@ -18,8 +18,7 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.tcp.mathis import MSS_BYTES
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import MSS_BYTES, advertised_window_bytes
 from wanbench.methods.trials.limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, PACKET_BYTES
 
 WIRE = PACKET_BYTES / MSS_BYTES

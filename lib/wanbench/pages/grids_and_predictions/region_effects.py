@@ -1,11 +1,9 @@
 """
 Predict a pair, measured or not, from a robust line plus a shrunken effect of each region.
 
-y = fixed part + u[first] + u[second] + error. The effects u are random, so they are shrunk towards 0, more for regions
-with fewer pairs (best linear unbiased prediction, Henderson 1975). The ratio of the two variances, by restricted
-maximum likelihood (Patterson & Thompson 1971), determines how much. Huber's weights limit the influence of outlying
-pairs. For given weights and ratio the fit is a ridge regression, so the fits without a pair, a region or two regions
-are exact and need no iteration.
+y = fixed part + u[first] + u[second] + error. The random effects u are shrunk towards 0 (Henderson 1975); the ratio of
+the two variances, by restricted maximum likelihood (Patterson & Thompson 1971), determines how much. For given weights
+and ratio the fit is a ridge regression, so the fits without a pair, a region or two regions are exact.
 """
 
 from __future__ import annotations
@@ -16,16 +14,11 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 
-HUBER = 1.345
-"""95 % as efficient as least squares for normal errors (Huber 1964)."""
-ROUNDS = 5
-"""Rounds of reweighting, enough for Huber's weights to settle."""
-LOG_RATIO = (-6.0, 14.0)
-"""Search range of the log ratio: from almost no shrinkage to no effects of regions."""
-CHUNK_CELLS = 2_000_000
-"""Numbers held at a time, 16 MB."""
-IMPOSSIBLE = 1e30
-"""Replaces an infinite deviance, which the search could not subtract."""
+HUBER = 1.345  # 95 % as efficient as least squares for normal errors (Huber 1964)
+ROUNDS = 5  # Rounds of reweighting, enough for Huber's weights to settle
+LOG_RATIO = (-6.0, 14.0)  # Search range of the log ratio: from almost no shrinkage to no effects of regions
+CHUNK_CELLS = 2_000_000  # Numbers held at a time, 16 MB
+IMPOSSIBLE = 1e30  # Replaces an infinite deviance, which the search could not subtract
 
 
 @dataclass(frozen=True)
@@ -118,12 +111,8 @@ def fit(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effe
     """
     Fit by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) and restricted maximum likelihood.
 
-    Parameters
-    ----------
-    fixed : array (pairs, k)
-        Columns of the fixed part, the constant among them.
-    first, second : arrays (pairs,)
-        Index of each pair's regions, from 0 to `n_regions` - 1.
+    fixed: array (pairs, k); Columns of the fixed part, the constant among them.
+    first, second: arrays (pairs,); Index of each pair's regions, from 0 to `n_regions` - 1.
     """
     design, n_fixed = rows(fixed, first, second, n_regions), fixed.shape[1]
     weights = np.ones(len(y))

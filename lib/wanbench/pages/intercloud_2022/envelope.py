@@ -6,30 +6,31 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import plotly.graph_objects as go
 
-from wanbench.checks import check_level, check_number, check_resamples, refusal
+from wanbench.checks import check_resamples
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
 from wanbench.formatting import count, percent
+from wanbench.methods.distance.pair_points import POINTS, against_distance, basis
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
-from wanbench.methods.regions.places import PLACE, units
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.regions.line import ASSUMPTION
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
+from wanbench.methods.regions.places import units
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile, tails
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 from .quantile_line import quantile_lines
 
 LIGHT_SLOPE = THOUSAND_KM * LIGHT_RTT_MS_PER_KM
-FEW_BELOW = 5
-"""With fewer pairs below the line, single paths determine it."""
+TAU = 0.05  # Share of the pairs under the envelope
+FEW_BELOW = 5  # With fewer pairs below the line, single paths determine it
 METHOD = (
     "quantile regression (Koenker & Bassett 1978) over unordered pairs; interval from the variance of a bootstrap over "
     "regions less twice that over pairs (Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
 )
-ONE_SIGMA = [0.158655, 0.841345]
-"""Shares below and above one standard deviation of a normal distribution."""
+ONE_SIGMA = [0.158655, 0.841345]  # Shares below and above one standard deviation of a normal distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,28 +38,19 @@ class Envelope(Result):
     """
     The line under which a share tau of the pairs lies: RTT = intercept + slope x distance.
 
-    Attributes
-    ----------
-    slope, intercept : Estimate
-        ms per 1,000 km, and ms.
-    ratio : Estimate
-        Slope over that of light in fibre, 2 n / c = 9.79 ms per 1,000 km.
-    tau : float
-    resampled : array (resamples, 2)
-        Intercept and slope of each resample of regions.
-    sample : Sample
-        The pairs in use, and the rows left out.
+    slope, intercept: ms per 1,000 km, and ms.
+    ratio: Slope over that of light in fibre, 2 n / c = 9.79 ms per 1,000 km.
+    resampled: Intercept and slope of each resample of regions.
+    sample: The pairs in use, and the rows left out.
     """
 
     slope: Estimate
     intercept: Estimate
     ratio: Estimate
-    tau: float
     resampled: np.ndarray
     sample: Sample
 
     TITLE = "Lower envelope of RTT"
-    DRAWN_BY = "envelope_figure.lower_envelope"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -75,83 +67,79 @@ class Envelope(Result):
         low = high = np.full_like(y, np.nan)
         if len(self.resampled):
             heights = self.resampled[:, :1] + self.resampled[:, 1:] * distance_km / THOUSAND_KM
-            low, high = np.quantile(heights, _tails(self.slope.level), axis=0)
+            low, high = np.quantile(heights, tails(), axis=0)
         return pd.DataFrame({"distance_km": distance_km, "rtt_ms": y, "low": low, "high": high})
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw the RTT of every pair, the line under which a share tau lies, its interval, and light in fibre."""
+        frame, share = self.sample.frame, percent(TAU)
+        figure, band = against_distance(frame, self.band, "rtt_ms", f"{share} envelope")
+        figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero")
+        level = percent(LEVEL)
+        shaded = f"; band: {level} of the envelopes of resampled regions" if band.low.notna().all() else ""
+        return theme.finish(
+            figure,
+            name="rtt-lower-envelope",
+            title="Lower envelope of round-trip time over distance",
+            subtitle=f"{POINTS}. Line: {share} of the pairs lie under it{shaded}. Dashed: light in fibre.",
+            alt=f"Scatter of round-trip time against distance for {basis(self.sample)} with its lower envelope. "
+            f"{self.sentence}",
+            caption=f"{self} The dashed line is the round trip of light in fibre along the great circle.",
+            table=band,
+            note=note,
+        )
 
-def lower_envelope(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    tau: float = 0.05,
-    level: float = 0.95,
-    resamples: int = 2_000,
-    seed: int = 0,
-    cluster=PLACE,
-) -> Envelope:
+
+def lower_envelope(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0) -> Envelope:
     """
-    Quantile regression of RTT on distance, one value per unordered pair, compared with the round trip of light.
+    Fit the line over distance under which 5 % of the RTTs lie, one value per unordered pair, and compare it with light.
 
     Parameters
     ----------
-    pairs : DataFrame
-        Table `pairs`.
-    tau : float
-        Share of the pairs under the line, between 0 and 1.
     resamples, seed : int
-        Number and seed of the bootstrap over places. 500 resamples of 46 regions take less than a second.
-    cluster
-        As for `fit_rtt`.
+        Number and seed of the bootstrap over places.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 3 regions or 3 pairs, or if every pair has the same distance.
+    Raises ParameterError: with fewer than 3 regions or 3 pairs, or if every pair has the same distance.
     """
-    level = check_level(level)
-    if not 0 < check_number("tau", tau) < 1:
-        raise refusal("tau", tau, "a share of the pairs between 0 and 1, such as 0.05")
     check_resamples(resamples, seed)
-    sample = unordered(pairs, column)
+    sample = unordered(pairs, "rtt_ms")
     require_regions(sample, 3, "an envelope")
     x, y = sample.frame.distance_km.to_numpy() / THOUSAND_KM, sample.frame.value.to_numpy()
     n = len(x)
     if n < 3 or np.ptp(x) <= 0:
         raise ParameterError(f"an envelope needs at least 3 pairs of different distance; there are {n} pairs")
-    line = quantile_lines(x, y, np.ones((1, n)), tau)[0]
-    grouped = units(sample, cluster)
-    share = percent(tau)
+    line = quantile_lines(x, y, np.ones((1, n)), TAU)[0]
+    grouped = units(sample)
+    share = percent(TAU)
     notes = (*sample.warnings(), *grouped.warnings())
-    if tau * n < FEW_BELOW:
-        notes += (f"{share} of {count(n, 'pair')} are {tau * n:.1f}: the envelope depends on very few",)
-    by_pair = _lines(
-        x, y, np.random.default_rng([seed, 1]).multinomial(n, np.full(n, 1 / n), resamples).astype(float), tau
-    )
+    if TAU * n < FEW_BELOW:
+        notes += (f"{share} of {count(n, 'pair')} are {TAU * n:.1f}: the envelope depends on very few",)
+    drawn = np.random.default_rng([seed, 1]).multinomial(n, np.full(n, 1 / n), resamples).astype(float)
+    by_pair = _lines(x, y, drawn)
     by_region = np.empty((0, 2))
     if grouped.n >= FEWEST_FOR_INTERVAL:
         weights = dyadic.region_weights(grouped.n, resamples, seed)
-        by_region = _lines(x, y, dyadic.pair_weights(weights, grouped.first, grouped.second), tau)
+        by_region = _lines(x, y, dyadic.pair_weights(weights, grouped.first, grouped.second))
     common = {
         "n": sample.n_pairs,
         "n_regions": sample.n_regions,
         "n_places": grouped.n,
         "method": f"{METHOD}, {count(len(by_region), 'resample')}, t with {grouped.n - 2} degrees of freedom",
         "assumption": f"The envelope is a straight line. {ASSUMPTION}",
-        "level": level,
         "warnings": notes,
     }
     intercept = Estimate(
         quantity=f"intercept of the {share} envelope",
-        claim="At no distance the envelope's RTT is {}",
+        claim="The intercept of the envelope is {}",
         unit="ms",
-        **_intervals(line[0], by_region[:, 0], by_pair[:, 0], grouped.n, level),
+        **_intervals(line[0], by_region[:, 0], by_pair[:, 0], grouped.n),
         **common,
     )
     slope = Estimate(
         quantity=f"slope of the {share} envelope",
         claim=f"The RTT under which {share} of the pairs lie grows by {{}} of distance",
         unit="ms per 1,000 km",
-        **_intervals(line[1], by_region[:, 1], by_pair[:, 1], grouped.n, level),
+        **_intervals(line[1], by_region[:, 1], by_pair[:, 1], grouped.n),
         **common,
     )
     ratio = slope.transformed(
@@ -161,16 +149,12 @@ def lower_envelope(
         unit="times",
         note="slope / (2 n / c), n = 1.468",
     )
-    return Envelope(slope, intercept, ratio, float(tau), by_region, sample)
+    return Envelope(slope, intercept, ratio, by_region, sample)
 
 
-def _tails(level: float) -> list[float]:
-    return [(1 - level) / 2, (1 + level) / 2]
-
-
-def _lines(x, y, weights, tau: float) -> np.ndarray:
+def _lines(x, y, weights) -> np.ndarray:
     """Intercept and slope of each resample that has a line."""
-    lines = quantile_lines(x, y, weights, tau)
+    lines = quantile_lines(x, y, weights, TAU)
     return lines[np.isfinite(lines).all(axis=1)]
 
 
@@ -180,23 +164,20 @@ def _variance(values: np.ndarray) -> float:
     return ((high - low) / 2) ** 2
 
 
-def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_places: int, level: float) -> dict:
-    """The estimate, its interval by place, the naive one over pairs, and the percentiles of resampled regions."""
+def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_places: int) -> dict:
+    """Return the estimate, its interval by place, and the naive one over pairs, as fields."""
     low = high = np.nan
-    drawn = (np.nan, np.nan)
     if len(by_region):
         # A pair's weight is a product of the weights of its two regions, so resampling regions counts a pair's own part
         # of the variance three times. Twice the variance of resampling pairs is taken off, but the rest is never less.
         of_pairs = _variance(by_pair)
         error = np.sqrt(max(_variance(by_region) - 2 * of_pairs, of_pairs))
-        half = error * stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
+        half = error * t_quantile(LEVEL, max(n_places - 2, 1))
         low, high = value - half, value + half
-        drawn = np.quantile(by_region, _tails(level))
-    naive = np.quantile(by_pair, _tails(level)) if len(by_pair) else (np.nan, np.nan)
+    naive = np.quantile(by_pair, tails()) if len(by_pair) else (np.nan, np.nan)
     return {
         "estimate": float(value),
         "low": float(low),
         "high": float(high),
         "naive": Interval(PAIRS_INDEPENDENT, *naive),
-        "others": (Interval(BOOTSTRAP, *drawn),),
     }

@@ -11,31 +11,20 @@ from __future__ import annotations
 
 import numpy as np
 
-CHUNK_CELLS = 1_000_000
-"""Weights held at a time, 8 MB."""
-MAXIMUM_STEPS = 200
-"""Limit of the search, which ends when no line is better."""
-SMALL = 1e-10
-"""Points whose standardised x differ by less have the same x up to rounding."""
-ROUNDING = 1e-13
-"""A smaller relative improvement of the loss is rounding."""
+CHUNK_CELLS = 1_000_000  # Weights held at a time, 8 MB
+MAXIMUM_STEPS = 200  # Limit of the search, which ends when no line is better
+SMALL = 1e-10  # Points whose standardised x differ by less have the same x up to rounding
+ROUNDING = 1e-13  # A smaller relative improvement of the loss is rounding
+# In standard deviations of y: moves points so that no three are collinear, too little to change a result
 PERTURBATION = 1e-9
-"""In standard deviations of y: moves points so that no three are collinear, too little to change a result."""
-GOLDEN = 0.6180339887498949
-"""Multiples of the golden ratio, modulo 1, spread evenly without a pattern."""
+GOLDEN = 0.6180339887498949  # Multiples of the golden ratio, modulo 1, spread evenly without a pattern
 
 
 def quantile_lines(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: float) -> np.ndarray:
     """
-    Intercept and slope of the line under which a share `tau` of the weight lies: (weightings, 2).
+    Find the line under which a share `tau` of the weight lies: intercept and slope (weightings, 2).
 
-    Parameters
-    ----------
-    x, y : array (points,)
-    weights : array (weightings, points)
-        At least 0. A weighting whose points have fewer than two different x values gives NaN.
-    tau : float
-        Between 0 and 1.
+    `weights` is (weightings, points). A weighting whose points have fewer than two different x values gives NaN.
     """
     x, y, weights = (np.asarray(part, dtype=float) for part in (x, y, weights))
     step = max(1, CHUNK_CELLS // len(x))

@@ -13,23 +13,14 @@ from wanbench.figures import theme
 from wanbench.formatting import count
 from wanbench.methods.lab.verdicts import matching
 
-AROUND_S = 2.0
-"""Time shown before the cut and after healing."""
-MAX_TIMELINES = 3
-"""More timelines below each other do not fit on a screen."""
+AROUND_S = 2.0  # Time shown before the cut and after healing
+MAX_TIMELINES = 3  # More timelines below each other do not fit on a screen
 
 
 def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") -> go.Figure:
     """
-    The echoes around each cut: replies at their RTT, lost echoes below, against time since the command.
-
-    Parameters
-    ----------
-    echoes : DataFrame
-        Table of this name, with `received_at_s`. A lost echo is placed by its sequence number between the
-        replies before and after it.
-    cuts : DataFrame
-        run_id, from_region, to_region, cut_at_s, healed_at_s (null: never). At most the first three are drawn.
+    Draw the echoes around each of the first three cuts: replies at their RTT, lost echoes below, against time since the
+    command. A lost echo is placed by its sequence number between the replies before and after it.
     """
     check_columns("cuts", cuts, ["run_id", "from_region", "to_region", "cut_at_s", "healed_at_s"])
     n_all, cuts = len(cuts), cuts.head(MAX_TIMELINES)

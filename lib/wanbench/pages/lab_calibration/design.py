@@ -6,14 +6,14 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from wanbench.checks import check_fields
 from wanbench.errors import CommandError
 from wanbench.measure.campaign import start
-from wanbench.measure.experiments.base import ExperimentError, keep, links_of
+from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, keep, links_of
 from wanbench.measure.experiments.ping import Ping
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
@@ -71,7 +71,8 @@ def calibrate(
 ) -> Run:
     """
     Try link settings concurrently with one experiment.
-     Each of `settings` gets a separate pair of invented regions, with the same settings in both directions. `batch` is
+
+    Each of `settings` gets a separate pair of invented regions, with the same settings in both directions. `batch` is
     the maximum number of concurrent links; `lab` and `options` are as in `wanbench.measure.campaign.run`.
     """
     links = separate_pairs(settings)
@@ -149,13 +150,13 @@ class Cut(_PingMeanwhile):
     before_s: float = 1.0
     cut_s: float = 1.0
     after_s: float = 1.0
-    interval_s: float = 0.005
+    interval_s: float = bounded(0.005, 0.001, 3600)
 
     name: ClassVar[str] = "cut"
 
     def __post_init__(self):
         check_fields(self, *((name, 0.1, 3600) for name in ("before_s", "cut_s", "after_s")))
-        check_fields(self, ("interval_s", 0.001, 3600))
+        check_declared(self)
         self._ping()
 
     def __str__(self) -> str:
@@ -179,20 +180,20 @@ class Cut(_PingMeanwhile):
 class Shorten(_PingMeanwhile):
     """
     Ping, and meanwhile shorten the delay of the link between the two regions in both directions to `delay_ms`.
-     No echo may overtake an earlier one when the delay drops. Echoes every `interval_s` last `before_s` and `after_s`;
+
+    No echo may overtake an earlier one when the delay drops. Echoes every `interval_s` last `before_s` and `after_s`;
     then the original delay is restored. Read by `wanbench.read.ingest.ping`.
     """
 
-    delay_ms: float
-    before_s: float = 1.0
-    after_s: float = 1.0
-    interval_s: float = 0.005
+    delay_ms: float = bounded(MISSING, 0, 10_000)
+    before_s: float = bounded(1.0, 0.1, 3600)
+    after_s: float = bounded(1.0, 0.1, 3600)
+    interval_s: float = bounded(0.005, 0.001, 3600)
 
     name: ClassVar[str] = "shorten"
 
     def __post_init__(self):
-        check_fields(self, ("delay_ms", 0, 10_000), ("before_s", 0.1, 3600), ("after_s", 0.1, 3600))
-        check_fields(self, ("interval_s", 0.001, 3600))
+        check_declared(self)
 
     def __str__(self) -> str:
         return f"shorten: an echo every {self.interval_s:g} s, the delay {self.delay_ms:g} ms after {self.before_s:g} s"

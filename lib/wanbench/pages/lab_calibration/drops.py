@@ -21,10 +21,7 @@ class LinkDrops(RowsResult):
     """
     Drops in each direction of a link.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
+    rows: run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
         packets_device_dropped, dropped_share, verdict; directions that carried nothing are left out. The verdict is
         "outside" if the queue of a link without a rate dropped anything, if loss was counted but none requested, or if
         the receiving device refused packets.
@@ -32,7 +29,6 @@ class LinkDrops(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The packets that queues dropped, and the number of directions with unexpected drops."""
         rows = self.rows
         return (
             f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "
@@ -71,29 +67,18 @@ class DeviceDrops(RowsResult):
     """
     Kernel drops at the regions' devices, where no link counts them.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict:
+    rows: run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict:
         "outside" if anything was dropped.
     """
 
     @property
     def sentence(self) -> str:
-        """At how many devices the kernel dropped packets."""
         runs = count(self.rows.run_id.nunique(), "run")
         return f"The kernel dropped packets at {_verdict(self.rows, 'device')} in {runs}."
 
 
 def device_drops(sessions: Sequence[pd.DataFrame]) -> DeviceDrops:
-    """
-    Packets dropped by the kernel, per run and device.
-
-    Parameters
-    ----------
-    sessions : sequence of DataFrame
-        Tables `device_counters`.
-    """
+    """Packets dropped by the kernel, per run and device."""
     counters = _together("device_counters", sessions)
     names = ["packets_received", "packets_dropped_receiving", "packets_sent", "packets_dropped_sending"]
     rows = counters.groupby(["run_id", "device"], sort=False)[names].sum().reset_index()
@@ -105,16 +90,12 @@ class Lateness(RowsResult):
     """
     How late an emulator delivered packets: whether the machine was fast enough.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per run: run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN if
+    rows: Per run: run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN if
         the emulator does not report it.
     """
 
     @property
     def sentence(self) -> str:
-        """The worst lateness of all runs."""
         known = self.rows[self.rows.worst_late_ms.notna()]
         if known.empty:
             return "The emulator does not report how late it delivered packets."
@@ -126,14 +107,7 @@ class Lateness(RowsResult):
 
 
 def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
-    """
-    How late packets were delivered, per run.
-
-    Parameters
-    ----------
-    sessions : sequence of DataFrame
-        Tables `link_counters`.
-    """
+    """How late packets were delivered, per run."""
     counters = _together("link_counters", sessions)
     rows = []
     for run_id, links in counters.groupby("run_id", sort=False):

@@ -18,7 +18,7 @@ from wanbench.methods.claims.rules import NEVER, NO_VERDICT, Rule, apply_rules, 
 from wanbench.methods.lab.utilisation import Capacity
 from wanbench.methods.result import Estimate
 from wanbench.methods.result.means import share_of
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.time.compare import more_or_less, times
 from wanbench.methods.trials.processors import ProcessorEffect
 

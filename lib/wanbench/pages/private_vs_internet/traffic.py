@@ -6,7 +6,7 @@ from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.methods.result import Estimate
 from wanbench.methods.result.means import mean_of
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, PACKET_BYTES
 from wanbench.methods.trials.rates import TrialRates, records_per_full_batch
 

@@ -23,7 +23,8 @@ def fault_trials(
 ) -> list[Trial]:
     """
     Episodes of every fault at the baseline, of the first fault with other settings, and with planted damage.
-     Each repeat is a block with every episode once, in random order; episodes with equal broker settings are adjacent,
+
+    Each repeat is a block with every episode once, in random order; episodes with equal broker settings are adjacent,
     to save restarts. Episodes with planted damage come first, once, without a fault, which also warms the brokers.
 
     Parameters

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
-from wanbench.checks import check_fields, check_flag, check_number, refusal
+from wanbench.checks import check_fields, check_number, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
-from wanbench.measure.experiments.base import ExperimentError, cluster_of
+from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, cluster_of
 from wanbench.measure.experiments.session import LOOK_S, ConcurrentSession, Program, client_command
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.programs import detection_probe
@@ -27,10 +27,12 @@ from wanbench.runs import RawFile
 class Detection:
     """
     A probe of every broker, an online detector, and, if asked, demotion of the broker it names.
-     The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
+
+    The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
     So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
     detector works. A record that is unanswered after the detector's `limit_ms` counts with that latency at once.
-     A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
+
+    A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
     becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
     the earlier order and preferred leaders are restored, also after `BrokerActions` that change the same order.
 
@@ -56,7 +58,7 @@ class Detection:
 
     detector: DetectorSettings = field(default_factory=DetectorSettings)
     interval_s: float = 0.1
-    record_bytes: int = 100
+    record_bytes: int = bounded(100, 1, 100_000)
     demote_on_alarm: bool = False
     settle_s: float = 5.0
     duration_s: float = 300.0
@@ -70,9 +72,7 @@ class Detection:
             object.__setattr__(self, "detector", DetectorSettings(**self.detector))
         if not isinstance(self.detector, DetectorSettings):
             raise refusal("Detection detector", self.detector, "DetectorSettings")
-        check_flag("Detection demote_on_alarm", self.demote_on_alarm)
-        check_flag("Detection take_out", self.take_out, optional=True)
-        check_fields(self, ("record_bytes", 1, 100_000), whole=True)
+        check_declared(self)
         check_fields(
             self, ("interval_s", 0.01, self.detector.window_s), ("settle_s", 0, 3600), ("duration_s", 1, 86_400)
         )
@@ -87,7 +87,8 @@ class Detection:
         """
         Probe and detect while the block runs; the yielded list holds the raw files once the block is left:
         detection/<stem>.detection.json, which names <stem>.probe-0.jsonl.gz.
-         `sending` returns True once the load sends, or False if it never will; None: learning begins at the start.
+
+        `sending` returns True once the load sends, or False if it never will; None: learning begins at the start.
         Raises ExperimentError if it cannot start, or could not undo something; never in place of an exception of the
         block.
         """
@@ -231,7 +232,8 @@ _OF_SLOWNESS = "take_out"
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
     """
     Trials that restart every broker in turn.
-     `kinds` has by name the fields of a `BrokerAction`, such as {"kind": "restart"}, and optionally "load" and
+
+    `kinds` has by name the fields of a `BrokerAction`, such as {"kind": "restart"}, and optionally "load" and
     "broker_settings", the differences from other rolls. `calm_s` is the time before each restart in which the cluster
     is complete; before the first it includes the warm-up, and a load with a longer one begins it later by as much.
     `trial` has further fields of `KafkaTrial`.
@@ -272,7 +274,8 @@ def slowed(
     """
     Trials that slow every broker in turn: for each kind one in which the detector only watches, and one, "<kind>,
     demoted", in which the named broker is demoted until it has recovered.
-     `kinds` are as in `rolls`, optionally with "take_out", for the detection in the trial with demotion. The name
+
+    `kinds` are as in `rolls`, optionally with "take_out", for the detection in the trial with demotion. The name
     becomes the trial's `system`. `first_s`, `slow_s` and `calm_s` are the start of the first slowness, the duration of
     each, and the pause before the next.
 

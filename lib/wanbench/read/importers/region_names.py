@@ -29,13 +29,8 @@ MAX_LENGTH = 200  # A longer text does not name a region.
 MAX_LISTED = 8  # Regions that an error message lists.
 
 _RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}
-_CLOUD_NAMES = {
-    "aws": "aws", "amazon web services": "aws", "amazon": "aws",
-    "gcp": "gcp", "google cloud platform": "gcp", "google cloud": "gcp", "google": "gcp",
-    "microsoft azure": "azure", "microsoft": "azure", "azure": "azure",
-    "ibm cloud": "ibm", "ibm": "ibm",
-}  # fmt: skip
-_CLOUD = re.compile(rf"({'|'.join(_CLOUD_NAMES)})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
+_CLOUD_NAMES = {alias: name for name, cloud in CLOUDS.items() for alias in (name, cloud.name.lower(), *cloud.aliases)}
+_CLOUD = re.compile(rf"({'|'.join(sorted(_CLOUD_NAMES, key=len, reverse=True))})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
 _GEOGRAPHY = re.compile(
     r"\((US|Canada|Mexico|South America|Europe|Middle East|Africa|Asia Pacific)\)\s+(?=\S)", re.IGNORECASE
 )

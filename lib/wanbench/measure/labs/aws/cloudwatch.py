@@ -14,16 +14,16 @@ from pathlib import Path
 from threading import Event
 
 from wanbench.checks import check_choice, check_name, check_number, refusal
+from wanbench.measure.labs.rented.client import CloudError
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .clients import Aws, AwsError, without_identities
+from .clients import Aws, without_identities
 
-MOST_QUERIES = 500
-"""Maximum number of queries of one request (CloudWatch's limit)."""
+MOST_QUERIES = 500  # Maximum number of queries of one request (CloudWatch's limit).
 POLL_S = 15.0
+# Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause.
 THROTTLED = ("Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "InternalServiceFault")
-"""Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class CloudWatch:
             try:
                 points = self._points(watched.region, series, expected)
                 error = None
-            except AwsError as refused:
+            except CloudError as refused:
                 points, error = {}, str(refused)
                 if refused.code not in THROTTLED:
                     break
@@ -246,7 +246,7 @@ class CloudWatch:
                     texts = [text.get("Value", "") for text in each.get("Messages", [])]
                     told = without_identities("; ".join([each["StatusCode"], *texts]))
                     code = "InternalServiceFault" if each["StatusCode"] == "InternalError" else each["StatusCode"]
-                    raise AwsError(f"cloudwatch get_metric_data in {region}: {told}", code)
+                    raise CloudError(f"cloudwatch get_metric_data in {region}: {told}", code)
                 times = (round(at.timestamp()) for at in each["Timestamps"])
                 found[int(each["Id"][1:])] |= dict(zip(times, each["Values"], strict=True))
         return {number: {at: value for at, value in of.items() if at in set(expected)} for number, of in found.items()}

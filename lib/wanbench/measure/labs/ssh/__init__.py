@@ -7,9 +7,9 @@ OpenSSH's ControlMaster and asyncssh, which start a session for each command (0.
 0.01 s), and leave commands running when the connection dies.
 """
 
+from .connection import Login
 from .host import SshHost
 from .inventory import Inventory, read_inventory
 from .lab import SshLab
-from .login import Login
 
 __all__ = ["Inventory", "Login", "SshHost", "SshLab", "read_inventory"]

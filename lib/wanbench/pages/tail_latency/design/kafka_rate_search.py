@@ -1,4 +1,4 @@
-"""The highest rate at which a quantile of latency meets an objective. Read by `wanbench.read.ingest.kafka_open_loop`."""
+"""Search the highest rate that meets a latency objective. Read by `wanbench.read.ingest.kafka_open_loop`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, replace
 from math import ceil
 from typing import ClassVar
 
 from wanbench import open_loop
-from wanbench.checks import check_choice, check_fields, check_number, refusal
+from wanbench.checks import check_number, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments.base import ClientLoad
+from wanbench.measure.experiments.base import ClientLoad, bounded, check_declared, one_of
 from wanbench.measure.experiments.kafka_open_loop import KafkaOpenLoop
 from wanbench.measure.experiments.kafka_open_loop_session import OpenLoopSession
 from wanbench.measure.experiments.session import ClientSession
@@ -31,11 +31,13 @@ ALL_STEPS, FELL_BEHIND = "all steps were made", "the generator fell behind"
 class KafkaRateSearch(ClientLoad):
     """
     Search, by bisection of the log rate, for the highest rate that meets a latency objective.
-     Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
+
+    Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
     the warm-up is at most `objective_ms`, with none of these records lost and the backlog not growing
     (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step says nothing about the system, and the
     next one repeats its rate; the second such step in a row ends the search.
-     The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not. The
+
+    The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not. The
     ends of the search range are not measured, so a bracket that reaches one is open there. Chance may decide a step
     near the limit: so replicates are repeated searches, not repeated steps.
 
@@ -55,12 +57,12 @@ class KafkaRateSearch(ClientLoad):
     """
 
     load: KafkaOpenLoop
-    objective_ms: float
-    lowest_records_per_s: float
-    highest_records_per_s: float
-    quantile: float = 0.99
-    steps: int = 7
-    what: str = END_TO_END
+    objective_ms: float = bounded(MISSING, 0.001, 3.6e6)
+    lowest_records_per_s: float = bounded(MISSING, 0.1, 1e6)
+    highest_records_per_s: float = bounded(MISSING, 0.1, 1e6)
+    quantile: float = bounded(0.99, 0, 1)
+    steps: int = bounded(7, 1, 30)
+    what: str = one_of(END_TO_END, (END_TO_END, PUBLISH))
 
     name: ClassVar[str] = "kafka_rate_search"
 
@@ -69,16 +71,8 @@ class KafkaRateSearch(ClientLoad):
             object.__setattr__(self, "load", KafkaOpenLoop(**self.load))
         if not isinstance(self.load, KafkaOpenLoop):
             raise refusal("KafkaRateSearch load", self.load, "a KafkaOpenLoop")
-        check_fields(self, ("steps", 1, 30), whole=True)
-        check_fields(
-            self,
-            ("objective_ms", 0.001, 3.6e6),
-            ("lowest_records_per_s", 0.1, 1e6),
-            ("highest_records_per_s", 0.1, 1e6),
-            ("quantile", 0, 1),
-        )
+        check_declared(self)
         check_number("KafkaRateSearch quantile", self.quantile, 0, 1, above=True)
-        check_choice("KafkaRateSearch what", self.what, (END_TO_END, PUBLISH))
         if not self.quantile < 1:
             raise refusal(
                 "KafkaRateSearch quantile", self.quantile, "below 1: no run contains the slowest possible record"
@@ -232,14 +226,8 @@ def rate_searches(
     """
     Searches for every system, in blocks as in `systems_by_steps`; `setting` is "<system>, search".
 
-    Parameters
-    ----------
-    objective_ms, rates, steps
-        As in `KafkaRateSearch`; `rates` holds the lowest and the highest rate.
-    replicates : int
-        Number of searches for each system; 0: none.
-    **options
-        `alongside`, `link`, `client_regions`, `gateway_bps` of `systems_by_steps`.
+    `rates` are the lowest and the highest rate of a `KafkaRateSearch`, `replicates` the searches for each system (0:
+    none), and `options` as in `systems_by_steps`.
 
     Examples
     --------

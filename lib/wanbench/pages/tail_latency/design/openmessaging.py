@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_fields, refusal
+from wanbench.checks import refusal
 from wanbench.errors import CommandError, LabError, ParameterError
-from wanbench.measure.experiments.base import ClientLoad, ExperimentError, keep, last_line
+from wanbench.measure.experiments.base import ClientLoad, ExperimentError, bounded, check_declared, keep, last_line
 from wanbench.measure.experiments.session import ClientSession
 from wanbench.measure.kafka.access import names_secret, put_private
 from wanbench.measure.kafka.java_commands import checked_heap
@@ -39,7 +39,8 @@ class OpenMessaging(ClientLoad):
 
     The distribution on the hosts runs unmodified. It gets the workload, and the driver with the cluster's address and a
     reference to its security. Its durations are whole minutes: a run without warm-up takes at least one.
-     Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. It uses Kafka's Java clients,
+
+    Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. It uses Kafka's Java clients,
     KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen (``python
     benchmarks/openmessaging.py --in-turn
     --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). With
@@ -77,10 +78,10 @@ class OpenMessaging(ClientLoad):
     workload: Workload
     driver: Driver = field(default_factory=Driver)
     workers: tuple[str, ...] | None = None
-    port: int = 18_080
+    port: int = bounded(18_080, 1024, 60_000)
     heap_mb: int = 512
-    start_timeout_s: float = 120.0
-    timeout_s: float | None = None
+    start_timeout_s: float = bounded(120.0, 1, 3_600)
+    timeout_s: float | None = bounded(None, 1, 1e6)
 
     name: ClassVar[str] = "openmessaging"
 
@@ -94,8 +95,7 @@ class OpenMessaging(ClientLoad):
         object.__setattr__(self, "distribution", self.distribution.rstrip("/") or "/")
         for name, kind, read in (("workload", Workload, read_workload), ("driver", Driver, read_driver)):
             object.__setattr__(self, name, _given(getattr(self, name), kind, read))
-        check_fields(self, ("port", 1024, 60_000), whole=True)
-        check_fields(self, ("start_timeout_s", 1, 3_600), ("timeout_s", 1, 1e6), optional=("timeout_s",))
+        check_declared(self)
         checked_heap(self.heap_mb)
         self._check_workload()
         self._check_driver()
@@ -175,7 +175,8 @@ class OpenMessaging(ClientLoad):
         """
         Run the benchmark on the first of the producers' hosts, and its workers in the regions `workers`; `when_sending`
         is called when its warm-up or, without one, its measurement starts.
-         Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and
+
+        Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and
         <stem>.driver.yaml; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of each program. Its topics
         are deleted.
 

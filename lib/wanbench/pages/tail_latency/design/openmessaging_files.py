@@ -117,7 +117,8 @@ class FlatFile:
 class Workload(FlatFile):
     """
     A workload: records, rate and receivers. Fields have the benchmark's names.
-     None means that the file lacks the field; the benchmark then uses its own default, which differs between forks:
+
+    None means that the file lacks the field; the benchmark then uses its own default, which differs between forks:
     `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork. `sampleRateMillis` and the existing topics
     are only in Redpanda's fork; the other lists, `randomTopicNames` and `logIntervalMillis` only in AutoMQ's;
     `consumerOnly` only in Confluent's and StreamNative's.

@@ -185,7 +185,8 @@ def to_open_loop(
 ) -> KafkaOpenLoop:
     """
     Convert a workload to the KafkaOpenLoop that offers the same load, with the settings of a driver.
-     They differ still. The benchmark counts end-to-end latency from the producer's time stamp, in whole milliseconds,
+
+    They differ still. The benchmark counts end-to-end latency from the producer's time stamp, in whole milliseconds,
     and drops what is not above zero; an open-loop load counts from when a record was due. The benchmark's producer
     fills a batch for one partition before it turns to the next; here records go to the partitions in turn. Its clients
     are Kafka's Java clients, idempotent by default, whose consumers commit after every poll.

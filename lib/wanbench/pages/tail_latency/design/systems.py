@@ -72,11 +72,6 @@ def read_systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
     """
     Systems from plain data, such as a preset's list of mappings with the parameters of `System`.
 
-    Raises
-    ------
-    ParameterError
-        If there is no system, two have the same name, or a parameter is unknown or malformed.
-
     Examples
     --------
     >>> [system.name for system in read_systems([{"name": "a"}, {"name": "b", "load": {"linger_ms": 0}}])]
@@ -139,7 +134,8 @@ def systems_by_steps(
 ) -> list[Trial]:
     """
     Every system at every step of a load, once per replicate.
-     A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
+
+    A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
     comparisons are close in time. Systems that need a restart of the cluster form groups instead, with all their steps
     adjacent. The order of groups is random for every two blocks and reversed in the second, so that no restart falls
     between the blocks; the first block begins with the cluster's own settings, if any system has them. Steps of

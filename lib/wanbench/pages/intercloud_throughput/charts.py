@@ -1,13 +1,17 @@
-"""The rounds of a run as they happened: when each region was in a test."""
+"""A run as it happened: its rounds over time, and its pairs as great circles on a world map."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.formatting import count
+from wanbench.figures.primitives import draw_pairs, draw_regions, label_pairs, world
+from wanbench.formatting import count, decimals, quantity, scale, span
+from wanbench.methods.regions.pairs import unordered
 
 ENDS = ("from_region", "to_region")
 COLOURS = {"done": theme.WITHIN, "failed": theme.OUTSIDE, "interrupted": theme.UNKNOWN}
@@ -70,3 +74,53 @@ def overlapping(tests: pd.DataFrame) -> int:
     both = pd.concat([ended.assign(region=ended[end]) for end in ENDS]).sort_values(["region", "started_at_utc"])
     before = both.groupby("region").ended_at_utc.cummax().groupby(both.region).shift()
     return int((both.started_at_utc < before).sum())
+
+
+CLASSES = 6  # Number of classes: the eye distinguishes no more shades
+RAMP = ("#2B1B5A", "#4A3C9A", "#2F7EBC", "#3FB5A3", "#A8C545", "#F2B134")
+FEW_LINKS = 60  # Up to this number of pairs lines are thick and nearly opaque; more would hide each other
+
+
+def link_map(pairs: pd.DataFrame, regions: pd.DataFrame, *, note: str = "") -> go.Figure:
+    """
+    Draw the measured pairs as great circles on a world map, coloured by throughput.
+
+    Colours are classes with equal numbers of pairs; darker is worse.
+    """
+    sample = unordered(pairs, "throughput_bps", combine="geometric mean")
+    places = check_columns("regions", regions, ["name"]).set_index("name")
+    missing = sorted(set(sample.regions) - set(places.index))
+    if missing:
+        raise ParameterError(
+            f"table regions lacks {count(len(missing), 'region')} of the pairs, such as {', '.join(missing[:3])}."
+        )
+    frame = sample.frame.rename(columns={"value": "throughput_bps"})
+    bps, figure = frame.throughput_bps, world()
+    classes = min(CLASSES, bps.nunique())
+    edges = np.quantile(bps, np.linspace(0, 1, classes + 1))
+    number = np.clip(np.searchsorted(edges, bps, side="right") - 1, 0, classes - 1)
+    factor, unit = scale("bit/s", float(bps.median()))
+    few = len(frame) < FEW_LINKS
+    for k in range(classes):
+        part = frame[number == k]
+        if part.empty:
+            continue
+        ends = edges[k : k + 2] / factor
+        line = {"color": RAMP[round(k * (len(RAMP) - 1) / max(classes - 1, 1))], "width": 2.5 if few else 1}
+        name = f"{span(*ends, max(decimals(ends[1]), 0))} {unit}"
+        draw_pairs(figure, part, places, name=name, line=line, opacity=0.85 if few else 0.35)
+    label_pairs(figure, frame, places, [quantity(value, "bit/s") for value in bps])
+    draw_regions(figure, places.loc[sample.regions].reset_index())
+    low, middle, high = (quantity(float(value), "bit/s") for value in (bps.min(), bps.median(), bps.max()))
+    return theme.finish(
+        figure,
+        name="link-map-throughput",
+        title="Throughput between regions",
+        subtitle="One great circle per pair of regions (geometric mean of both directions); darker is worse.",
+        alt=f"World map of {count(len(frame), 'pair')} between {count(sample.n_regions, 'region')}; throughput from "
+        f"{low} to {high}, median {middle}.",
+        caption=f"Throughput of {count(len(frame), 'pair')}, from {low} to {high}, median {middle}. "
+        "Coastline: Natural Earth.",
+        table=frame[["region_a", "region_b", "cloud_pair", "distance_km", "throughput_bps"]],
+        note=note,
+    )
