@@ -125,7 +125,7 @@ class Estimate:
 
     @property
     def formatted_interval(self) -> str:
-        """The interval in the unit and with the decimals of `written`; "" if there is none."""
+        """The interval in the unit and with the decimals of `formatted`; "" if there is none."""
         return interval(self.estimate, self.low, self.high, self.unit)[1]
 
     @property
@@ -140,11 +140,11 @@ class Estimate:
 
     @property
     def formatted_naive(self) -> str:
-        """The naive interval in the unit of `written`; "" if there is none."""
-        return self.spell(self.naive)
+        """The naive interval in the unit of `formatted`; "" if there is none."""
+        return self.formatted_other(self.naive)
 
-    def spell(self, other: Interval) -> str:
-        """Format another interval of the same number in the unit of `written`; "" if there is none."""
+    def formatted_other(self, other: Interval) -> str:
+        """Format another interval of the same number in the unit of `formatted`; "" if there is none."""
         factor = self._scale()[0]
         value, low, high = (end / factor for end in (self.estimate, other.low, other.high))
         places = places_of(value, low, high)
@@ -166,7 +166,7 @@ class Estimate:
             ("Estimate", self.formatted),
             (self.kind_of_interval.capitalize(), self.formatted_interval or "none"),
             *([(self.naive.method.capitalize(), self.formatted_naive)] if self.formatted_naive else []),
-            *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
+            *((f"By {other.method}", self.formatted_other(other) or "none") for other in self.others),
             ("From", self.counted),
             ("Method", self.method),
             ("Assumption", self.assumption),

@@ -1,7 +1,7 @@
 """
 Upper bounds of each trial from settings, placement and metrics, and the share it reached.
 
-Link, window and replication are those of `stats.trials.region_limits`. The machine's bound is measured: the throughput
+Link, window and replication are those of `region_limits`. The machine's bound is measured: the throughput
 at the same processor time per byte with no processor idle. The share of that bound that a trial reaches is simply the
 utilisation, so trials whose lowest bound it is are left out of the shares.
 """

@@ -82,7 +82,7 @@ def source_deployment(audit: Audit, **inputs) -> Deployment:
     """
     Return the cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
 
-    **inputs: In place of the source's: fields of `stats.cost.Deployment`.
+    **inputs: In place of the source's: fields of `Deployment`.
     """
     size = 1e3 * audit.number("message-size")
     own = {

@@ -117,7 +117,7 @@ class CostChanges(Result):
                 f"USD per {MILLION}": self.costs[name].formatted,
                 "Times the price": ratio.formatted,
                 f"{ratio.formatted_level} interval": ratio.formatted_interval,
-                f"with {ratio.others[0].method}": ratio.spell(ratio.others[0]),
+                f"with {ratio.others[0].method}": ratio.formatted_other(ratio.others[0]),
                 "Because": self.why[name],
             }
             for name, ratio in self.ratios.items()

@@ -2,7 +2,7 @@
 A curve per factor: throughput at each level over the baseline, all else equal.
 
 The trial is the unit of replication. Trials of a factor are those that equal the baseline in every other setting; no
-name of a setting is parsed. The scatter of all settings is pooled (`stats.against_baseline`).
+name of a setting is parsed. The scatter of all settings is pooled (`against_baseline`).
 """
 
 from __future__ import annotations

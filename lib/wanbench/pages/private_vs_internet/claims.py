@@ -59,11 +59,11 @@ def private_vs_internet(
 
     batches: Batches per second over the private link over those over the VPN: "times".
     packets: The same of packets per second that the brokers receive.
-    machine: How busy the processors were (`stats.trials.processors.processor_effect`). If they were full, they may have
+    machine: How busy the processors were (`processor_effect`). If they were full, they may have
         changed both ratios, which then decide nothing.
     traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
-        (`studies.private_vs_internet.traffic`). Shown without a verdict: background and batches were set.
-    capacity: Capacity of the links of this comparison (`stats.lab.utilisation.capacity`); that its load was set near
+        (`traffic`). Shown without a verdict: background and batches were set.
+    capacity: Capacity of the links of this comparison (`utilisation.capacity`); that its load was set near
         their rate is no verdict on whether the source's were full.
     factorial: Batches per second on delay, jitter, loss and rate.
 

@@ -59,7 +59,7 @@ class Factorial(Result):
     grid: The same on a grid: steps along delay and rate, at each combination of the other factors' levels, measured or
         not.
     aliases: Per effect, the effects that it is confounded with (`alias_table`).
-    lack_of_fit_p: p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without
+    lack_of_fit_p: p-value of the test that the model fits (`lack_of_fit`): against replicates, or without
         replicates against curvature; NaN if too few runs are left for a test.
     runs: One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
     """
