@@ -88,8 +88,8 @@ def test_the_interval_of_a_ratio_may_end_beyond_the_largest_float():
 
 def test_a_range_is_not_rounded_past_its_estimate():
     price = estimate("price", 0.0288, low=0.02815, high=0.02947)
-    assert price.spell(Interval("worst", 0.02815, 0.2434)) == "0.0282 to 0.243"
-    assert price.spell(Interval("worst", 0.02614, 0.03152)) == "0.0261 to 0.0315"
+    assert price.formatted_other(Interval("worst", 0.02815, 0.2434)) == "0.0282 to 0.243"
+    assert price.formatted_other(Interval("worst", 0.02614, 0.03152)) == "0.0261 to 0.0315"
 
 
 def test_the_interval_that_ignores_dependence_is_in_the_table_and_not_in_the_sentence():

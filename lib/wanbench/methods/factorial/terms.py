@@ -15,6 +15,7 @@ from pandas.api.types import is_numeric_dtype
 from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
+from wanbench.methods.result import reasons
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import check_sizes
 
@@ -242,8 +243,3 @@ def split_rows(observations: pd.DataFrame, response: str, names: Sequence[str]) 
         why = reasons(left_out)
         raise ParameterError(f"no row is left of {count(len(observations), 'row')}{f': {why}' if why else ''}")
     return rows, left_out
-
-
-def reasons(left_out: pd.DataFrame) -> str:
-    """How many rows were left out, by reason."""
-    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))

@@ -34,6 +34,7 @@ __all__ = [
     "cautions_html",
     "exact_binomial",
     "formatted_estimates",
+    "reasons",
     "t_interval",
     "t_quantile",
     "table_html",
@@ -128,6 +129,11 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
         return number(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
 
     return frame.map(text)
+
+
+def reasons(left_out: pd.DataFrame) -> str:
+    """How many rows were left out, by their `reason`."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
 
 
 def formatted_estimates(estimates) -> pd.DataFrame:

@@ -18,7 +18,7 @@ import pandas as pd
 from wanbench.checks import check_columns, check_level, check_resamples, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
-from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result import Estimate, Interval, Result, reasons
 from wanbench.methods.result.estimate import t_interval
 from wanbench.methods.sizes import check_sizes, numbers
 
@@ -352,8 +352,7 @@ def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list
 def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, time, arm: str, run) -> list[str]:
     notes = []
     if len(left_out):
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
-        notes.append(f"{count(len(left_out), 'row')} left out ({reasons})")
+        notes.append(f"{count(len(left_out), 'row')} left out ({reasons(left_out)})")
     if time is not None:
         for key, part in rows.groupby([arm, run] if run else [arm])[time]:
             steps = part.sort_values().diff().dropna()

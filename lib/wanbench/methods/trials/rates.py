@@ -21,7 +21,7 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Result, text_table
+from wanbench.methods.result import Result, reasons, text_table
 from wanbench.methods.result.means import half_width
 from wanbench.methods.trials import concurrent, counted_seconds
 from wanbench.methods.trials.counted_seconds import CountedSeconds, attempts_of
@@ -212,11 +212,6 @@ class TrialRates(Result):
             table=rows[["order", "block", "setting", "test_id", DRAWN, "n_seconds", "counted_by"]],
             note=note,
         )
-
-
-def reasons(left_out: pd.DataFrame) -> str:
-    """Why trials were left out, with their numbers."""
-    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
 
 
 def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:

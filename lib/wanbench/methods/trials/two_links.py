@@ -22,11 +22,11 @@ from wanbench.checks import check_choice, check_kind, check_level, refusal
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
-from wanbench.methods.result import Estimate, Interval, Result, RowsResult
+from wanbench.methods.result import Estimate, Interval, Result, RowsResult, reasons
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.time.compare import ASSUMPTIONS, METHODS, Comparison, compare_arms
-from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points, reasons
+from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points
 from wanbench.methods.trials.steadiness import steadiness
 
 SECONDS = "seconds"

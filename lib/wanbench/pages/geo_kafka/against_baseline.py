@@ -19,8 +19,8 @@ from wanbench.checks import check_choice, check_columns, check_level
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, p_value
 from wanbench.methods.factorial.inference import critical
-from wanbench.methods.factorial.terms import reasons, split_rows, with_blocks
-from wanbench.methods.result import Estimate, Interval
+from wanbench.methods.factorial.terms import split_rows, with_blocks
+from wanbench.methods.result import Estimate, Interval, reasons
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 

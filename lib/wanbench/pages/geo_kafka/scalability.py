@@ -26,8 +26,8 @@ from wanbench.checks import check_columns, check_level
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, p_value, percent
-from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, reasons, usable_runs
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, usable_runs
+from wanbench.methods.result import Estimate, Result, reasons
 from wanbench.pages.geo_kafka.scalability_fit import MIN_LEVELS, Fit
 
 UNFIT_BELOW = 0.05  # There is a caution if the p-value of lack of fit is below this: one false alarm in twenty.

@@ -24,8 +24,8 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, p_value, percent
 from wanbench.methods.factorial.inference import NAME, REPLICATES, lack_of_fit
-from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, UNITS, reasons, split_rows, with_blocks, word
-from wanbench.methods.result import Estimate, Interval, Result, text_table
+from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, UNITS, split_rows, with_blocks, word
+from wanbench.methods.result import Estimate, Interval, Result, reasons, text_table
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.pages.geo_kafka import factor_columns

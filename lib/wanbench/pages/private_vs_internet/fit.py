@@ -29,12 +29,11 @@ from wanbench.methods.factorial.terms import (
     columns,
     effect_words,
     factors_of,
-    reasons,
     usable_runs,
     with_blocks,
     word,
 )
-from wanbench.methods.result import Estimate
+from wanbench.methods.result import Estimate, reasons
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.pages.private_vs_internet.result import Factorial
 
