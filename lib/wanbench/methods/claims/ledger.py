@@ -215,18 +215,18 @@ class Audit(Result):
         return tuple(
             Estimate(
                 quantity=f"claims reproduced by {words}",
-                claim=f"Reproduced by {words}: {{}} of {sum(found.values())}",
-                estimate=found.get(REPRODUCED, 0),
+                claim=f"Reproduced by {words}: {{}} of {sum(counts.values())}",
+                estimate=counts.get(REPRODUCED, 0),
                 low=nan,
                 high=nan,
                 unit="claims",
-                n=sum(found.values()),
-                basis=count(sum(found.values()), "claim"),
+                n=sum(counts.values()),
+                basis=count(sum(counts.values()), "claim"),
                 method=METHODS[kind],
                 assumption="What is published is what the source describes, and our run is a case of its claim",
             )
             for kind, words in KINDS.items()
-            if (found := self.verdicts(kind)) or kind == "own"
+            if (counts := self.verdicts(kind)) or kind == "own"
         )
 
     @property
@@ -236,9 +236,9 @@ class Audit(Result):
         parts = [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
         parts += [f"{cannot} {CANNOT}"] if cannot else []
         counts = [
-            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in found.items())}"
+            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in of_kind.items())}"
             for kind, words in KINDS.items()
-            if (found := self.verdicts(kind))
+            if (of_kind := self.verdicts(kind))
         ]
         return "; ".join([f"{count(len(self.claims), 'claim')} of this source", *parts, *counts]) + "."
 

@@ -73,22 +73,22 @@ def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     if isinstance(given, Estimate):
         low, high = max(given.low, 0.0), given.high
         about = (given.quantity, given.n, given.counted, given.level)
-        found = Input(name, given.estimate, unit, low, high, MEASURED, *about)
+        result = Input(name, given.estimate, unit, low, high, MEASURED, *about)
     elif isinstance(given, Input):
-        found = replace(given, name=name, unit=unit)
+        result = replace(given, name=name, unit=unit)
     elif isinstance(given, list | tuple):
         if len(given) != 3:
             raise refusal(name, given, "a number, (low, value, high), an Estimate or a price")
         low, value, high = (check_number(name, end, 0) for end in given)
-        found = Input(name, value, unit, low, high, RANGE, "range given")
+        result = Input(name, value, unit, low, high, RANGE, "range given")
     else:
-        found = Input(name, check_number(name, given, 0), unit)
-    check_number(name, found.value, 0, above=positive)
-    if found.value == inf or found.low > found.value or found.high < found.value:
+        result = Input(name, check_number(name, given, 0), unit)
+    check_number(name, result.value, 0, above=positive)
+    if result.value == inf or result.low > result.value or result.high < result.value:
         raise refusal(name, given, "a finite number inside its range")
-    if positive and found.low == 0 and found.kind != MEASURED:
+    if positive and result.low == 0 and result.kind != MEASURED:
         raise refusal(name, given, "a range above 0")
-    return found
+    return result
 
 
 METHOD = (

@@ -26,10 +26,10 @@ def check_quantile(q: float) -> float:
 
 def check_quantiles(at) -> list[float]:
     """One quantile or several, as a list."""
-    found = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
-    if not found:
+    result = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
+    if not result:
         raise refusal("at", at, "one quantile or more, such as 0.99")
-    return [check_quantile(q) for q in found]
+    return [check_quantile(q) for q in result]
 
 
 def name(q: float) -> str:

@@ -303,18 +303,18 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(present):
         values = ", ".join(map(str, present)) or "none"
         raise refusal("arms", arms, f"two different values of column {arm}, which has {values}")
-    found = pd.to_numeric(observations[value], errors="coerce").astype("float64")
-    check_sizes(value, found)
+    numeric = pd.to_numeric(observations[value], errors="coerce").astype("float64")
+    check_sizes(value, numeric)
     reason = np.full(len(observations), None, dtype=object)
     for name in others:
         reason[observations[name].isna().to_numpy()] = f"without {name}"
-    reason[~np.isfinite(found.to_numpy())] = f"without {value}"
+    reason[~np.isfinite(numeric.to_numpy())] = f"without {value}"
     reason[~observations[arm].isin(names).to_numpy()] = "of another arm"
     out = reason != None  # noqa: E711  (of each element)
     left_out = observations[out].reset_index(drop=True)
     left_out = left_out.assign(reason=pd.Series(reason[out], dtype=object))
     used = observations[list(dict.fromkeys([value, arm, *others]))]
-    rows = used.assign(**{value: found})[~out].reset_index(drop=True)
+    rows = used.assign(**{value: numeric})[~out].reset_index(drop=True)
     for name in names:
         if not (rows[arm] == name).any():
             raise ParameterError(f"arm {name} has no row with {value}.")

@@ -4,8 +4,8 @@ One autocorrelated series: its effective number of independent values, and stati
 The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks. Under strong
 autocorrelation its intervals are too narrow: of 95 % intervals for 100 values with a first autocorrelation of 0.9,
 71.6 of 100 cover (`make validity`, data/validity/compare.csv). So the series is whitened by an autoregression
-(`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis &
-White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
+(`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis
+& White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
 """
 
 from __future__ import annotations

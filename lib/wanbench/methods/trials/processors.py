@@ -194,16 +194,16 @@ def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFr
     Per trial: mean busy_percent and iowait_percent of the busiest machine, and fullest_link, the highest link
     utilisation; NaN if not measured.
     """
-    found = rates.rates[KEY].assign(busy_percent=nan, iowait_percent=nan, fullest_link=nan).set_index(KEY)
+    result = rates.rates[KEY].assign(busy_percent=nan, iowait_percent=nan, fullest_link=nan).set_index(KEY)
     if "metrics" in tables and len(tables["metrics"]):
         metrics = rates.marked(tables["metrics"][tables["metrics"].source == "sysstat"])
         use = processor_use(metrics[metrics.counts]).groupby(KEY)
-        found.update(use[["busy_percent", "iowait_percent"]].max())
+        result.update(use[["busy_percent", "iowait_percent"]].max())
     if "link_samples" in tables and len(tables["link_samples"]):
         windows = rates.marked(utilisation.windows(tables["link_samples"]))
         each = windows[windows.counts].groupby([*KEY, "link_from", "link_to"]).utilisation.mean()
-        found.update(each.groupby(level=KEY).max().rename("fullest_link").to_frame())
-    return found.reset_index()
+        result.update(each.groupby(level=KEY).max().rename("fullest_link").to_frame())
+    return result.reset_index()
 
 
 CLIENTS = (
@@ -284,7 +284,7 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         raise MissingDataError("no samples of who used the processors: the run was measured by an older version.")
     windows = _windows(tables)
     at_s = (rows.at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-    found = []
+    result = []
     for key, part in rows.assign(at_s=at_s).groupby([*KEY, "host"], dropna=False):
         spanned = part.at_s[part.subject == ALL]
         ends = windows.get(key[:3], (spanned.min(), spanned.max()))
@@ -293,8 +293,8 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
             for name, own in part.sort_values("at_s").groupby("subject")
         }
         if used.get(ALL, 0) > 0:
-            found.append({**dict(zip([*KEY, "host"], key, strict=True)), **_by_role(used)})
-    return pd.DataFrame(found, columns=[*KEY, "host", "busy", *ROLES])
+            result.append({**dict(zip([*KEY, "host"], key, strict=True)), **_by_role(used)})
+    return pd.DataFrame(result, columns=[*KEY, "host", "busy", *ROLES])
 
 
 def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:

@@ -90,8 +90,8 @@ def against_baseline(
     Raises ParameterError: the baseline or every other setting has no trial left, or if blocks share no setting.
 
     >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
-    >>> found = against_baseline(frame, "rate", "a")
-    >>> found.ratios["b"].formatted, found.freedom
+    >>> result = against_baseline(frame, "rate", "a")
+    >>> result.ratios["b"].formatted, result.freedom
     ('2.01 times', 4)
     """
     level = check_level(level)
@@ -165,8 +165,8 @@ def against_baseline(
 
 def _in_order(values: pd.Series) -> list:
     """Sort numbers by size; keep all else in order of appearance."""
-    found = values.unique().tolist()
-    return sorted(found) if pd.api.types.is_numeric_dtype(values.dtype) else found
+    result = values.unique().tolist()
+    return sorted(result) if pd.api.types.is_numeric_dtype(values.dtype) else result
 
 
 def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:

@@ -359,7 +359,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     base = str(named[0])
     needed = [name for name in columns if factor_columns.needs_restart(name)]
     frame["restart"] = [str(row) for row in frame[needed].to_dict("records")]
-    found = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
+    result = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
     cells = frame.drop_duplicates("cell").set_index("cell")
     of_factor: dict[str, list[str]] = {}
     for cell, row in cells.iterrows():
@@ -367,8 +367,8 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
         if factor is not None:
             of_factor.setdefault(factor, []).append(cell)
     for factor in sorted(of_factor, key=factor_columns.position):
-        found.curves[factor] = _curve(found, factor, cells, [base, *of_factor[factor]])
-    return found
+        result.curves[factor] = _curve(result, factor, cells, [base, *of_factor[factor]])
+    return result
 
 
 def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
@@ -382,47 +382,47 @@ def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
         return against_baseline(frame, VALUE, cell, by="cell", level=level, restart="restart")
 
 
-def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> Curve:
-    names = [name for name in factor_columns.FACTORS.get(factor, (factor,)) if name in found.columns]
+def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> Curve:
+    names = [name for name in factor_columns.FACTORS.get(factor, (factor,)) if name in result.columns]
     rows = factor_columns.in_order([(*(cells.loc[cell, name] for name in names), cell) for cell in own])
     own = [row[-1] for row in rows]
     levels = pd.DataFrame([row[:-1] for row in rows], columns=names, dtype=object)
     labels = dict(zip(own, factor_columns.level_labels(levels), strict=True))
     varied = [name for name in names if len(set(levels[name])) > 1]
     numeric = levels[varied[0]] if len(varied) == 1 else [None] * len(own)
-    trials = found.frame[found.frame.cell.isin(own)]
+    trials = result.frame[result.frame.cell.isin(own)]
     packed = trials.record_bytes.astype(float) * trials.records_per_s / trials.log_bytes_per_s.astype(float)
-    measured = found.compared.rows.set_index("setting").loc[own, ["n", "mean", "ratio", "low", "high", "verdict"]]
+    measured = result.compared.rows.set_index("setting").loc[own, ["n", "mean", "ratio", "low", "high", "verdict"]]
     about = {
         "label": list(labels.values()),
         "cell": own,
-        "baseline": [cell == found.base for cell in own],
+        "baseline": [cell == result.base for cell in own],
         "numeric": [value if isinstance(value, float) else nan for value in numeric],
         "compression": [packed[trials.cell == cell].mean() for cell in own],
     }
     table = pd.concat([pd.DataFrame(about), measured.reset_index(drop=True)], axis=1)
     label = factor_columns.factor_label(factor)
     title = label[0].upper() + label[1:]
-    start = f"the baseline ({labels[found.base]})"
+    start = f"the baseline ({labels[result.base]})"
     ratios = tuple(
         replace(
-            found.compared.ratios[cell],
+            result.compared.ratios[cell],
             quantity=labels[cell],
             claim=f"{title}: {labels[cell]} reaches {{}} the throughput of {start}",
         )
         for cell in own
-        if cell != found.base
+        if cell != result.base
     )
     by_mean = table.sort_values("mean", kind="stable").cell
     best, worst = by_mean.iloc[-1], by_mean.iloc[0]
     chosen = (CHOSEN,) if len(own) > 2 else ()
     claim = f"{title}: {labels[best]} reaches {{}} the throughput of {labels[worst]}"
-    span = found._between(best, worst, f"{label}: best over worst", claim, *chosen)
+    span = result._between(best, worst, f"{label}: best over worst", claim, *chosen)
     last = None
     if len(own) > 2 and table.numeric.notna().all():
         other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")
         last = (
-            found.against(own[-1])
+            result.against(own[-1])
             .ratios[other]
             .transformed(
                 lambda ratio: 1 / ratio if ratio else inf,

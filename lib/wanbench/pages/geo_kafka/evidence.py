@@ -36,25 +36,25 @@ def evidence(
         "consumers_cost": ({"consumer_groups": 1}, {"consumer_groups": 0}, "with consumers over without"),
         "gateway": ({}, {"gateway_bps": _total_bps(links)}, "full mesh over one gateway of its total rate"),
     }
-    found = {}
+    result = {}
     for name, (of, over, quantity) in tries.items():
         try:
-            found[name] = curves.ratio(
+            result[name] = curves.ratio(
                 of, over, quantity=quantity, claim=f"Throughput, {quantity}, is {{}}", pooled=not curves.is_unequal
             )
         except MissingDataError:  # not measured, so the claim stays open
             continue
-    if fewest == 1 and "producers_gain" in found:
+    if fewest == 1 and "producers_gain" in result:
         claim = f"{most:g} producers reach {{}} {most:g} times what one does"
-        found["producers"] = found["producers_gain"].transformed(
+        result["producers"] = result["producers_gain"].transformed(
             lambda ratio: ratio / most, quantity="growth over linear growth", claim=claim, unit="times"
         )
-    if "consumers_cost" in found:
+    if "consumers_cost" in result:
         claim = "Consumers take {} of the producers' throughput"
-        found["consumers_cost"] = found["consumers_cost"].transformed(
+        result["consumers_cost"] = result["consumers_cost"].transformed(
             lambda ratio: 100 * (1 - ratio), quantity="cost of consumers", claim=claim, unit="%"
         )
-    return found
+    return result
 
 
 def _total_bps(links: pd.DataFrame) -> float:

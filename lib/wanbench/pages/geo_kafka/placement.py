@@ -132,23 +132,23 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
             | {"spread": bool((each.regions == each.replicas.clip(upper=regions)).all())}
             | {"all_in_sync": bool(part.in_sync.all()), "moved": int((part.leads & (part.replica > 0)).sum())}
         )
-    found = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
-    first = found[found.setting == setting].head(1)
-    first = found.head(1) if first.empty else first
+    result = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
+    first = result[result.setting == setting].head(1)
+    first = result.head(1) if first.empty else first
     shares = {
-        "balanced topics": (found.balanced, "Leaders were balanced, within one partition, in {} of topics"),
+        "balanced topics": (result.balanced, "Leaders were balanced, within one partition, in {} of topics"),
         "topics spread over regions": (
-            found.spread,
+            result.spread,
             "Each partition had its replicas in as many regions as possible in {} of topics",
         ),
         "topics in sync in all regions": (
-            found.spread & found.all_in_sync,
+            result.spread & result.all_in_sync,
             "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics",
         ),
     }
-    about = {"basis": count(len(found), "topic"), "method": METHOD, "assumption": ASSUMPTION, "level": level}
+    about = {"basis": count(len(result), "topic"), "method": METHOD, "assumption": ASSUMPTION, "level": level}
     estimates = [
         share_of(int(flags.sum()), len(flags), quantity=quantity, claim=claim, **about)
         for quantity, (flags, claim) in shares.items()
     ]
-    return Placement(*estimates, found, rows.merge(first[[*KEY, "topic"]], on=[*KEY, "topic"]))
+    return Placement(*estimates, result, rows.merge(first[[*KEY, "topic"]], on=[*KEY, "topic"]))

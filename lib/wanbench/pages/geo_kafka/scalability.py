@@ -166,8 +166,8 @@ def fit_scalability(
     >>> from wanbench.pages.geo_kafka.scalability_fit import usl
     >>> n = np.repeat([1, 2, 4, 8, 16, 32], 2)
     >>> rate = usl(n, 10, 0.05, 0.002) * np.tile([0.99, 1.01], 6)
-    >>> found = fit_scalability(pd.DataFrame({"producers": n, "rate": rate}), "rate")
-    >>> round(found.peak_producers.estimate), found.is_linear_possible
+    >>> result = fit_scalability(pd.DataFrame({"producers": n, "rate": rate}), "rate")
+    >>> round(result.peak_producers.estimate), result.is_linear_possible
     (22, False)
     """
     level = check_level(level)
