@@ -163,9 +163,9 @@ def test_the_tornado_and_its_figure():
     }  # fmt: skip
     assert rows.loc["brokers", ["usd_at_low", "usd_at_high"]].tolist() == [3, 4]
     assert "depends most on price of an instance" in found.sentence
-    figure = found.figure(note="A check.")
+    figure = found.figure()
     spans = [(round(bar.base[0], 9), round(bar.x[0], 9)) for bar in figure.data]
-    assert spans == [(2.0, 2.0), (2.9, 0.2)] and "A check." in figure.layout.meta["caption"]
+    assert spans == [(2.0, 2.0), (2.9, 0.2)]
     assert figure.layout.yaxis.ticktext[0] == "price of an instance<br>0.500 to 1.50 USD/h"
     with pytest.raises(ParameterError, match="no input of the deployment has a range"):
         tornado(small())

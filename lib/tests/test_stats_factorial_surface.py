@@ -131,5 +131,5 @@ def test_what_cannot_be_fitted_is_refused():
 
 
 def test_every_slice_is_drawn():
-    figure = plain().figure(note="A check.")
+    figure = plain().figure()
     assert len(figure.layout.annotations) == 3 and "along" in figure.layout.meta["csv"]

@@ -50,7 +50,7 @@ class Result:
     A subclass overrides only what differs: `estimates` if they are not its fields in their order, `sentence` if the
     first estimate is not the whole answer, `cautions` if there are more than those of the estimates, `table` and
     `formatted_table` if the rows are not the estimates. This class derives text, HTML and finding from them; a result
-    that can be drawn has `figure(note="")`, whose `note` is added to the caption. `TITLE` is the table's caption.
+    that can be drawn has `figure()`. `TITLE` is the table's caption.
     """
 
     TITLE: ClassVar[str] = ""

@@ -97,7 +97,7 @@ class Limits(Result):
         counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
         return PredictedRatio(*ratios, counts, names)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         trials = self.trials
         ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
         figure = go.Figure()
@@ -128,7 +128,6 @@ class Limits(Result):
             alt=f"Measured against allowed rates. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
-            note=note,
         )
 
 

@@ -98,7 +98,7 @@ class ProcessorEffect(Result):
             warnings=(*self.cautions[: len(self.full)], *ratio.warnings),
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         figure = go.Figure()
         marks = theme.arm_marks(self.trials.setting)
         for name, part in self.trials.groupby("setting", sort=False):
@@ -122,7 +122,6 @@ class ProcessorEffect(Result):
             alt=f"Share of their limit that trials reached, against processor utilisation. {self}",
             caption=str(self),
             table=self.trials,
-            note=note,
         )
 
 

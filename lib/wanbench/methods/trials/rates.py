@@ -185,7 +185,7 @@ class TrialRates(Result):
     def formatted_table(self) -> pd.DataFrame:
         return text_table(self.table()[["setting", "n_trials", "seconds", *MEASURED]])
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         rows = self.rates
         marks = theme.arm_marks(rows.setting)
         names = list(dict.fromkeys(rows.setting.astype(str)))
@@ -210,7 +210,6 @@ class TrialRates(Result):
             alt=f"Trials in the order of measuring. {self}",
             caption=" ".join([f"{self.rule}. {count(len(rows), 'trial')}.", *cautions]),
             table=rows[["order", "block", "setting", "test_id", DRAWN, "n_seconds", "counted_by"]],
-            note=note,
         )
 
 

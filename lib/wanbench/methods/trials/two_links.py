@@ -113,7 +113,7 @@ class TwoLinks(Result):
             )
         return WithinTrials(pd.DataFrame(rows))
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         a, b = map(theme.plain, self.names)
         titles = ["what each trial reached", f"{b} over {a}"]
         columns = {"column_widths": [0.6, 0.4], "horizontal_spacing": 0.2}
@@ -152,7 +152,6 @@ class TwoLinks(Result):
             alt=f"Two links compared. {self}",
             caption=self.sentence,
             table=pd.concat([trials, pd.DataFrame(rows, columns=["method", "ratio", "low", "high"])]),
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 

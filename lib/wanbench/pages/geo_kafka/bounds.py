@@ -116,7 +116,7 @@ class Bounds(Result):
         }
         return rows.rename(columns=heads)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         trials, figure = self.trials, go.Figure()
         ends = [trials.measured.min(), trials.allowed.max()]
         line = {"mode": "lines", "line": primitives.REFERENCE, "hoverinfo": "skip"}
@@ -147,7 +147,6 @@ class Bounds(Result):
             alt=f"Measured against allowed throughput. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
-            note=note,
         )
 
 

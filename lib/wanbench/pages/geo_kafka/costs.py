@@ -236,7 +236,7 @@ class Tornado(RowsResult):
             "intervals: they show uncertainty, not probability."
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         figure = go.Figure()
         rows = self.rows
         for kind, part in rows.groupby("kind", sort=False):
@@ -263,7 +263,6 @@ class Tornado(RowsResult):
             alt=f"Bars of a {TOTAL} price, one per input. {self.sentence}",
             caption=self.sentence,
             table=rows,
-            note=note,
         )
 
 

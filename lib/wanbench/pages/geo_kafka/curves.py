@@ -113,7 +113,7 @@ class Curve(Result):
             )
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         levels, figure = self.levels, go.Figure()
         for k, row in enumerate(levels.itertuples()):
             part = self.trials[self.trials.label == row.label]
@@ -144,7 +144,6 @@ class Curve(Result):
             alt=f"Throughput by {self.label}, {count(len(levels), 'level')}. {self}",
             caption=str(self),
             table=levels.drop(columns=["numeric", "cell"]),
-            note=note,
         )
 
 
@@ -282,7 +281,7 @@ class Curves(Result):
         kept = [text for text in one.warnings if pooled or text != RESTARTED]
         return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         if not self.curves:
             raise MissingDataError("no factor was varied alone.")
         figure, labels, rows = go.Figure(), [], []
@@ -318,7 +317,6 @@ class Curves(Result):
             alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {self}",
             caption=str(self),
             table=table[["factor", "label", "n", "ratio", "low", "high"]],
-            note=note,
         )
 
 

@@ -69,7 +69,7 @@ class Placement(Result):
             )
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         rows, figure = self.replicas, go.Figure()
         brokers = rows[["broker", "region"]].drop_duplicates().sort_values(["region", "broker"], ignore_index=True)
         at = {broker: k for k, broker in enumerate(brokers.broker)}
@@ -104,7 +104,6 @@ class Placement(Result):
             alt=f"Leaders and followers of {count(rows.partition.nunique(), 'partition')}. {self}",
             caption=str(self),
             table=rows[["partition", "replica", "broker", "region", "leads", "in_sync"]],
-            note=note,
         )
 
 

@@ -171,7 +171,7 @@ class ClientRack(Result):
         heads = ["consumers read", "trials", "bytes across regions per byte of payload", "bytes consumed per byte"]
         return rows.set_axis(heads, axis=1)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         figure, order = go.Figure(), (NONE, LEADERS, RACK)
         means = [self.trials.crossings[self.trials.reading == name].mean() for name in order]
         figure.add_bar(x=[0, 1, 2], y=means, width=0.5, marker={"color": theme.WITHIN, "opacity": 0.35}, name="mean")
@@ -198,7 +198,6 @@ class ClientRack(Result):
             alt=f"Bytes across regions. {self}",
             caption=str(self),
             table=self.trials,
-            note=note,
         )
 
 

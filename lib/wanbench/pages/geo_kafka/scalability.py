@@ -103,7 +103,7 @@ class Scalability(Result):
     def cautions(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         trials, curve = self.trials, self.curve
         figure = go.Figure()
         primitives.band(figure, curve.producers, curve.low, curve.high)
@@ -139,7 +139,6 @@ class Scalability(Result):
             alt=f"Throughput against producers. {self}",
             caption=str(self),
             table=curve,
-            note=note,
         )
 
 

@@ -131,7 +131,7 @@ class Surface(Result):
         value, half = columns @ self.fit.params, self.fit.half(columns)
         return settings.assign(fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half))
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         n_rows = -(-len(self.axes) // COLUMNS)
         n_columns = min(len(self.axes), COLUMNS)
         titles = [theme.plain(word(axis.name)) for axis in self.axes]
@@ -162,7 +162,6 @@ class Surface(Result):
             alt=f"Slices through a response surface. {self}",
             caption=str(self),
             table=table,
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
         return figure.update_layout(height=theme.HEIGHT_PX + ROW_PX * (n_rows - 1), showlegend=False)

@@ -21,7 +21,7 @@ FILL = "rgba(107, 114, 128, 0.25)"
 MBPS = 1e6
 
 
-def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None = None, note: str = "") -> go.Figure:
+def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None = None) -> go.Figure:
     """
     Load of each direction of a pair over one test; dashed: the link's rate, shaded: background traffic.
 
@@ -67,11 +67,10 @@ def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None =
         alt=f"Lines of what {count(len(links), 'link')} carried over test {test}. {summary}",
         caption=f"Traffic on the links during test {test}, from their counters. {summary}",
         table=windows,
-        note=note,
     )
 
 
-def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str = "") -> go.Figure:
+def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str]) -> go.Figure:
     """
     Packets per second that the brokers' region received (left) and sent (right), one line per test.
 
@@ -122,7 +121,6 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
         alt=f"Packets per second over time in two arms. Means{within} of {summary}.",
         caption=f"Packets per second at the brokers, mean over tests{within} of {summary}.",
         table=packets,
-        note=note,
         headroom_px=theme.PANEL_TITLES_PX,
     )
 

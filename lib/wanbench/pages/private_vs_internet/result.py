@@ -128,7 +128,7 @@ class Factorial(Result):
         by = [name for name in self.others if name not in PATH] if by is None else list(by)
         return verdict_shares(self.grid, by, self.delay, self.rate)
 
-    def map(self, *, note: str = "", **levels):
+    def map(self, **levels):
         """
         A map over delay and rate of the gain of halved delay over doubled rate, one panel per combination of the
         others.
@@ -136,7 +136,7 @@ class Factorial(Result):
         `levels` selects levels, such as `loss=0.0`. By default jitter_ms and loss are at their lowest level, and the
         others at all their levels.
         """
-        return _gain_map(self, levels, note=note)
+        return _gain_map(self, levels)
 
     def verdict(self) -> str:
         """Where the thesis holds and where it fails, in a sentence; "" without a thesis."""
@@ -194,7 +194,7 @@ class Factorial(Result):
             page=page,
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         has_thesis = len(self.combinations) > 0
         titles = ["doubling a factor, or its high level over its low one"]
         if has_thesis:
@@ -233,7 +233,6 @@ class Factorial(Result):
             alt=f"Factors of a fitted factorial experiment. {self.sentence}",
             caption=f"Factorial experiment of {estimates[0].basis}. {self.verdict()}".strip(),
             table=self.combinations.sort_values("gain") if has_thesis else self.table(),
-            note=note,
             headroom_px=HEADROOM_PX,
         )
 
@@ -279,7 +278,7 @@ def _ratio_axis(values) -> dict:
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks], "range": ends}
 
 
-def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note: str = "") -> go.Figure:
+def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None) -> go.Figure:
     """
     The gain over delay and rate, a panel per combination of the other factors' levels; crosses at undecided points.
     """
@@ -330,7 +329,6 @@ def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, not
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),
         table=grid,
-        note=note,
         headroom_px=24,
     )
 

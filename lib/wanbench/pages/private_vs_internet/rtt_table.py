@@ -107,7 +107,7 @@ class RttTable(Result):
             rows[f"{setting}: source"] = [f"{printed.get(name, '')}" for name in STATISTICS]
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         figure = go.Figure()
         marks = theme.arm_marks(self.settings)
         for k, setting in enumerate(self.settings):
@@ -156,7 +156,6 @@ class RttTable(Result):
             alt=f"Round-trip times per setting. {self}",
             caption=str(self),
             table=self.table(),
-            note=note,
         )
 
 

@@ -117,7 +117,7 @@ class Scales(Result):
         )
         return f"These links were at capacity, or dropped packets: {listed}."
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         titles = ["ratio at each scale", "link utilisation (share of its rate)"]
         figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.14, subplot_titles=titles)
         left, right = {"row": 1, "col": 1}, {"row": 1, "col": 2}
@@ -168,7 +168,6 @@ class Scales(Result):
             alt=f"Ratios by scale. {self}",
             caption=f"{self.verdict} {self.capacity_sentence}",
             table=self.table(),
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 
