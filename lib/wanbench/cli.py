@@ -206,10 +206,10 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     """`wanbench doctor`: what is installed and what is missing, here or on the hosts of an inventory."""
     from .doctor import checks, checks_of_hosts
 
-    found = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
-    for check in found:
+    results = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
+    for check in results:
         print(check)
-    return 0 if all(check.found for check in found) else 1
+    return 0 if all(check.found for check in results) else 1
 
 
 def _publish(jobs, replay: bool, again: bool = True) -> int:

@@ -1,6 +1,6 @@
 """
-Kafka's jars: pin another version of Kafka, `python -m wanbench.measure.kafka.jars <version>`, and make the class archive
-that speeds up node starts, `python -m wanbench.measure.kafka.jars archive` (called by scripts/kafka-jars.sh).
+Kafka's jars: pin another version of Kafka, `python -m wanbench.measure.kafka.jars <version>`, and make the class
+archive that speeds up node starts, `python -m wanbench.measure.kafka.jars archive` (called by scripts/kafka-jars.sh).
 
 Java (17 and newer) dumps the classes that a broker on the loopback interface has loaded, ready to map into memory
 (AppCDS). The broker reaches its controller by TLS and its client in plain text, so that the classes of both are there.

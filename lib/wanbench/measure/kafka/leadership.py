@@ -1,8 +1,8 @@
 """
 Reordering replicas to move leadership without moving data.
 
-A view is the result of `wanbench.measure.kafka.programs.admin.topics`. An order is {topic: {partition as text: replicas}}, the
-preferred leader first, as in the verb `lead` of `wanbench.measure.kafka.admin`.
+A view is what the verb topics of `wanbench.measure.kafka.programs.admin` answers. An order is {topic: {partition as
+text: replicas}}, the preferred leader first, as for the verb lead.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
     for topic, row in partitions(view):
         replicas = row["replicas"]
         if node_id in (row["leader"], replicas[0]) and node_id in replicas and len(replicas) > 1:
-            others = [each for each in replicas if each != node_id]
-            others.sort(key=lambda each: each not in row["isr"])
+            others = [node for node in replicas if node != node_id]
+            others.sort(key=lambda node: node not in row["isr"])
             order.setdefault(topic, {})[str(row["partition"])] = [*others, node_id]
     return order
 
@@ -51,7 +51,7 @@ def without_replica(view: Sequence[dict], node_id: int) -> Order:
     for topic, row in partitions(view):
         others = [each for each in row["replicas"] if each != node_id]
         if node_id in row["replicas"] and set(others) & set(row["isr"]):
-            order.setdefault(topic, {})[str(row["partition"])] = sorted(others, key=lambda each: each not in row["isr"])
+            order.setdefault(topic, {})[str(row["partition"])] = sorted(others, key=lambda node: node not in row["isr"])
     return order
 
 
@@ -61,7 +61,7 @@ def all_led_by(view: Sequence[dict], node_id: int) -> Order:
     for topic, row in partitions(view):
         replicas = row["replicas"]
         if node_id in replicas and len(replicas) > 1:
-            others = [each for each in replicas if each != node_id]
+            others = [node for node in replicas if node != node_id]
             order.setdefault(topic, {})[str(row["partition"])] = [node_id, *others]
     return order
 
@@ -80,7 +80,7 @@ def balanced(view: Sequence[dict]) -> Order:
             first = min(replicas, key=lambda node: (own[node], overall[node], replicas.index(node)))
             own[first] += 1
             overall[first] += 1
-            others = [each for each in replicas if each != first]
+            others = [node for node in replicas if node != first]
             order.setdefault(topic["name"], {})[str(row["partition"])] = [first, *others]
     return order
 

@@ -1,8 +1,8 @@
 """
 Labs: sets of hosts on which commands run.
 
-Nothing outside this folder knows which kind of lab it is on. A new kind is a subclass of `base.Lab`, or on a new cloud of
-`rented.RentedLab`, that an installed package names in an entry point: see `LABS` and `CLOUDS`.
+Nothing outside this folder knows which kind of lab it is on. A new kind is a subclass of `base.Lab`, or on a new cloud
+of `rented.RentedLab`, that an installed package names in an entry point: see `LABS` and `CLOUDS`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def geodesic_links(
     """
     Link all regions, with a delay that follows from their distance.
 
-    The round trip is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times `path_inflation`
-    (at least 1: no cable is shorter), plus `extra_ms` for equipment, and at least 0.5 ms; each direction takes half of it.
+    The round trip is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
+    `path_inflation` (at least 1: no cable is shorter), plus `extra_ms` for equipment, and at least 0.5 ms; each
+    direction takes half of it.
 
     Parameters
     ----------

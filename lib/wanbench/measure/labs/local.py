@@ -1,8 +1,8 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It leaves nothing behind: one process (`wanbench.measure.links.lab_supervisor`) holds the namespaces, none of which has a
-name, and ends with everything in them as soon as this process ends.
+It leaves nothing behind: one process (`wanbench.measure.links.lab_supervisor`) holds the namespaces, none of which has
+a name, and ends with everything in them as soon as this process ends.
 """
 
 from __future__ import annotations
@@ -86,25 +86,12 @@ class LocalLab(Lab):
     """
     A lab on this machine.
 
-    Parameters
-    ----------
-    regions : sequence of str
-        Their names, 1 to 254, each once. Region number i (from 1) has the addresses 10.i.0.1 and so on.
-    links : mapping of (from, to) to LinkSettings
-        Directed pairs. Regions without a link cannot reach each other.
-    hosts_per_region : int
-        1 to 254.
-    sysctls : mapping of str to str, optional
-        Settings below `net.` of the regions' namespaces, on top of `SYSCTLS`.
-    seed : int
-        Seed of all loss and jitter.
+    `regions` are 1 to 254 names; number i (from 1) has the addresses 10.i.0.1 and so on. `links` are directed pairs;
+    regions without one cannot reach each other. A region has 1 to 254 `hosts_per_region`. `sysctls` are settings below
+    `net.` of the regions' namespaces, on top of `SYSCTLS`. `seed` is that of all loss and jitter.
 
-    Raises
-    ------
-    ParameterError
-        If one of these is not as described.
-    LabError
-        On entering, if no lab can be opened here or the kernel refuses one of the `sysctls`.
+    ParameterError if one of these is not as described. On entering, LabError if no lab can be opened here or the kernel
+    refuses one of the `sysctls`.
 
     Examples
     --------
@@ -219,13 +206,8 @@ class LocalLab(Lab):
 
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
-        Change one direction of a pair from now on until the lab is closed.
-
-        Parameters
-        ----------
-        **changes
-            Fields of `LinkSettings`; the others stay. Where its `queue_bytes` is None, a link's queue
-            follows its rate and the pair's RTT.
+        Change one direction of a pair until the lab is closed: some fields of `LinkSettings`; the others stay. Where
+        its `queue_bytes` is None, a link's queue follows its rate and the pair's RTT.
         """
         pair = (from_region, to_region)
         with self._link_lock:
@@ -243,12 +225,8 @@ class LocalLab(Lab):
         Have all links that leave a region share one rate and one drop-tail queue, as one gateway for the region would.
 
         While there is a gateway the links' own rates and queues do not count, and `bytes_backlog` in `counters` is what
-        waits at the gateway, for whichever region. Its queue is that of `gateway_queue_in_bytes`.
-
-        Parameters
-        ----------
-        rate_bps : float or None
-            Bits per second; None takes the gateway away. `gateways` holds the rates of those there are.
+        waits at the gateway, for whichever region. Its queue is that of `gateway_queue_in_bytes`. None takes the
+        gateway away; `gateways` holds the rates of those there are.
         """
         self._touching(region)
         rate_bps = check_number("gateway rate_bps", rate_bps, 1000, 1e12, optional=True)
@@ -262,15 +240,10 @@ class LocalLab(Lab):
         """
         Cut the pair, as a broken cable would.
 
-        A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it
-        would arrive. So nothing arrives from now until the cut is healed, not even what was on its way; and
-        what was sent before the cut arrives after it if its delay ends after the healing. A link that is
-        healed delivers one delay later again.
-
-        Parameters
-        ----------
-        one_way : bool
-            Cut only the direction from `a` to `b`.
+        A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it would
+        arrive. So nothing arrives from now until the cut is healed, not even what was on its way; and what was sent
+        before the cut arrives after it if its delay ends after the healing. A link that is healed delivers one delay
+        later again. `one_way` cuts only the direction from `a` to `b`.
         """
         self._cut(self._both_ways(a, b, one_way), True)
 
@@ -288,16 +261,12 @@ class LocalLab(Lab):
 
     def counters(self, pairs: Iterable[tuple[str, str]] | None = None) -> list[dict]:
         """
-        What every link, or each link of `pairs`, carried since the lab was opened.
+        Count what every link, or each link of `pairs`, carried since the lab was opened.
 
-        Returns
-        -------
-        list of dict
-            One per directed pair: from_region, to_region, and packets and bytes sent, delivered, lost,
-            queue_dropped, cut, device_dropped and in_flight (`packets_sent`, `bytes_sent`, ...): the first is
-            the sum of the others. Then `bytes_backlog`, what waits for the rate; and `mean_late_ms` and
-            `worst_late_ms`, how much later than asked the relay delivered (None where it delivered nothing).
-            Packets are those of the wire; bytes are those of IP.
+        Each has from_region, to_region, and packets and bytes sent, delivered, lost, queue_dropped, cut, device_dropped
+        and in_flight (`packets_sent`, `bytes_sent`, ...): the first is the sum of the others. Then `bytes_backlog`,
+        what waits for the rate; and `mean_late_ms` and `worst_late_ms`, how much later than asked the relay delivered
+        (None where it delivered nothing). Packets are those of the wire; bytes are those of IP.
         """
         pairs, rows = list(self.links if pairs is None else pairs), []
         self._check_pairs(pairs)
@@ -309,26 +278,17 @@ class LocalLab(Lab):
 
     def devices(self) -> list[dict]:
         """
-        What the kernel carried and dropped at each region's devices since the lab was opened, outside the links.
+        Count what the kernel carried and dropped at each region's devices since the lab was opened, outside the links.
 
-        Returns
-        -------
-        list of dict
-            One per region and device ("wan0" towards the other regions, "lo" within the region): region, device,
-            and packets received, dropped_receiving, sent and dropped_sending (`packets_received`, ...), as in
-            `wanbench.measure.links.namespaces.device_counts`.
+        Each device ("wan0" towards the other regions, "lo" within the region) has region, device, and packets received,
+        dropped_receiving, sent and dropped_sending (`packets_received`, ...).
         """
         return [{"region": self.regions[row.pop("region_number") - 1], **row} for row in self._ask("devices")]
 
     def lateness(self) -> dict:
         """
-        How late packets of all links were so far: whether the machine was fast enough.
-
-        Returns
-        -------
-        dict
-            "writes", "mean_late_ms", "worst_late_ms", "longest_turn_ms", "packets_unroutable" and
-            "packets_overrun", as in `wanbench.measure.links.relay.Relay.lateness`.
+        How late packets of all links were so far, as in `wanbench.measure.links.relay.Relay.lateness`: whether the
+        machine was fast enough.
         """
         return self._ask("lateness")
 

@@ -30,8 +30,8 @@ class PolledProcess(Process):
     """
     A command whose output is polled.
 
-    Subclasses supply `ask_to_end()`, `end_by(deadline)`, `kill()`; and `_read_at(position)`, a chunk of stdout from this
-    byte on, and `_so_far()`, a `Completed` of what is printed so far.
+    Subclasses supply `ask_to_end()`, `end_by(deadline)`, `kill()`; and `_read_at(position)`, a chunk of stdout from
+    this byte on, and `_so_far()`, a `Completed` of what is printed so far.
     """
 
     longest_pause_s = 0.02

@@ -104,15 +104,8 @@ def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka
     """
     The command that runs a module of `wanbench.measure.kafka` on a host; puts the package there if the host has none.
 
-    Parameters
-    ----------
-    needs : str
-        "kafka" if it needs kafka-python, "confluent_kafka" if confluent-kafka.
-
-    Raises
-    ------
-    LabError
-        If the host has no Python, or its Python lacks what the module needs.
+    It `needs` "kafka" (kafka-python) or "confluent_kafka". LabError if the host has no Python, or that lacks what the
+    module needs.
     """
     command = [_python_with(host, needs), "-P", "-m", module, *arguments]
     if "wanbench" in host_python(host).modules:

@@ -16,8 +16,6 @@ class Bottleneck:
     have passed.
     """
 
-    __slots__ = ("bytes_per_s", "free_at", "queue_bytes")
-
     def __init__(self):
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
 
@@ -111,27 +109,6 @@ class Link:
     and of their bytes with IP and TCP headers. `target` is the open device of the region that its packets arrive in;
     `seed` that of its loss and jitter.
     """
-
-    __slots__ = (
-        *(f"{unit}_{what}" for what in COUNTED for unit in UNITS),
-        "_correlation_s",
-        "_delay_s",
-        "_bottleneck",
-        "_jitter",
-        "_jitter_at",
-        "_jitter_s",
-        "_last_due",
-        "_loss",
-        "_own_bottleneck",
-        "_random",
-        "_seed",
-        "_until_loss",
-        "is_cut",
-        "late_max_s",
-        "late_sum_s",
-        "target",
-        "writes",
-    )
 
     def __init__(self, target: int, seed: int | str = 0):
         for what in COUNTED:

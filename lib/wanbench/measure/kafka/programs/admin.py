@@ -86,7 +86,7 @@ class Connections(KafkaConnectionManager):
         timeout_ms = min(timeout_ms or CONNECT_MS, CONNECT_MS)
         connection = super().get_connection(node_id, timeout_ms, **options)
         if fresh:
-            # Kafka-python waits for the answer to a TLS handshake without end.
+            # kafka-python waits for the answer to a TLS handshake without end.
             error = errors.KafkaTimeoutError(f"no connection after {timeout_ms / 1000:.1f} s")
             timer = self._net.call_later(
                 timeout_ms / 1000, lambda: connection.init_future.is_done or connection.close(error)
@@ -98,7 +98,7 @@ class Connections(KafkaConnectionManager):
         return connection
 
     async def _build_transport(self, node, timeout_at=None):
-        # Kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
+        # kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
 

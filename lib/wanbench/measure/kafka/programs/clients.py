@@ -1,8 +1,8 @@
 """
 Shared by the programs that send and receive records: the record, its schedule, librdkafka's settings, output and ends.
 
-A record is its head (kind, number of the sending process, sequence, intended send time in Unix ns of the sender's clock,
-CRC-32 of all the rest or 0, big-endian) and its body. Every program prints JSON, one value per line.
+A record is its head (kind, number of the sending process, sequence, intended send time in Unix ns of the sender's
+clock, CRC-32 of all the rest or 0, big-endian) and its body. Every program prints JSON, one value per line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import signal
 import struct
 import time
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -29,6 +29,7 @@ LOOK_S = 0.1  # interval of checks for the file that stops a program
 NAP_S = 0.05  # the longest sleep: how soon a stop is noticed
 PRINT_S = 0.2  # buffering time of lines, and so the delay seen by watchers
 MOST_TEXT = 200  # characters of an error's text
+MOST_ERRORS = 20
 PRIORITY = -10
 # Values below 2,048 are exact, and above that their first 11 bits are kept: an error of 0.1 % at most, in the buckets
 # of an HdrHistogram of three digits.
@@ -97,6 +98,13 @@ def error_name(error) -> str:
     """librdkafka's name of an error, also of one inside an exception; else the exception's class."""
     kafka = error.args[0] if isinstance(error, Exception) and error.args else error
     return kafka.name() if hasattr(kafka, "name") else type(error).__name__
+
+
+def count_error(counts: Counter, error) -> None:
+    """Count an error, by its name and text, if it is one of the first `MOST_ERRORS` different ones."""
+    key = error_name(error), (error.str() if hasattr(error, "str") else str(error))[:MOST_TEXT]
+    if len(counts) < MOST_ERRORS or key in counts:
+        counts[key] += 1
 
 
 # The record and its schedule

@@ -55,7 +55,9 @@ class AwsLab(RentedLab):
         return costs(self.client, **wanted)
 
     def first_start(self, *, volume: bool, **given) -> str:
-        """See `RentedLab.first_start`; launched with instance-initiated shutdown = terminate, powered off means gone."""
+        """
+        See `RentedLab.first_start`; launched with instance-initiated shutdown = terminate, powered off means gone.
+        """
         return user_data(volume_device=VOLUME_DEVICE if volume else None, **given)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:

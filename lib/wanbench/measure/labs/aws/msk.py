@@ -40,25 +40,12 @@ class MskCluster:
     Clients speak TLS, and whoever is in `client_networks` may read and write: nobody is asked who they are. No public
     address leads to the brokers: hosts must be in the VPC, or joined to it by a VPN or a private link.
 
-    Parameters
-    ----------
-    region : str
-        A region of the catalogue, such as "aws:eu-west-1".
-    client_networks : sequence of str
-        Private IPv4 networks of at most 65,536 addresses, in CIDR form.
-    brokers, volume_gb : int
-        Brokers are spread over three zones, or two where there are no more; each has a volume.
-    ttl_s : int
-        After this the cluster is deleted, in use or not; if the driver was killed, by `wanbench sweep aws`.
-    budget_usd, price_overrides, yes
-        As for `RentedLab`; the cost is that of `ttl_s`.
+    `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. `brokers` are spread over
+    three zones, or two where there are no more; each has a volume. After `ttl_s` the cluster is deleted, in use or not;
+    if the driver was killed, by `wanbench sweep aws`. The cost, that of `ttl_s`, is agreed to as for `RentedLab`.
 
-    Attributes
-    ----------
-    external : dict
-        Once entered: the parameters of `wanbench.measure.kafka.ExternalCluster`, for `external` of `campaign.run`.
-    settings : dict
-        Settings that a manifest may hold: no address, no ARN.
+    Once entered, `external` has the parameters of `wanbench.measure.kafka.ExternalCluster`, for `external` of
+    `campaign.run`; `settings` are those that a manifest may hold: no address, no ARN.
 
     Raises
     ------

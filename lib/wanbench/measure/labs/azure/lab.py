@@ -70,8 +70,8 @@ class AzureLab(RentedLab):
 
     Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A subnet that exists is named
     "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in each region,
-    and with `private_addresses` its networks are peered. Azure stops a host when its time is over. LabError if the extra
-    azure is not installed.
+    and with `private_addresses` its networks are peered. Azure stops a host when its time is over. LabError if the
+    extra azure is not installed.
     """
 
     kind, user = "azure", "wanbench"

@@ -71,7 +71,9 @@ class Gcp:
         return self._ask(service, operation, lambda method, **how: method(whole, **how))
 
     def pages(self, service: str, operation: str, /, **request) -> list:
-        """Collect what all pages of an answer have, or all scopes of an aggregated list; CloudError if any is missing."""
+        """
+        Collect what all pages of an answer have, or all scopes of an aggregated list; CloudError if any is missing.
+        """
 
         def all_of(method, **how):
             items = []

@@ -20,8 +20,8 @@ class CloudError(LabError):
     """
     A cloud refuses a call or does not answer.
 
-    `code` is the cloud's own, such as "InsufficientInstanceCapacity"; empty where no answer came. `is_gone` is set where
-    the cloud does not have what was asked for. The message holds no account, user, project or key.
+    `code` is the cloud's own, such as "InsufficientInstanceCapacity"; empty where no answer came. `is_gone` is set
+    where the cloud does not have what was asked for. The message holds no account, user, project or key.
     """
 
     def __init__(self, message: str, code: str = "", *, is_gone: bool = False):

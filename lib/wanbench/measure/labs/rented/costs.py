@@ -35,15 +35,9 @@ class BudgetError(LabError):
 @dataclass(frozen=True)
 class Estimate:
     """
-    What a lab is going to cost, or has cost.
+    What a lab is going to cost, or has cost, with `hours` of each host.
 
-    Attributes
-    ----------
-    table : DataFrame
-        cloud, item, amount, unit, low_usd, high_usd, as `wanbench.measure.plan.cost.cost` makes it.
-    hosts : int
-    hours : float
-        Hours of each host.
+    `table` has cloud, item, amount, unit, low_usd, high_usd, as `wanbench.measure.plan.cost.cost` makes it.
     """
 
     table: pd.DataFrame
@@ -93,12 +87,8 @@ def agree(
     """
     Show what a lab will cost, and return only if that is agreed to: by `yes`, by WANBENCH_YES=1, or by an answer.
 
-    The budget covers this cost and what earlier sessions of the run have spent.
-
-    Raises
-    ------
-    BudgetError
-        The highest estimate, or an unknown item, does not fit the budget; or nobody agrees.
+    The budget covers this cost and what earlier sessions of the run have spent. BudgetError if the highest estimate, or
+    an unknown item, does not fit it, or nobody agrees.
     """
     print("What this lab costs:", estimate, *(f"  note: {note}" for note in notes), sep="\n", file=sys.stderr)
     if budget_usd is not None:
@@ -154,9 +144,9 @@ class Costs:
     """
     Costs of equal hosts in some regions of one cloud (names of the catalogue).
 
-    `per_host_hour` is what an hour of a host uses in addition to its instance type; by default a public address, and its
-    volume. In the table `prices`, `overrides` replace `listed` (the cloud's own list), which replace the dated tables.
-    `notes` are shown to whoever is asked to agree.
+    `per_host_hour` is what an hour of a host uses in addition to its instance type; by default a public address, and
+    its volume. In the table `prices`, `overrides` replace `listed` (the cloud's own list), which replace the dated
+    tables. `notes` are shown to whoever is asked to agree.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Hosts of a cloud: what is asked of it and what it gives, their first start, and how they are made ready for measuring."""
+"""Hosts of a cloud: what is asked and given, their first start, and how they are made ready for measuring."""
 
 from __future__ import annotations
 
@@ -105,18 +105,7 @@ class Site(Protocol):
 
 @dataclass(frozen=True)
 class Order:
-    """
-    What is the same for all hosts of a run.
-
-    Attributes
-    ----------
-    tags : Tags
-        For everything that is made.
-    public_key : str
-        The operator's, in OpenSSH's format.
-    first_start : str
-        The cloud-config document; see `user_data`.
-    """
+    """What is the same for all hosts of a run; `first_start` is the cloud-config document, see `user_data`."""
 
     tags: Tags
     public_key: str
@@ -202,19 +191,10 @@ def user_data(
     The host powers off at `expires_at` even if nobody reaches it any more and even after a reboot. A relative shutdown
     runs alongside the timer from the first seconds on, in case a later step of the start hangs.
 
-    Parameters
-    ----------
-    host_key, host_key_public : str
-        An ed25519 key in OpenSSH's formats, which becomes the host's only one.
-    packages : sequence of str
-        Packages of the distribution.
-    python : str
-        The command of the distribution's Python, 3.11 or newer. It makes `HOST_PYTHON`, which gets `MODULES`
-        from PyPI in the versions that are installed here. Where that fails, only Kafka cannot be run.
-    volume_device : str, optional
-        An empty volume, to be formatted and mounted on `VOLUME_FOLDER`.
-    files : {path: content}, optional
-        Further files, written before other services start.
+    `host_key` becomes the host's only one, ed25519 in OpenSSH's formats. `python`, the command of the distribution's
+    Python of 3.11 or newer, makes `HOST_PYTHON`, which gets `MODULES` from PyPI in the versions that are installed
+    here; where that fails, only Kafka cannot be run. `volume_device` is an empty volume, to be formatted and mounted on
+    `VOLUME_FOLDER`. `files` ({path: content}) are written before other services start.
     """
     left_min = max(1, round((expires_at - datetime.now(UTC)).total_seconds() / 60))
     when = expires_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -252,8 +232,8 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
     """
     no_login = {"control_address": "", "user": "", "key_file": "", "known_hosts_file": ""}
     return {
-        region: [SshHost(f"{region}/{number}", region, "", **no_login) for number in range(first, first + each.count)]
-        for region, each in wanted.items()
+        region: [SshHost(f"{region}/{number}", region, "", **no_login) for number in range(first, first + hosts.count)]
+        for region, hosts in wanted.items()
     }
 
 
@@ -305,17 +285,11 @@ def own_public_address(host: Host, private: str, public: str) -> None:
 
 class Paths:
     """
-    The path on which hosts reach each other's public addresses. New connections take the path that was
-    selected last.
+    The path on which `hosts` (each with its private address) reach each other's public addresses. New connections take
+    the path that was selected last.
 
-    On the private path, a host sends packets for the public address of a host in another region to that
-    host's private address instead. Programs, and the addresses that brokers advertise, stay the same, so
-    trials can alternate.
-
-    Parameters
-    ----------
-    hosts : sequence of (Host, str)
-        Each with its private address; its `address` is the public one.
+    On the private path, a host sends packets for the public address of a host in another region to that host's private
+    address instead. Programs, and the addresses that brokers advertise, stay the same, so trials can alternate.
     """
 
     def __init__(self, hosts: Sequence[tuple[Host, str]]):

@@ -53,13 +53,11 @@ class RentedLab(Tenancy):
     ----------
     regions : sequence of str
         Regions of the catalogue, all of the lab's cloud.
-    links : mapping
+    links, seed
         Not used: the network is real.
     hosts_per_region : int
     sysctls : mapping, optional
         Set on every host.
-    seed : int
-        Not used.
     instance_type : str
     zones : {region: zone}, optional
         Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
@@ -86,7 +84,6 @@ class RentedLab(Tenancy):
         Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
     yes : bool
         Agree to the cost.
-
     client : optional
         In place of a new one of `client_class`.
 
@@ -97,8 +94,7 @@ class RentedLab(Tenancy):
     user : str
         Logs in to the hosts, and may use sudo.
     packages : tuple of str
-        Packages of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft),
-        to watch it (sysstat), to run Kafka (Java, Python).
+        Packages of the distribution that measure paths, give a host its public address, watch it, and run Kafka.
     takes_subnets : bool
         Whether hosts can be in subnets that exist.
     python : str
@@ -106,21 +102,11 @@ class RentedLab(Tenancy):
     sends_to : str
         Assumed destination of all bytes that hosts send, which are not counted by target: within the cloud.
     is_charged : bool
-        Whether the bytes that a plan sends are among the costs of this lab, rather than of another lab combined with
-        it.
-    wanted : dict
-        Region (of the catalogue) to what is asked of it.
-    alongside : list of Wanted
-        What is asked of the other clouds' labs that are combined with it.
-    operator : str
-        The network, in CIDR form, that may log in.
+        Whether the bytes that a plan sends are among the costs of this lab, not of another combined with it.
+    wanted, alongside : dict, list
+        Region (of the catalogue) to what is asked of it; what is asked of the labs that are combined with this one.
 
-    Raises
-    ------
-    ParameterError
-        If one of these is not as described.
-    BudgetError, LabError
-        See `Tenancy`.
+    Raises ParameterError if a parameter is not as described; see also `Tenancy`.
     """
 
     user: str
@@ -234,7 +220,9 @@ class RentedLab(Tenancy):
         return self.resources_class(self.client)
 
     def places(self) -> list[str]:
-        """Where a run's resources are, as `Resources.listed` takes them: the lab's regions, by the cloud's own names."""
+        """
+        Where a run's resources are, as `Resources.listed` takes them: the lab's regions, by the cloud's own names.
+        """
         return [hosts.region for hosts in self.wanted.values()]
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:

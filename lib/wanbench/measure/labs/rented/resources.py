@@ -1,4 +1,7 @@
-"""Tags of everything that runs make, and taking it down: list what carries a tag, delete it, list again until nothing is left."""
+"""
+Tags of everything that runs make, and taking it down: list what carries a tag, delete it, list again until nothing is
+left.
+"""
 
 from __future__ import annotations
 

@@ -177,7 +177,9 @@ class SeveralTypes(Several):
 
 
 def on_clouds(clouds: Mapping[str, Callable[..., RentedLab]], *arguments, **options) -> Tenancy:
-    """Make the lab on several clouds, or on one: of one instance type, or of several if `instance_type` is a mapping."""
+    """
+    Make the lab on several clouds, or on one: of one instance type, or of several if `instance_type` is a mapping.
+    """
     if len(clouds) > 1:
         return SeveralClouds(clouds, *arguments, **options)
     [cloud] = clouds.values()

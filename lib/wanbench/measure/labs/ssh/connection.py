@@ -30,21 +30,10 @@ class Login:
     """
     Where and as whom to log in. Host keys are always checked against `known_hosts_file`, and nothing is ever asked.
 
-    Attributes
-    ----------
-    address : str
-        Address for control; it may differ from the one used for measuring.
-    user : str
-    key_file : path
-        The private key. Its path is on command lines of this machine, its content nowhere.
-    known_hosts_file : path
-        Lines as `ssh-keyscan` prints them; a host that is not in it, or has another key, is refused.
-    port : int
-    jump : Login, optional
-        Log in there first.
-    proxy_command : sequence of str
-        A command whose stdin and stdout lead to the host, in place of a TCP connection from here: "%h" and "%p" in it
-        are address and port.
+    `address` may differ from the one used for measuring. The path of `key_file`, the private key, is on command lines
+    of this machine, its content nowhere. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not
+    in it, or has another key, is refused. The way to the host may lead over `jump`, a login of its own, or over
+    `proxy_command`, whose stdin and stdout stand for a TCP connection ("%h" and "%p" in it are address and port).
     """
 
     address: str
@@ -122,24 +111,10 @@ class Connection:
     """
     An open connection. Requests of several threads travel at the same time.
 
-    Parameters
-    ----------
-    name : str
-        Name of the host, for messages.
-    login : Login
-    patience_s : float
-        Time without a message after which each side gives up the connection; the host then ends everything it runs.
-    python : str
-        Python on the host.
-    sudo : bool
-        Run everything there as root, by `sudo -n`.
-    folder : str, optional
-        Where the scratch folder is made; by default where the host keeps temporary files.
-
-    Raises
-    ------
-    LabError
-        If ssh or the Python on the host cannot be started; with the last line that it said.
+    Each side gives up the connection after `patience_s` without a message; the host then ends everything it runs.
+    `python` runs there, as root where `sudo` (by `sudo -n`); `folder` holds the scratch folder, by default where the
+    host keeps temporary files. LabError if ssh or the Python on the host cannot be started, with the last line it
+    printed.
     """
 
     def __init__(
@@ -185,14 +160,8 @@ class Connection:
 
     def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
         """
-        Send a request, and return its answer.
-
-        Raises
-        ------
-        ConnectionLost
-            If no answer can come any more.
-        LabError
-            With the host's own message, if it cannot do what is asked.
+        Send a request, and return its answer. ConnectionLost if none can come any more; LabError with the host's own
+        message if it cannot do what is asked.
         """
         future: Future = Future()
         with self._state_lock:

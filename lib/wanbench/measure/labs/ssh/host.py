@@ -42,24 +42,9 @@ class SshHost(Host):
     A lost connection ends everything that ran on the host: the supervisor there sees to it. The next command connects
     anew; if the host was rebooted meanwhile, that one fails and says so.
 
-    Parameters
-    ----------
-    name, region : str
-    address : str
-        The address used for measuring: hosts of the lab reach it there.
-    control_address, user, key_file, known_hosts_file, port, jump, proxy_command
-        See `Login`.
-    python : str
-        The host's Python, 3.8 or newer.
-    sudo : bool
-        Run every command as root, by `sudo -n`.
-    patience_s : float
-        See `PATIENCE_S`.
-
-    Attributes
-    ----------
-    folder : str or None
-        Where the scratch folder is made from the next connection on; None: where the host keeps temporary files.
+    `address` is used for measuring: hosts of the lab reach this one there. See `Login` for how it is logged in to.
+    `python` is 3.8 or newer; `sudo` runs every command as root, by `sudo -n`. `folder` is where the scratch folder is
+    made from the next connection on; None: where the host keeps temporary files.
     """
 
     folder: str | None = None
@@ -88,12 +73,8 @@ class SshHost(Host):
 
     def open(self) -> SshHost:
         """
-        Connect. Later calls of other methods reconnect if the connection was lost.
-
-        Raises
-        ------
-        LabError
-            If the host cannot be reached, its key is not the known one, or it has no Python that works.
+        Connect. Later calls of other methods reconnect if the connection was lost. LabError if the host cannot be
+        reached, its key is not the known one, or it has no Python that works.
         """
         with self._kept.lock:
             if self._kept.connection is None:

@@ -22,22 +22,12 @@ from .inventory import Inventory, read_inventory
 from .programs import facts
 
 # What decides how TCP fills a path.
-SYSCTLS = (
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_available_congestion_control",
-    "net.core.default_qdisc",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
-    "net.core.rmem_max",
-    "net.core.wmem_max",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_ecn",
-    "net.ipv4.tcp_mtu_probing",
-    "net.ipv4.tcp_no_metrics_save",
-    "net.ipv4.tcp_slow_start_after_idle",
-)
+SYSCTLS = """
+net.ipv4.tcp_congestion_control net.ipv4.tcp_available_congestion_control net.core.default_qdisc
+net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.core.rmem_max net.core.wmem_max
+net.ipv4.tcp_window_scaling net.ipv4.tcp_timestamps net.ipv4.tcp_sack net.ipv4.tcp_ecn net.ipv4.tcp_mtu_probing
+net.ipv4.tcp_no_metrics_save net.ipv4.tcp_slow_start_after_idle
+""".split()
 PATHS, KAFKA = "paths", "Kafka"
 # Programs, and what they are needed for.
 NEEDS = {"iperf3": PATHS, "ping": PATHS, "java": KAFKA, "sar": KAFKA, "sadf": KAFKA, "ss": KAFKA}
@@ -49,14 +39,8 @@ _TIMEOUT_S = 120.0
 
 def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | None = None) -> dict:
     """
-    Kernel, processors, sysctls, tools and modules of a host, as `programs/facts.py` prints them.
-
-    `peer` is an address to which the congestion control is asked for.
-
-    Raises
-    ------
-    LabError
-        If the host cannot say.
+    Ask a host for its kernel, processors, sysctls, tools and modules, as `programs/facts.py` prints them, and for the
+    congestion control towards `peer`. LabError if it cannot say.
     """
     program = f"{host.scratch}/{Path(facts.__file__).name}"
     host.put(Path(facts.__file__), program)
@@ -105,27 +89,12 @@ class SshLab(Lab):
     """
     Hosts of an inventory. The network between them is real: links cannot be set, counted or cut.
 
-    Parameters
-    ----------
-    regions : sequence of str
-        Each must have hosts in the inventory.
-    links : mapping
-        Not used.
-    hosts_per_region : int or None
-        Number of hosts of each region that take part, in the order of the inventory; None: all.
-    sysctls : mapping, optional
-        Settings that every host must have. They are compared, not set: the hosts belong to somebody else.
-    seed : int
-        Not used.
-    inventory : path, or Inventory
-        See `read_inventory` and docs/hosts.md.
+    `inventory` is a file (see `read_inventory` and docs/hosts.md) or an `Inventory`; it must have hosts in all
+    `regions`. The first `hosts_per_region` of each take part (None: all). `sysctls` are compared, not set: the hosts
+    belong to somebody else. `links` and `seed` are not used.
 
-    Raises
-    ------
-    ParameterError
-        If the inventory is not as it must be, or lacks hosts.
-    LabError
-        On entering, if a host cannot be reached, or lacks programs: with the command that installs them.
+    ParameterError if the inventory is not as it must be, or lacks hosts. On entering, LabError if a host cannot be
+    reached, or lacks programs: with the command that installs them.
     """
 
     kind = "ssh"
