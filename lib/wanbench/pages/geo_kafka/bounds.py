@@ -166,10 +166,6 @@ class Share(Result):
     TITLE = "Shares of the bounds"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.link, *((self.lowest,) if self.lowest else ()))
-
-    @property
     def sentence(self) -> str:
         part = self.trials
         if self.lowest is None:

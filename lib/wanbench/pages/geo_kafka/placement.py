@@ -45,10 +45,6 @@ class Placement(Result):
     TITLE = "Partitions of one topic: broker (region)"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.balanced, self.spread, self.in_sync)
-
-    @property
     def sentence(self) -> str:
         moved = int((self.topics.moved > 0).sum())
         shares = " ".join(estimate.sentence for estimate in self.estimates)

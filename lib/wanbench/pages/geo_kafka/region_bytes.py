@@ -61,10 +61,6 @@ class CountedBytes(RowsResult):
     TITLE = "Bytes between regions"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.per_message, self.messages_per_s)
-
-    @property
     def sentence(self) -> str:
         return f"{self.per_message.sentence} {self.messages_per_s.sentence}"
 
@@ -149,10 +145,6 @@ class ClientRack(Result):
     trials: pd.DataFrame
 
     TITLE = "Bytes across regions per byte of payload"
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.ratio,)
 
     @property
     def sentence(self) -> str:

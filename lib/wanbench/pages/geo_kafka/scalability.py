@@ -73,10 +73,6 @@ class Scalability(Result):
     TITLE = "The Universal Scalability Law"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.efficiency, self.peak_producers, self.peak, self.gamma, self.alpha, self.beta)
-
-    @property
     def sentence(self) -> str:
         most = int(self.trials[self.producers].max())
         shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
