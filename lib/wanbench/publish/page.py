@@ -127,7 +127,6 @@ def make_page(
 
 
 def _cover(cells: Parts, drawn: set[str]) -> str:
-    """The name of the figure for the front page; "" if none."""
     wanted = [cells.cover] if cells.cover else cells.figures
     return next((figure.name for figure in wanted if figure.name in drawn), "")
 
