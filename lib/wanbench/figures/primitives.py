@@ -47,17 +47,7 @@ def interval_bar(middle, low, high, **style) -> dict | None:
 
 
 def interval_points(
-    figure: go.Figure,
-    at: Sequence,
-    middle: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
-    *,
-    marker: dict,
-    text: Sequence[str] | None = None,
-    vertical: bool = False,
-    bar: dict | None = None,
-    **more,
+    figure: go.Figure, at: Sequence, middle, low, high, *, marker: dict, text=None, vertical=False, bar=None, **more
 ) -> None:
     """
     A trace of points with interval bars.

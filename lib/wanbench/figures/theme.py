@@ -135,16 +135,7 @@ def plain(text: object) -> str:
 
 
 def finish(
-    figure: go.Figure,
-    *,
-    name: str,
-    title: str,
-    subtitle: str,
-    alt: str,
-    caption: str,
-    table: pd.DataFrame,
-    note: str = "",
-    headroom_px: int = 0,
+    figure: go.Figure, *, name, title, subtitle, alt, caption, table: pd.DataFrame, note="", headroom_px=0
 ) -> go.Figure:
     """
     Set the template and title of a figure, and in `layout.meta` its name, alt text, caption and numbers.

@@ -71,14 +71,7 @@ def templates() -> jinja2.Environment:
     return environment
 
 
-def make_page(
-    executed: Executed,
-    site: Path,
-    renderer: Renderer | None,
-    *,
-    replay_reason: str | None = None,
-    remark: str | None = None,
-) -> Page:
+def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, replay_reason=None, remark=None) -> Page:
     """
     Write a page and the files of its figures, and return it.
 

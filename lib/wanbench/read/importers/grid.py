@@ -212,15 +212,7 @@ class NoMatrixError(ValueError):
 
 
 def read_grid(
-    grid: Grid,
-    matrix: MatrixTimes,
-    *,
-    cloud=None,
-    statistic=None,
-    unit=None,
-    transposed=None,
-    decimal=None,
-    comma_likely=False,
+    grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None, comma_likely=False
 ) -> str:
     """
     Add the cells of a grid to `matrix`; returns the column of table pings that holds their statistic.
