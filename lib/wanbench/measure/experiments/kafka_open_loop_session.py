@@ -15,8 +15,7 @@ from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, WanbenchError
 from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
-from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.clock_offset import Offset, nearest
+from wanbench.measure.labs.base import Host, Offset, nearest
 from wanbench.measure.labs.programs import program_command, put_whole
 from wanbench.runs import RawFile
 
