@@ -146,7 +146,6 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _declared(notebook: Path) -> dict:
-    """The parameters that a notebook declares, by name."""
     from .publish.notebooks import read_notebook
     from .publish.parameters import declared_parameters
 
@@ -225,7 +224,6 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
 
 
 def _lab(job) -> str | None:
-    """The lab that a job's page uses; None if it measures nothing."""
     declared = _declared(job.notebook)
     return job.given.get("lab", declared["lab"].default) if "lab" in declared else job.given.get("lab")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
@@ -13,35 +13,17 @@ from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
 
-START_S, END_S = 7.0, 2.0
-"""Overhead before the first record and after the last answer; measured on two processors."""
+START_S, END_S = 7.0, 2.0  # Overhead before the first record and after the last answer; measured on two processors.
 MOST_RECORDS = 50_000_000
 """Maximum number of records: each consuming process holds a byte for each record of the schedule."""
 MOST_CLIENTS = 200
 """Maximum number of clients: each has several threads, and more would load the machine before they load a cluster."""
 _OWNED = {
-    "producer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "partitioner": "records go to the partitions in turn",
-        "transactional.id": "an open-loop load does not use transactions",
-        "acks": "give acks",
-        "request.required.acks": "give acks",
-        "linger.ms": "give linger_ms",
-        "queue.buffering.max.ms": "give linger_ms",
-        "batch.size": "give batch_bytes",
-        "compression.type": "give compression",
-        "compression.codec": "give compression",
-        "enable.idempotence": "give idempotence",
-    },
-    "consumer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "group.id": None,
-        "auto.offset.reset": None,
-        "client.rack": "give client_rack",
-    },
-    "topic_settings": {},
+    "partitioner": "records go to the partitions in turn",
+    "transactional.id": "an open-loop load does not use transactions",
+    "request.required.acks": "give acks",
+    "queue.buffering.max.ms": "give linger_ms",
+    "compression.codec": "give compression",
 }
 
 
@@ -127,26 +109,25 @@ class KafkaOpenLoop(ClientLoad):
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
         check_declared(self)
-        check_clients(self, _OWNED)
-        self._check_together()
+        check_clients(self, producer_settings=_OWNED)
+        for objection in self._objections():
+            raise ParameterError(f"KafkaOpenLoop {objection}")
+        check_sent_bytes(self, self.n_records * self.record_bytes)
 
-    def _check_together(self):
+    def _objections(self) -> Iterator[str]:
+        """What is wrong with the settings together: each the rest of a sentence."""
         if self.idempotence and self.acks != "all":
-            raise ParameterError(f"KafkaOpenLoop idempotence is True with acks {self.acks!r}; allowed: acks 'all'.")
+            yield f"idempotence is True with acks {self.acks!r}; allowed: acks 'all'."
         if self.consumers > self.partitions:
-            raise ParameterError(
-                f"KafkaOpenLoop consumers is {self.consumers}; allowed: at most {self.partitions}, the "
-                "partitions of a topic, because each member of a group needs one."
+            yield (
+                f"consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a topic, "
+                "because each member of a group needs one."
             )
         clients = self.topics * (self.producers + self.groups * self.consumers)
         if clients > MOST_CLIENTS:
-            raise ParameterError(
-                f"KafkaOpenLoop has {clients} clients (topics x (producers + groups x consumers)); allowed: "
-                f"{MOST_CLIENTS}."
-            )
+            yield f"has {clients} clients (topics x (producers + groups x consumers)); allowed: {MOST_CLIENTS}."
         if self.n_records > MOST_RECORDS:
-            raise ParameterError(f"KafkaOpenLoop would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}.")
-        check_sent_bytes(self, self.n_records * self.record_bytes)
+            yield f"would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}."
 
     def __str__(self) -> str:
         topics = "" if self.topics == 1 else f"{self.topics} topics, "

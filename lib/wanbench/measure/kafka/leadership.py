@@ -22,8 +22,8 @@ def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
 
 def without_leader(view: Sequence[dict], node_id: int) -> Order:
     """
-    The order in which a broker leads nothing: it is last wherever it leads or is preferred, in-sync replicas first,
-    except for partitions without other replicas.
+    Return the order in which a broker leads nothing: it is last wherever it leads or is preferred, in-sync replicas
+    first, except for partitions without other replicas.
 
     >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
     >>> without_leader([{"name": "t", "partitions": [row]}], 1)
@@ -41,11 +41,8 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
 
 def without_replica(view: Sequence[dict], node_id: int) -> Order:
     """
-    The replicas without those of a broker, if another is in sync: it then serves neither leaders nor acknowledgements.
-
-    >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
-    >>> without_replica([{"name": "t", "partitions": [row]}], 1)
-    {'t': {'0': [3, 2]}}
+    Return the replicas without those of a broker, if another is in sync: it then serves neither leaders nor
+    acknowledgements.
     """
     order: Order = {}
     for topic, row in partitions(view):
@@ -68,8 +65,8 @@ def all_led_by(view: Sequence[dict], node_id: int) -> Order:
 
 def balanced(view: Sequence[dict]) -> Order:
     """
-    The order in which brokers lead equally many partitions of each topic, as far as replicas allow: each partition in
-    turn prefers the replica with the fewest preferences so far, in the topic, then overall.
+    Return the order in which brokers lead equally many partitions of each topic, as far as replicas allow: each
+    partition in turn prefers the replica with the fewest preferences so far, in the topic, then overall.
     """
     order: Order = {}
     overall: Counter[int] = Counter()
@@ -97,10 +94,6 @@ def present(view: Sequence[dict], order: Order) -> Order:
 def remember(first: Order, view: Sequence[dict], order: Order) -> Order:
     """
     Save in `first` the current order of partitions about to change, unless saved already; returns the saved orders.
-
-    >>> view = [{"name": "t", "partitions": [{"partition": 0, "replicas": [2, 1]}]}]
-    >>> remember({"t": {"0": [1, 2]}}, view, {"t": {"0": [2, 1]}})
-    {'t': {'0': [1, 2]}}
     """
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}

@@ -113,7 +113,6 @@ class Tls(Security):
 
     @property
     def authority_pem(self) -> bytes:
-        """The authority's certificate."""
         return self._authority.cert_pem.bytes()
 
     def identity_pem(self, address: str, common_name: str) -> bytes:

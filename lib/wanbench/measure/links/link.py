@@ -136,10 +136,9 @@ class Link:
         now: float,
     ) -> None:
         """
-        Apply new settings (see `LinkSettings`; a queue of None has no limit).
-
-        Queued packets keep their place and continue at the new rate; packets in flight keep their due time, so after a
-        change to a shorter delay later packets wait for earlier ones.
+        Apply new settings (see `LinkSettings`; a queue of None has no limit). Queued packets keep their place and
+        continue at the new rate; packets in flight keep their due time, so after a change to a shorter delay later
+        packets wait for earlier ones.
         """
         self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000

@@ -104,7 +104,7 @@ def cost(
     clouds = sorted({region.partition(":")[0] for region in regions})
     if lacking := [cloud for cloud in clouds if cloud not in instance_types]:
         raise ParameterError(f"No instance type is given for {', '.join(lacking)}; given: {dict(instance_types)!r}.")
-    known = price_list.set_index(["cloud", "item"])
+    listed = price_list.set_index(["cloud", "item"])
     rows = []
     for cloud in clouds:
         n_hosts = hosts_per_region * sum(region.startswith(f"{cloud}:") for region in regions)
@@ -121,7 +121,7 @@ def cost(
             (BETWEEN_REGIONS, within, "GB"),
             (TO_INTERNET, to_internet, "GB"),
         ):
-            price = known.loc[(cloud, item)] if (cloud, item) in known.index else None
+            price = listed.loc[(cloud, item)] if (cloud, item) in listed.index else None
             low, high = (math.nan, math.nan) if price is None else (price["low_usd"], price["high_usd"])
             free = amount == 0
             rows.append((cloud, item, amount, unit, 0.0 if free else amount * low, 0.0 if free else amount * high))

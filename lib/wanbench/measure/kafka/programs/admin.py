@@ -151,7 +151,6 @@ class Admin(KafkaAdminClient):
         return KafkaNetClient(net, self.connections, **settings)
 
     def nodes(self) -> list[int]:
-        """The node_ids of the brokers that it knows."""
         return [broker.node_id for broker in self.connections.cluster.brokers()]
 
     def request(self, request, node_id: int | None = None) -> dict:
@@ -217,9 +216,8 @@ def cluster(admin: Admin) -> dict:
 
 def topics(admin: Admin, names: list[str] | None = None, internal: bool = False) -> list[dict]:
     """
-    Topics with their partitions: partition, leader (None: none), replicas, isr.
-
-    Without names, all topics; Kafka's own only with `internal`.
+    List topics with their partitions: partition, leader (None: none), replicas, isr. Without names, all topics; Kafka's
+    own only with `internal`.
     """
     rows = []
     for topic in admin.describe_topics(names):
@@ -363,7 +361,6 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float 
 
 
 def _partitions(admin, replicas) -> dict:
-    """State of these partitions, by TopicPartition, without missing ones."""
     return {
         TopicPartition(topic["name"], row["partition"]): row
         for topic in topics(admin, internal=True)
@@ -387,8 +384,8 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
 
 def log_ends(admin: Admin, topic: str) -> list[dict]:
     """
-    Ends of each partition: high_watermark, up to which consumers may read, and end, of the leader's log. Both are
-    offsets after the last record.
+    Return the ends of each partition, as offsets after the last record: high_watermark, up to which consumers may read,
+    and end, of the leader's log.
     """
     numbers_of = defaultdict(list)
     for row in topics(admin, [topic])[0]["partitions"]:
@@ -473,7 +470,6 @@ def say(line: dict, secret: str | None) -> None:
 
 
 def main(path: str, verb: str, *question: str) -> int:
-    """Run one request."""
     settings, asked = read_arguments(path, *question)
     printed = answered(settings, verb, asked)
     say(printed, settings.get("sasl_plain_password"))

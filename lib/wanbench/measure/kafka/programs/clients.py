@@ -85,8 +85,8 @@ def read_arguments(description: str, names: str) -> argparse.Namespace:
 
 def client_settings(path: str, more: dict, role: str | None = None) -> dict:
     """
-    librdkafka's settings of a client: addresses and security from a JSON file, and `more`, of which only those that
-    apply to the role, "producer" or "consumer", if one is given.
+    Return librdkafka's settings of a client: addresses and security from a JSON file, and those of `more` that apply to
+    the role, "producer" or "consumer", if one is given.
     """
     with open(path, "rb") as file:
         settings = json.load(file)
@@ -136,12 +136,10 @@ def _sum(kind, producer, sequence, intended_ns, body):
 
 
 def elapsed_ns(sequence: int, rate: float) -> int:
-    """Return when a record is due, in ns after the start."""
     return round(sequence * NS / rate)
 
 
 def n_records(rate: float, length_s: float) -> int:
-    """Return the records of a schedule; at least one."""
     return max(1, round(rate * length_s))
 
 
@@ -159,12 +157,7 @@ def bucket(value: int) -> int:
 
 
 def flat(counts: dict[int, int]) -> list[int]:
-    """
-    Counts by value as one list: value, count, value, count; values ascend.
-
-    >>> flat({7: 1, 5: 2})
-    [5, 2, 7, 1]
-    """
+    """Return counts by value as one list, values ascending: value, count, value, count."""
     return [number for pair in sorted(counts.items()) for number in pair]
 
 
@@ -189,9 +182,8 @@ def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> d
 
 def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[], bool]) -> int:
     """
-    Get a record acknowledged for each key, with retries; returns how many are not after `WARM_UP_S`.
-
-    `send` takes a key and librdkafka's on_delivery; `flush` takes the seconds to wait for answers.
+    Get a record acknowledged for each key, with retries; returns how many are not after `WARM_UP_S`. `send` takes a key
+    and librdkafka's on_delivery; `flush` the seconds to wait for answers.
     """
     left, end_s = set(keys), time.monotonic() + WARM_UP_S
 
@@ -211,10 +203,9 @@ def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[
 
 def put_first() -> None:
     """
-    Raise this process's priority if permitted: a load generator should not wait.
-
-    Linux may share processors among sessions first (man 7 sched, "The autogroup feature"): where this process has a
-    session of its own, as on the lab's hosts, that gets priority too.
+    Raise this process's priority if permitted: a load generator should not wait. Linux may share processors among
+    sessions first (man 7 sched, "The autogroup feature"): where this process has a session of its own, that gets
+    priority too.
     """
     with suppress(OSError):
         os.nice(PRIORITY)  # relative: the whole measurement may have been raised
@@ -252,7 +243,6 @@ class Lines:
         self.flush()
 
     def now(self) -> int:
-        """Microseconds since the origin."""
         return (time.time_ns() - self.origin_ns) // 1_000
 
     def say(self, value) -> None:
@@ -291,7 +281,6 @@ class Lines:
         self._flushed_s = time.monotonic()
 
     def tick(self) -> None:
-        """Print buffered lines if it is time."""
         if time.monotonic() - self._flushed_s > PRINT_S:
             self.flush()
 
@@ -316,7 +305,6 @@ class Paced:
         self._looked_s = time.monotonic()
 
     def stop(self, *_) -> None:
-        """Send nothing more."""
         self.stopped = True
 
     def warm_up(self) -> int:
@@ -330,11 +318,9 @@ class Paced:
         )
 
     def produce(self, value: bytes, partition: int, on_delivery: Callable) -> None:
-        """Hand a record to librdkafka."""
         self.producer.produce(self.arguments.topic, value, partition=partition, on_delivery=on_delivery)
 
     def send(self, sequence: int, intended_ns: int) -> None:
-        """Send a record that is due."""
         raise NotImplementedError
 
     def run(self, start_ns: int, interval_ns: float) -> None:

@@ -46,7 +46,6 @@ class Receipts:
         self._lock = threading.Lock()
 
     def stop(self, *_) -> None:
-        """Stop receiving, and print."""
         self.stopped = True
 
     def take(self, messages: list, at_ns: int) -> None:
@@ -78,11 +77,9 @@ class Receipts:
         self.received_in[max(latency_ns + elapsed_ns(sequence, self.rate), 0) // NS] += 1
 
     def note(self, error) -> None:
-        """Count an error that librdkafka reports."""
         clients.count_error(self.errors, error)
 
     def report(self) -> list[dict]:
-        """The objects printed at the end."""
         with self._lock:
             lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common()]
             for second in sorted(set(self.latency) | set(self.received_in)):
@@ -111,7 +108,6 @@ def receive(consumer, receipts: Receipts) -> None:
 
 
 def main() -> int:
-    """Receive until all have arrived, or until told to end."""
     import confluent_kafka
 
     arguments = clients.read_arguments(

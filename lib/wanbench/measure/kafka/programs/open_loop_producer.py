@@ -94,7 +94,6 @@ class Producer:
         self.note(error)
 
     def note(self, error) -> None:
-        """Count an error."""
         clients.count_error(self.errors, error)
 
     def close(self) -> None:
@@ -232,7 +231,6 @@ class Process:
         self.sent_in[(now_ns - self.start_ns) // NS] += 1
 
     def _look_at_backlog(self, now_ns: int) -> None:
-        """Record the backlog of every past second."""
         while self._next_second < self.length_s and now_ns >= self.start_ns + (self._next_second + 1) * NS:
             self.backlog[self._next_second] = self._outstanding()
             self._next_second += 1
@@ -260,7 +258,6 @@ class Process:
         self._look_at_backlog(time.time_ns())
 
     def report(self) -> list[dict]:
-        """The objects printed at the end."""
         for producer in self.producers:
             producer.close()
         lines: list[dict] = []
@@ -301,7 +298,6 @@ def bodies_of(path: str, record_bytes: int) -> list[bytes]:
 
 
 def main() -> int:
-    """Send with these arguments."""
     import confluent_kafka
 
     arguments = clients.read_arguments(

@@ -123,7 +123,6 @@ def of_broker(pid_file: str) -> dict:
 
 
 def main() -> None:
-    """Sample until SIGTERM."""
     settings, stopped, programs = json.loads(sys.argv[1]), None, Programs()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # sigtimedwait takes it
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -7,7 +7,7 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -97,8 +97,8 @@ class OpenMessaging(ClientLoad):
             object.__setattr__(self, name, _given(getattr(self, name), kind, read))
         check_declared(self)
         checked_heap(self.heap_mb)
-        self._check_workload()
-        self._check_driver()
+        for objection in self._objections():
+            raise ParameterError(f"OpenMessaging {objection}")
         if self.workers is not None:
             workers = () if isinstance(self.workers, str) else tuple(self.workers)
             if len(workers) < 2 or not all(isinstance(region, str) and region for region in workers):
@@ -107,37 +107,33 @@ class OpenMessaging(ClientLoad):
                 )
             object.__setattr__(self, "workers", workers)
 
-    def _check_workload(self):
+    def _objections(self) -> Iterator[str]:
+        """What is wrong with workload and driver: each the rest of a sentence."""
         workload = self.workload
         if workload.testDurationMinutes < 1:
-            raise refusal("OpenMessaging testDurationMinutes", workload.testDurationMinutes, "at least 1: 0 never ends")
+            yield f"testDurationMinutes is {workload.testDurationMinutes}; allowed: at least 1: 0 never ends."
         for name in ("topics", "partitionsPerTopic", "messageSize", "producersPerTopic"):
             if getattr(workload, name) < 1:
-                raise refusal(f"OpenMessaging {name}", getattr(workload, name), "at least 1")
+                yield f"{name} is {getattr(workload, name)}; allowed: at least 1."
         if workload.useRandomizedPayloads:
-            for name in ("randomBytesRatio", "randomizedPayloadPoolSize"):
-                if not getattr(workload, name) and (name != "randomBytesRatio" or workload.randomBytesRatio is None):
-                    raise refusal(f"OpenMessaging {name}", getattr(workload, name), "given with random payloads")
+            if workload.randomBytesRatio is None:
+                yield "randomBytesRatio is None; allowed: given with random payloads."
+            if not workload.randomizedPayloadPoolSize:
+                pool = workload.randomizedPayloadPoolSize
+                yield f"randomizedPayloadPoolSize is {pool}; allowed: given with random payloads."
         elif not workload.payloadFile:
-            raise refusal("OpenMessaging payloadFile", workload.payloadFile, "a path, or useRandomizedPayloads: true")
+            yield f"payloadFile is {workload.payloadFile!r}; allowed: a path, or useRandomizedPayloads: true."
         if workload.consumerBacklogSizeGB and self.timeout_s is None:
-            raise ParameterError(
-                "OpenMessaging has consumerBacklogSizeGB, and runs until the backlog is drained; give timeout_s."
-            )
-
-    def _check_driver(self):
+            yield "has consumerBacklogSizeGB, and runs until the backlog is drained; give timeout_s."
         if self.driver.reset:
-            raise ParameterError(
-                "OpenMessaging driver has reset, which deletes other topics of the cluster; leave it out. The topics "
-                "of a run are deleted at its end."
+            yield (
+                "driver has reset, which deletes other topics of the cluster; leave it out. The topics of a run are "
+                "deleted at its end."
             )
         for what in ("common", "topic", "producer", "consumer"):
             for name in self.driver.settings(what):
                 if names_secret(name) or name.startswith(_SECURITY):
-                    raise ParameterError(
-                        f"OpenMessaging driver has {name!r} in {what}Config; the cluster has the clients' security, "
-                        "not the experiment."
-                    )
+                    yield f"driver has {name!r} in {what}Config; the cluster has the clients' security, not the load."
 
     def __str__(self) -> str:
         workload = self.workload
@@ -158,7 +154,6 @@ class OpenMessaging(ClientLoad):
     consumer_settings = property(lambda self: self._settings("consumer"))
 
     def _settings(self, what: str) -> tuple[tuple[str, str], ...]:
-        """Settings of topics or clients, by their names in Java."""
         return tuple(sorted(self.driver.settings(what).items()))
 
     @property
@@ -228,14 +223,11 @@ def _path(value, kind):
     )
 
 
-TOPIC_PREFIX = "test-topic"
-"""Prefix of the Kafka driver's topics, in all forks."""
-SENDS = b"----- Starting "
-"""Printed by the benchmark when its warm-up or measurement starts."""
+TOPIC_PREFIX = "test-topic"  # Prefix of the Kafka driver's topics, in all forks.
+SENDS = b"----- Starting "  # Printed by the benchmark when its warm-up or measurement starts.
 FAILS = b"Failed to run the workload"
 WRITES = b"Writing test result into"
-LISTENS = "Javalin has started"
-"""Printed by a worker once it listens."""
+LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
 _OVERLAP = 64
 """Bytes to search again, because a line may arrive in parts: more than the length of the text searched for."""
@@ -290,14 +282,13 @@ class OpenMessagingSession(ClientSession):
     def _addresses(self) -> list[str]:
         """Each worker uses a port for its commands and the next for its statistics."""
         taken: dict[str, int] = {}
-        found = []
+        addresses = []
         for worker in self.workers:
             number = taken[worker.host.name] = taken.get(worker.host.name, -1) + 1
-            found.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
-        return found
+            addresses.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
+        return addresses
 
     def _check_hosts(self) -> None:
-        """ExperimentError if a host lacks Java or the distribution."""
         path, hosts = self.settings.distribution, {}
         for program in self._programs():
             script = f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
@@ -389,10 +380,7 @@ class OpenMessagingSession(ClientSession):
         """
         Wait for the benchmark's result. It may not end by itself afterwards: its local worker leaves threads.
 
-        Raises
-        ------
-        ExperimentError
-            If it fails or ends before, takes too long, or a worker or a broker dies.
+        Raises ExperimentError if it fails or ends before, takes too long, or a worker or a broker dies.
         """
         benchmark, sending, position = self.benchmark, False, 0
         limit_s = self.settings.time_limit_s()
@@ -421,7 +409,6 @@ class OpenMessagingSession(ClientSession):
                 raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
 
     def _written_result(self) -> bytes:
-        """The result once complete; ExperimentError on timeout."""
         path, content = f"{self.benchmark.folder}/result.json", b""
 
         def is_whole():
@@ -445,16 +432,15 @@ class OpenMessagingSession(ClientSession):
         failed = _FAILED.search(printed)
         if failed is None:
             return f"{failure}: {last_line(done)}"
-        causes = [found.group() for found in _FAULT.finditer(printed, failed.end())]
+        causes = [match.group() for match in _FAULT.finditer(printed, failed.end())]
         parts = [failed.group()[7:307], *(cause[:300] for cause in causes[-1:])]
         return f"{failure}: {b': '.join(parts).decode('utf-8', 'replace')}"
 
     def _topics(self) -> set[str]:
-        found = self.cluster.ask(self.benchmark.host, "topics")
-        return {topic["name"] for topic in found if topic["name"].startswith(TOPIC_PREFIX)}
+        topics = self.cluster.ask(self.benchmark.host, "topics")
+        return {topic["name"] for topic in topics if topic["name"].startswith(TOPIC_PREFIX)}
 
     def _clean_up(self) -> str | None:
-        """Delete the benchmark's topics and folders; returns what remains, and why."""
         why = None
         try:
             made = [] if self._topics_before is None else sorted(self._topics() - self._topics_before)
