@@ -17,10 +17,11 @@ from scipy import stats
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
 from wanbench.checks import check_table
 from wanbench.formatting import count, number
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import Median, median_of, share_of
 
-from .trials import KEY, rows_of
+from .trials import rows_of
 
 EPISODES = ("slow", "link", "kill")
 """Actions that a detector should notice: no others slow a broker unannounced."""
