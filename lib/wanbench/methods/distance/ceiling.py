@@ -84,7 +84,7 @@ class CeilingFit(Result):
     plain_slope, plain_half_distance: The same by least squares on the unchanged values.
     effect: Half-distance with the ceiling over that without.
     ceilings: Per source: source, ceiling_bps, n (rows at it), n_rows, rule.
-    rows: Per ordered pair: from_region, to_region, distance_km, throughput_bps, limit_bps (NaN without), censored.
+    rows: Per ordered pair: from_region, to_region, distance_km, value in bit/s, censored.
     """
 
     slope: Estimate
@@ -96,7 +96,6 @@ class CeilingFit(Result):
     effect: Estimate
     ceilings: pd.DataFrame
     rows: pd.DataFrame
-    left_out: pd.DataFrame
 
     TITLE = "Throughput against distance, with a ceiling"
 
@@ -200,10 +199,7 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
         plain_half_distance=half_distance(plain, "distance that halves throughput, without the ceiling"),
         effect=_with_direction(effect),
         ceilings=pd.DataFrame(rows),
-        rows=frame[["from_region", "to_region", "distance_km"]].assign(
-            throughput_bps=frame.value, limit_bps=limit.where(np.isfinite(limit)), censored=censored
-        ),
-        left_out=sample.left_out,
+        rows=frame.assign(censored=censored),
     )
 
 

@@ -30,11 +30,11 @@ from wanbench.methods.regions.group_differences import (
 )
 from wanbench.methods.regions.line import Part
 from wanbench.methods.regions.mantel import FEWEST, few_orders
-from wanbench.methods.regions.pairs import Sample, directed, require_regions, unordered
+from wanbench.methods.regions.pairs import directed, require_regions, unordered
 from wanbench.methods.regions.permutation import PERMUTATIONS
 from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import LEVEL, Estimate, Result
 
 from .straight_lines import THOUSAND_KM
 
@@ -50,7 +50,6 @@ class CloudComparison(Result):
 
     difference: Between clouds against within one, with a common slope and a separate level for the regions of each
         cloud.
-    slope: The common slope per 1,000 km (of log10 for throughput).
     difference_at_mean: The same difference at the mean distance, with a separate slope for each.
     slope_difference, slope_p: Between clouds less within one, per 1,000 km, and its MRQAP p-value.
     contrasts: Every pair of clouds against every other, with a common slope.
@@ -59,14 +58,12 @@ class CloudComparison(Result):
     """
 
     difference: GroupContrast
-    slope: Estimate
     difference_at_mean: GroupContrast
     slope_difference: Estimate
     slope_p: Estimate
     contrasts: tuple[GroupContrast, ...]
     crossing: tuple[GroupContrast, ...]
     directions: tuple[GroupContrast, ...]
-    sample: Sample
 
     TITLE = "Groups of pairs at equal distance"
 
@@ -77,7 +74,7 @@ class CloudComparison(Result):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         pairs = [estimate for contrast in self.all_contrasts for estimate in (contrast.estimate, contrast.p)]
-        return (*pairs, self.slope, self.slope_difference, self.slope_p)
+        return (*pairs, self.slope_difference, self.slope_p)
 
     @property
     def sentence(self) -> str:
@@ -99,7 +96,7 @@ class CloudComparison(Result):
             estimate = contrast.estimate
             numbers = (estimate.formatted, estimate.formatted_interval, estimate.formatted_naive, contrast.p.formatted)
             rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
-        level = percent(self.slope.level)
+        level = percent(LEVEL)
         heads = ["At equal distance", "Estimate", f"{level} interval", "Naive interval", "MRQAP p"]
         return pd.DataFrame(rows, columns=heads)
 
@@ -210,12 +207,6 @@ def compare_clouds(
     model = [crosses, far, *levels]
     fit = fit_pairs(value, cells, grouped, model)
     difference = tests.difference(fit, model, "one slope for both", EQUAL)
-    slope = tests.slope(
-        fit.combination(np.eye(len(fit.values))[2]),
-        "slope of both",
-        f"With one slope for both kinds of pair, {tests.unit_of_y} changes by {{}} of distance",
-        EQUAL,
-    )
     model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
     fit = fit_pairs(value, cells, grouped, model)
     at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
@@ -232,14 +223,12 @@ def compare_clouds(
 
     return CloudComparison(
         difference=difference,
-        slope=slope,
         difference_at_mean=difference_at_mean,
         slope_difference=slope_difference,
         slope_p=slope_p,
         contrasts=contrasted(pairwise(clouds_of_pairs)),
         crossing=contrasted(crossings(clouds_of_pairs)),
         directions=_directions(pairs, column, far, names, orders, scale) if scale.ratio else (),
-        sample=sample,
     )
 
 

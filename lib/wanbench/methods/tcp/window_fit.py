@@ -66,7 +66,6 @@ class WindowFit(Result):
     pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps, implied_window_bytes
         (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps, ratio (measured /
         model), limit ("window" or "capacity").
-    left_out: Rows not in use, with their reason.
     """
 
     TITLE = "Throughput = min(C, 8 W / RTT)"
@@ -75,7 +74,6 @@ class WindowFit(Result):
     capacity: Estimate
     knee_rtt: Estimate
     pairs: pd.DataFrame
-    left_out: pd.DataFrame
 
     @property
     def limits(self) -> str:
@@ -194,7 +192,7 @@ def window_of(
         _estimate(name, values[name], ends[name], sample, places.n, level, warnings + more[name]) for name in NAMES
     ]
     estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
-    return WindowFit(*estimates, frame, sample.left_out)
+    return WindowFit(*estimates, frame)
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:

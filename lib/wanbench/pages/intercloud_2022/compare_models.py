@@ -205,7 +205,6 @@ class ModelComparison(Result):
     scores: pd.DataFrame
     pairs: pd.DataFrame
     unexplained: pd.DataFrame
-    left_out: pd.DataFrame
     n_regions: int
     notes: tuple[str, ...] = ()
 
@@ -395,7 +394,7 @@ def compare_models(
     if by_receiver:
         notes += ("each model is fitted separately per receiving cloud",)
     unexplained = _unexplained(frame, residual)
-    return ModelComparison(table, frame, unexplained, sample.left_out, sample.n_regions, notes)
+    return ModelComparison(table, frame, unexplained, sample.n_regions, notes)
 
 
 def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:

@@ -41,7 +41,6 @@ class Repeats(Result):
 
     TITLE = "Repeated tests of one ordered pair"
 
-    column: str
     factor: Estimate
     share: Estimate
     pairs: pd.DataFrame
@@ -98,7 +97,6 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
     name = {"rtt_ms": "RTT", "throughput_bps": "throughput"}.get(column, column)
     basis = f"over the {len(pairs):,} ordered pairs that were repeated; {METHOD}"
     return Repeats(
-        column=column,
         factor=Estimate(
             quantity=f"factor between repeated tests, {name}",
             claim=f"Two tests of one ordered pair differ in {name} by a factor of {{}} in the median",
