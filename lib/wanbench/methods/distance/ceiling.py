@@ -216,7 +216,7 @@ def _cautions(value: pd.Series, tops: pd.Series, censored: np.ndarray) -> tuple[
 
 
 def _with_direction(effect: Estimate) -> Estimate:
-    """The ratio of half-distances with a claim that says "longer" or "shorter"."""
+    """Return the ratio of half-distances with a claim that says "longer" or "shorter"."""
     start = "With the ceiling the half-distance is"
     if effect.low <= 1 <= effect.high:
         return replace(effect, claim=f"{start} {{}} the one without, which may be chance")

@@ -275,7 +275,7 @@ class _Tests:
         return part.estimate(unit=unit, **texts, **self.common)
 
     def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
-        """The slope between clouds less that within one, the third column of the model, and its p-value."""
+        """Return the slope between clouds less that within one, the third column of the model, and its p-value."""
         part = fit.combination(np.eye(len(fit.values))[3])
         quantity = f"slope {BETWEEN} less {WITHIN}"
         claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
@@ -327,7 +327,7 @@ def membership(names: list[str], group: str) -> np.ndarray:
 
 
 def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grouped: Units, both) -> Groups:
-    """Regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
+    """Compute the regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
     crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
     design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
     shifted = [np.eye(design.shape[1])[-1]]
@@ -367,7 +367,7 @@ ONE_LINE_ROW_PX = 26
 
 
 def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:
-    """A bar per interval in one trace: a NaN after each pair of ends breaks the line."""
+    """Return a bar per interval in one trace: a NaN after each pair of ends breaks the line."""
     figure.add_scatter(
         x=np.array([(each.low, each.high, np.nan) for each in intervals]).ravel(),
         y=np.repeat(rows, 3),
@@ -380,7 +380,7 @@ def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour:
 
 def _short(group: str) -> str:
     """
-    A short label of a group of pairs.
+    Return a short label of a group of pairs.
 
     >>> _short("between AWS and Google Cloud"), _short("between clouds"), _short("from Azure to AWS")
     ('AWS – Google Cloud', 'between clouds', 'from Azure to AWS')

@@ -166,7 +166,7 @@ def _median(frame, name, notes, places, resamples, seed) -> Estimate:
 
 
 def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
-    """The stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
+    """Return the stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
     strata = ["+".join(sorted(clouds)) for clouds in clouds_of_place]
     sizes = Counter(strata)
     common = sizes.most_common(1)[0][0]
@@ -176,7 +176,7 @@ def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
 
 def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     """
-    Interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
+    Compute the interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
 
     NaN at both ends if there are too few values for the level.
     """

@@ -77,7 +77,7 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
 
 
 def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
-    """Log-likelihood of each weighting up to a constant; minus infinity where 1 / s is not positive."""
+    """Compute the log-likelihood of each weighting up to a constant; minus infinity where 1 / s is not positive."""
     u = theta @ rows.T
     terms = np.where(censored, log_ndtr(u), -0.5 * u * u)
     scale = theta[:, -1]
@@ -87,7 +87,7 @@ def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
 
 
 def _newton(theta, rows, squares, censored, weights, free) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's step, and twice the increase of the likelihood it predicts."""
+    """Compute Newton's step, and twice the increase of the likelihood it predicts."""
     u, k = theta @ rows.T, theta.shape[1]
     ratio = np.exp(-0.5 * u * u - LOG_ROOT_2_PI - log_ndtr(u))
     gradient = (weights * np.where(censored, ratio, -u)) @ rows

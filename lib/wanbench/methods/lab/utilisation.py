@@ -28,7 +28,7 @@ COLUMNS = [
 
 def windows(samples: pd.DataFrame) -> pd.DataFrame:
     """
-    Traffic of each link between consecutive samples.
+    Compute the traffic of each link between consecutive samples.
 
     Returns DataFrame: run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps,
         utilisation (NaN without a rate, or if it was changed within the window), packets_per_s (delivered),
@@ -185,7 +185,7 @@ def _backlogs(samples):
 
 def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     """
-    Packets per second that a region received (rx) and sent (tx) over time, summed over its links.
+    Compute the packets per second that a region received (rx) and sent (tx) over time, summed over its links.
 
     They are counted on the links, packet by packet as on the wire. A host's devices count fewer, because large packets
     are segmented later (offload).
@@ -207,7 +207,7 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     """
-    Throughput of iperf3 during a test, over time: payload of all its streams, without headers.
+    Compute the throughput of iperf3 during a test, over time: payload of all its streams, without headers.
 
     transfers, intervals: The tables of those names.
     Returns DataFrame: run_id, test_id, attempt, start_s, end_s (Unix s, by the client's clock, which gives whole
@@ -278,7 +278,7 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
 
 def circuit_capacity(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> Capacity:
     """
-    Whether circuits were ever at their capacity, judged by means over their intervals.
+    Tell whether circuits were ever at their capacity, judged by means over their intervals.
 
     Parameters and errors are those of `circuit_windows`; MissingDataError also if no capacity is known.
     """

@@ -53,7 +53,7 @@ class Scale:
         return inf if value > LARGEST_LOG10 else 10**value
 
     def opposite(self, value: float) -> float:
-        """The same difference seen from the other group."""
+        """Return the same difference seen from the other group."""
         if not self.ratio:
             return -value
         return 1 / value if value > 0 else inf
@@ -68,13 +68,13 @@ class Scale:
         return 1.0 if self.ratio else 0.0
 
     def no_difference(self, one: str, other: str) -> str:
-        """The sentence where the interval holds no difference."""
+        """Return the sentence where the interval holds no difference."""
         if self.ratio:
             return f"At equal distance, throughput {one} is {{}} that {other}: no difference is shown"
         return f"At equal distance, RTT {one} less that {other} is {{}}: no difference is shown"
 
     def claim(self, one: str, other: str, greater: bool) -> str:
-        """The sentence for the larger group; the difference is positive, or a ratio above 1."""
+        """Return the sentence for the larger group; the difference is positive, or a ratio above 1."""
         if not self.ratio:
             word = "slower" if greater else "faster"
             return f"At equal distance, round trips {one} are {{}} {word} than {other}"
@@ -120,7 +120,7 @@ class GroupContrast(Result):
         return replace(estimate, claim=claim)
 
     def row(self) -> dict:
-        """The contrast as a table row: that of its estimate, with its p-value."""
+        """Return the contrast as a table row: that of its estimate, with its p-value."""
         ends = {"p": self.p.estimate, "p_low": self.p.low, "p_high": self.p.high}
         return {"one": self.one, "other": self.other} | self.estimate.row() | ends
 
@@ -153,7 +153,7 @@ class Groups:
         warnings: tuple[str, ...],
     ) -> GroupContrast:
         """
-        The difference between weighted group levels (weights add to 0), with its p-value.
+        Return the difference between weighted group levels (weights add to 0), with its p-value.
 
         For directions, the t quantile has n - 1 degrees of freedom, n being the places of the smallest cloud involved:
         the conservative end of Welch's range.
@@ -193,7 +193,7 @@ class Groups:
         return GroupContrast(one, other, estimate, p, scale)
 
     def _smallest(self, weights: dict[str, float]) -> int:
-        """Number of places of the smallest cloud involved."""
+        """Compute the number of places of the smallest cloud involved."""
         involved = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
         clouds = np.array([name.partition(":")[0] for name in self.names])
         return min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
@@ -208,14 +208,14 @@ def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray
 
 
 def ends(group: str) -> tuple[str, str]:
-    """The two clouds of a group's name: "aws-gcp" (unordered) or "aws>gcp" (ordered)."""
+    """Return the two clouds of a group's name: "aws-gcp" (unordered) or "aws>gcp" (ordered)."""
     one, _, other = group.partition(">" if ">" in group else "-")
     return one, other
 
 
 def group_label(group: str) -> str:
     """
-    The label of a group of pairs.
+    Return the label of a group of pairs.
 
     >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
     ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')
@@ -227,13 +227,13 @@ def group_label(group: str) -> str:
 
 
 def pairwise(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
-    """The contrast of every two groups: weights and labels."""
+    """Return the contrast of every two groups: weights and labels."""
     return [({a: 1.0, b: -1.0}, (group_label(a), group_label(b))) for a, b in combinations(groups, 2)]
 
 
 def crossings(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
     """
-    The contrast of two clouds' common pairs with the mean of the pairs within either: the cost of crossing.
+    Return the contrast of two clouds' common pairs with the mean of the pairs within either: the cost of crossing.
 
     Whatever the regions of a cloud have in common cancels, since each cloud has half the weight on either side.
     """

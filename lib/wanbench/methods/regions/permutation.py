@@ -23,7 +23,7 @@ from wanbench.regions import catalogue, distance_km
 
 
 def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndarray:
-    """Values at (first, second), and if `symmetric` at (second, first): (regions, regions)."""
+    """Put values at (first, second), and if `symmetric` at (second, first): (regions, regions)."""
     out = np.full((n_regions, n_regions), np.nan)
     out[first, second] = values
     if symmetric:
@@ -72,7 +72,7 @@ Cells = tuple[np.ndarray, np.ndarray]
 
 
 def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
-    """Random orders of the regions: (permutations, regions)."""
+    """Draw random orders of the regions: (permutations, regions)."""
     check_number("permutations", permutations, 1, whole=True)
     check_number("seed", seed, 0, whole=True)
     rng = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
 
 def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """
-    The cells of a matrix under each relabelling, in chunks of relabellings: (slice, (cells, relabellings)).
+    Return the cells of a matrix under each relabelling, in chunks of relabellings: (slice, (cells, relabellings)).
 
     Region i becomes region orders[k, i], so the cell (i, j) takes the value of (orders[k, i], orders[k, j]).
     """
@@ -125,7 +125,7 @@ def as_extreme(drawn: np.ndarray, observed: float) -> int:
 
 def p_value(extreme: int, permutations: int, level: float = 0.95) -> tuple[float, float, float]:
     """
-    The permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value over all relabellings
+    Return the permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value over all relabellings
     (Clopper & Pearson 1934).
 
     >>> [round(number, 5) for number in p_value(0, 9999)]

@@ -73,7 +73,7 @@ class Units:
         return self.n < len(self.of_region)
 
     def warnings(self) -> tuple[str, ...]:
-        """A caution if there are too few units for an interval."""
+        """Warn if there are too few units for an interval."""
         if not self.clustered or self.n >= FEWEST_FOR_INTERVAL:
             return ()
         return (f"no interval from {count(self.n, 'place')}; it needs at least {FEWEST_FOR_INTERVAL}",)
@@ -127,7 +127,7 @@ def _distances(sample, regions: list[str]) -> np.ndarray:
 
 
 def _nearby(far: np.ndarray, km: float) -> np.ndarray:
-    """Labels of groups with all members within `km` of each other (complete linkage)."""
+    """Compute the labels of groups with all members within `km` of each other (complete linkage)."""
     if len(far) < 2:
         return np.arange(len(far))
     apart = squareform(np.minimum(far, UNKNOWN_KM), checks=False)

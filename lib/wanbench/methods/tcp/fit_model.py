@@ -96,7 +96,7 @@ class ModelFit(Result):
         return " ".join(estimate.sentence for estimate in self.estimates)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Every pair of a fit, and the model's throughput at their RTTs."""
+        """Draw every pair of a fit, and the model's throughput at their RTTs."""
         frame = self.pairs
         figure = go.Figure()
         rtt_and_throughput(figure, frame, frame.model_bps)
@@ -172,7 +172,7 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
 
 
 def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
-    """Points of throughput against RTT on log axes that also hold the model's throughput."""
+    """Compute the points of throughput against RTT on log axes that also hold the model's throughput."""
     add_points(figure, frame, frame.rtt_ms, frame.throughput_bps, "%{x:.1f} ms<br>%{y:.3s}bit/s")
     shown = np.concatenate([frame.throughput_bps, model_bps])
     figure.update_xaxes(title="round-trip time (ms, log axis)", **theme.log_axis(frame.rtt_ms, ""))
@@ -180,6 +180,6 @@ def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
 
 
 def add_curve(figure: go.Figure, rtt_ms, throughput_bps, name: str, style: dict | None = None) -> None:
-    """A line without hover text, in the style of fits unless another is given."""
+    """Return a line without hover text, in the style of fits unless another is given."""
     line = style or {"color": theme.FIT, "width": 2.5}
     figure.add_scatter(x=rtt_ms, y=throughput_bps, mode="lines", name=name, line=line, hoverinfo="skip")

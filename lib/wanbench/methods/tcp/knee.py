@@ -53,7 +53,7 @@ class Knee:
         return self.residual[self.is_falling]
 
     def clipped(self, residual: np.ndarray) -> np.ndarray:
-        """Residuals clipped at the bend of Huber's loss."""
+        """Compute the residuals clipped at the bend of Huber's loss."""
         return np.clip(residual, -HUBER * self.scale, HUBER * self.scale)
 
 
@@ -69,7 +69,7 @@ def fit(x: np.ndarray, y: np.ndarray) -> Knee:
 
 
 def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Level and falling for each row of weights (rows, points) at the same scale; NaN where all are 0."""
+    """Compute the level and falling for each row of weights (rows, points) at the same scale; NaN where all are 0."""
     level, falling = np.empty(len(weights)), np.empty(len(weights))
     step = max(1, CHUNK_CELLS // len(knee.x))
     for start in range(0, len(weights), step):
@@ -101,7 +101,7 @@ def without_each(knee: Knee) -> tuple[np.ndarray, np.ndarray]:
 
 def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
-    Exact weighted least squares of y = min(level, falling - x) for each row of weights (rows, points).
+    Compute the exact weighted least squares of y = min(level, falling - x) for each row of weights (rows, points).
 
     `x` ascends. The level is infinite if every point lies on the falling side, `falling` if all are level.
     """
@@ -131,7 +131,7 @@ def _monomials(x, y) -> dict[str, np.ndarray]:
 
 
 def _running(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Weighted sums over the first m points, m = 0 ... all."""
+    """Compute the weighted sums over the first m points, m = 0 ... all."""
     return np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights * values, axis=1)], axis=1)
 
 
@@ -151,7 +151,7 @@ def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _on_a_point(x, sums) -> tuple[np.ndarray, np.ndarray]:
-    """Level and cost with the knee on each point: the points after it fall by their distance from it."""
+    """Compute the level and cost with the knee on each point: the points after it fall by their distance from it."""
     after = {name: value[:, -1:] - value[:, 1:] for name, value in sums.items()}
     total = sums["1"][:, -1:]
     summed = sums["y"][:, -1:] + after["x"] - x * after["1"]

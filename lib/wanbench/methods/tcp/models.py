@@ -23,7 +23,7 @@ WINDOW_SHARE = 0.64
 
 def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
     """
-    Throughput of a sender with at most `window_bytes` unacknowledged: min(C, 8 W / RTT), in bit/s.
+    Compute the throughput of a sender with at most `window_bytes` unacknowledged: min(C, 8 W / RTT), in bit/s.
 
     window_bytes, rtt_ms, capacity_bps: Broadcast against each other.
 
@@ -36,7 +36,7 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
 
 def buffer_bytes(rate_bps, rtt_ms):
     """
-    The bandwidth-delay product: bytes in flight that fill a path, which is the smallest sufficient window.
+    Return the bandwidth-delay product: bytes in flight that fill a path, which is the smallest sufficient window.
 
     A socket buffer must be larger, as it also holds the kernel's bookkeeping (Linux: about twice).
 
@@ -48,7 +48,7 @@ def buffer_bytes(rate_bps, rtt_ms):
 
 def advertised_window_bytes(receive_buffer_bytes):
     """
-    The window that a Linux receiver advertises for a buffer, when the application reads at once.
+    Return the window that a Linux receiver advertises for a buffer, when the application reads at once.
 
     The buffer is the one that autotuning may reach, the third number of `tcp_rmem`. A program that sets SO_RCVBUF
     itself (iperf3 -w) gets twice the requested size, up to twice `net.core.rmem_max`: the kernel adds room for
@@ -190,7 +190,7 @@ def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
 
 
 def _slow_start(window_bytes):
-    """The first and the largest flight in segments, and the round trips until the largest is sent."""
+    """Return the first and the largest flight in segments, and the round trips until the largest is sent."""
     max_flight = np.maximum(np.asarray(window_bytes, dtype=float) / MSS_BYTES, 1.0)
     first = np.minimum(INITIAL_SEGMENTS, max_flight)
     return first, max_flight, np.log2(max_flight / first) + 1
@@ -294,7 +294,7 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
 
 
 def _line(name: str, formula: str, unit: str, x) -> ThroughputModel:
-    """A straight line of log throughput on x of paths."""
+    """Return a straight line of log throughput on x of paths."""
 
     def bounds(paths, y):
         # A robust line is hardly steeper than four times the range of y over that of x.

@@ -32,7 +32,7 @@ def fit(
     model: ThroughputModel, paths: Paths, y: np.ndarray, simpler: Mapping[tuple[str, str], float] | None = None
 ) -> tuple[np.ndarray, float]:
     """
-    The parameters of a model that fit `y`, log throughput, and the scale of the residuals.
+    Return the parameters of a model that fit `y`, log throughput, and the scale of the residuals.
 
     `simpler` holds fitted parameters of simpler models by (model, symbol). Each gives one more start, so that a model
     fits at least as well as one that it contains.

@@ -86,12 +86,12 @@ class WindowFit(Result):
         return f"{self.window.sentence} {self.capacity.sentence} In this fit {self.limits}."
 
     def throughput_bps(self, rtt_ms) -> np.ndarray:
-        """The model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
+        """Return the model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
         window, capacity = (each.estimate if isfinite(each.estimate) else inf for each in (self.window, self.capacity))
         return window_limited_bps(window, rtt_ms, capacity)
 
     def over_buffer(self, buffer_bytes: float) -> Estimate:
-        """The window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
+        """Return the window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
         check_number("buffer_bytes", buffer_bytes, 0, above=True)
         return self.window.transformed(
             lambda window: window / buffer_bytes,
@@ -101,7 +101,7 @@ class WindowFit(Result):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Throughput against RTT on log axes, with the fitted min(C, 8 W / RTT) and its two limits."""
+        """Draw throughput against RTT on log axes, with the fitted min(C, 8 W / RTT) and its two limits."""
         frame = self.pairs
         rtt = np.geomspace(frame.rtt_ms.min() / 1.1, frame.rtt_ms.max() * 1.1, CURVE_POINTS)
         model = self.throughput_bps(rtt)
@@ -196,7 +196,7 @@ def window_of(
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
-    """A warning if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
+    """Warn if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
@@ -208,7 +208,7 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
 
 
 def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
-    """A warning on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
+    """Warn on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
     beyond, residual = fit.is_falling, fit.beyond_knee
     first, second = places.first[beyond], places.second[beyond]
     clipped = fit.clipped(residual)
@@ -229,7 +229,7 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
 
 
 def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
-    """A warning if some cloud pairs lie well off the model that fits the others."""
+    """Warn if some cloud pairs lie well off the model that fits the others."""
     ratios = frame.groupby("cloud_pair").ratio.agg(["median", "size"])
     ratios = ratios[ratios["size"] >= MIN_FOR_MISFIT]["median"].sort_values()
     if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
@@ -257,7 +257,7 @@ def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
 
 
 def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[float, float] | None:
-    """The range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
+    """Return the range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
     lacking = [side for side, (n_pairs, _) in sides.items() if n_pairs < MIN_PER_SIDE]
     if not lacking or name not in (*lacking, "knee"):
         return None
@@ -269,7 +269,7 @@ def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[floa
 
 
 def _logarithm(name: str, level, falling):
-    """The logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
+    """Return the logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
     return {"window": falling, "capacity": level}[name] if name != "knee" else falling - level
 
 
@@ -326,7 +326,7 @@ def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: f
 
 
 def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
-    """Percentiles without interpolation, so that infinite values can be among them."""
+    """Compute the percentiles without interpolation, so that infinite values can be among them."""
     values = values[~np.isnan(values)]
     if not len(values):
         return nan, nan

@@ -87,7 +87,7 @@ class Prediction(Result):
         return pd.concat([front, super().table()], axis=1)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
+        """Draw a predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
         estimates = dict(zip(UNITS, self.estimates, strict=False))
         figure = make_subplots(rows=1, cols=len(estimates), horizontal_spacing=0.18)
         for col, (name, estimate) in enumerate(estimates.items(), start=1):
@@ -255,7 +255,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:
-    """The pairs as arrays, whose indices are those of the sample's regions, and the sample of RTTs."""
+    """Return the pairs as arrays, whose indices are those of the sample's regions, and the sample of RTTs."""
     rtt = unordered(pairs, "rtt_ms")
     require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
     if rtt.n_pairs < prediction_fits.MIN_PAIRS:
@@ -278,7 +278,7 @@ def _checked(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _between(pairs: pd.DataFrame, ends: tuple[str, str]) -> pd.Series:
-    """The rows of a pair, in both directions."""
+    """Return the rows of a pair, in both directions."""
     return pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
 
 

@@ -36,17 +36,17 @@ class Spread:
     down: float
 
     def of(self, x) -> np.ndarray:
-        """The common scale at x."""
+        """Return the common scale at x."""
         return np.maximum(self.constant + self.slope * np.asarray(x, dtype=float), self.smallest)
 
     def scores(self, deviation: np.ndarray, x) -> np.ndarray:
-        """Deviations (measured less predicted) without sign, in units of the scale for their sign."""
+        """Compute the deviations (measured less predicted) without sign, in units of the scale for their sign."""
         scaled = deviation / self.of(x)
         return np.where(scaled >= 0, scaled / self.up, -scaled / self.down)
 
 
 def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
-    """The scale of these deviations: a line through their sizes over x, times the median for either sign."""
+    """Return the scale of these deviations: a line through their sizes over x, times the median for either sign."""
     size = np.abs(deviation)
     typical = max(float(np.mean(size)), 1e-9)
     design = np.column_stack([np.ones_like(x), x])
@@ -65,7 +65,7 @@ def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
 
 
 def unit_weights(units: np.ndarray) -> np.ndarray:
-    """A weight per score: the scores of each unit share 1 / (units + 1)."""
+    """Return a weight per score: the scores of each unit share 1 / (units + 1)."""
     _, index, size = np.unique(units, return_inverse=True, return_counts=True)
     return 1.0 / size[index] / (len(size) + 1)
 
@@ -96,7 +96,7 @@ def upper(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
 
 
 def lower(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
-    """The largest value per row with `share` of the weight at or above it; see `upper`."""
+    """Return the largest value per row with `share` of the weight at or above it; see `upper`."""
     return -upper(-values, weights, share)
 
 
@@ -105,6 +105,7 @@ SITUATIONS = {
     "one": "one of the regions has no measured pair",
     "none": "neither region has a measured pair",
 }
+WITHOUT = {"both": "without_pairs", "one": "without_regions", "none": "without_ends"}
 BASES = ("window", "distance")
 MIN_REGIONS = 5  # With fewer regions, leaving one out says too little, as for intervals by region
 MIN_PAIRS = 6  # More than MIN_REGIONS, because both the effects of regions and the line are fitted
@@ -185,13 +186,7 @@ class Model:
     def coefficients(self, situation: str) -> np.ndarray:
         """Coefficients without each pair ("both"), region ("one") or both regions of a pair ("none"), computed once."""
         if situation not in self.without:
-            match situation:
-                case "both":
-                    self.without[situation] = self.fit.without_pairs()
-                case "one":
-                    self.without[situation] = self.fit.without_regions()
-                case _:
-                    self.without[situation] = self.fit.without_ends()
+            self.without[situation] = getattr(self.fit, WITHOUT[situation])()
         return self.without[situation]
 
     def left_out(self, situation: str) -> _LeftOut:
@@ -203,7 +198,7 @@ class Model:
         return _LeftOut(pair, pair, pair)
 
     def rows(self, new: NewPairs) -> np.ndarray:
-        """The design of new pairs."""
+        """Return the design of new pairs."""
         fixed = _fixed(new.distance_km, self.fit.n_fixed)
         return region_effects.rows(fixed, new.first, new.second, self.observed.n_regions)
 
@@ -215,7 +210,7 @@ class Window:
     knee: knee.Knee | None = None
 
     def of(self, rtt_ms: np.ndarray) -> np.ndarray:
-        """The logarithm of min(C, 8 W / RTT); 0 without a window."""
+        """Return the logarithm of min(C, 8 W / RTT); 0 without a window."""
         if self.knee is None:
             return np.zeros_like(rtt_ms)
         return np.minimum(self.knee.level, self.knee.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
@@ -240,7 +235,7 @@ class Fits:
         return "" if self.throughput is None else "distance" if self.window.knee is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
-        """Value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
+        """Compute the value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         left = model.left_out(situation)
         deviation, centre, value = self._deviations(quantity, situation, model, left, new)
@@ -261,7 +256,7 @@ class Fits:
         return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
-        """Measured less predicted for each pair left out: in ms, or of the natural logarithm."""
+        """Compute the measured less predicted for each pair left out: in ms, or of the natural logarithm."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
         return self._deviations(quantity, situation, model, model.left_out(situation), none)[0]
@@ -342,7 +337,7 @@ def _knee(observed: ObservedPairs) -> knee.Knee:
 
 
 def observed_pairs(rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]) -> ObservedPairs:
-    """Arrays of the pairs that have an RTT; `directed` maps (from, to) to a throughput in bit/s."""
+    """Make arrays of the pairs that have an RTT; `directed` maps (from, to) to a throughput in bit/s."""
     frame = rtt.frame
     log_bps = np.full(len(frame), np.nan)
     if throughput is not None:

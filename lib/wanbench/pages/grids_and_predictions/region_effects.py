@@ -50,7 +50,7 @@ class Effects:
         return self.design.shape[1] - self.n_fixed
 
     def without_pairs(self) -> np.ndarray:
-        """Coefficients without each pair: (pairs, coefficients)."""
+        """Compute the coefficients without each pair: (pairs, coefficients)."""
         inverse = np.linalg.pinv(self._normal()[0], hermitian=True)
         moved = self.design @ inverse
         leverage = self.weights * (moved * self.design).sum(axis=1)
@@ -65,7 +65,7 @@ class Effects:
         return _solve(normal - grams, right - sums)
 
     def without_ends(self) -> np.ndarray:
-        """Coefficients without the pairs of either region of each pair: (pairs, coefficients)."""
+        """Compute the coefficients without the pairs of either region of each pair: (pairs, coefficients)."""
         grams, sums = self._by_region()
         normal, right = self._normal()
         first, second = self.first, self.second
@@ -82,7 +82,7 @@ class Effects:
         return coefficients
 
     def _by_region(self) -> tuple[np.ndarray, np.ndarray]:
-        """The share of each region's pairs in the normal equations."""
+        """Return the share of each region's pairs in the normal equations."""
         n_coefficients = self.design.shape[1]
         grams = np.zeros((n_coefficients - self.n_fixed, n_coefficients, n_coefficients))
         sums = np.zeros((len(grams), n_coefficients))
@@ -96,7 +96,7 @@ class Effects:
 
 def rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     """
-    Rows of a design: the fixed part (pairs, k), then a 1 for either region; an index of -1 is a region without
+    Make rows of a design: the fixed part (pairs, k), then a 1 for either region; an index of -1 is a region without
     an effect.
     """
     design = np.zeros((len(fixed), fixed.shape[1] + n_regions))
@@ -130,7 +130,7 @@ def fit(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effe
 
 
 def _gram(fixed, first, second, n_regions, weights, y) -> tuple[np.ndarray, np.ndarray]:
-    """The normal equations without penalty, summed by region, as a dense product would be mostly zeros."""
+    """Return the normal equations without penalty, summed by region, as a dense product would be mostly zeros."""
     k = fixed.shape[1]
     gram, right = np.zeros((k + n_regions,) * 2), np.zeros(k + n_regions)
     weighted = fixed * weights[:, None]
@@ -154,7 +154,7 @@ def _add_ratio(normal: np.ndarray, n_fixed: int, ratio: float) -> None:
 
 
 def _ratio(gram, right, total: float, n_fixed: int, n_pairs: int) -> float:
-    """Variance of errors over variance of effects, by restricted maximum likelihood."""
+    """Compute the variance of errors over variance of effects, by restricted maximum likelihood."""
     n_effects, freedom = len(gram) - n_fixed, n_pairs - n_fixed
 
     def deviance(log_ratio: float) -> float:

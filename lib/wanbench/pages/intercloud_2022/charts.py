@@ -47,7 +47,7 @@ class Chart(Result):
         return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Every unordered pair of a chart, with both lines and the intervals of their heights."""
+        """Draw every unordered pair of a chart, with both lines and the intervals of their heights."""
         figure = make_subplots(rows=1, cols=2, subplot_titles=PANELS, horizontal_spacing=0.12)
         for column, panel in enumerate((self.rtt.figure(), self.throughput.figure()), start=1):
             for trace in panel.data:

@@ -101,7 +101,7 @@ def _check_enough_pairs(models, sample: Sample, kept: np.ndarray, groups: np.nda
 
 
 def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
-    """The fitted parameters as text; one at its bound is not identified."""
+    """Return the fitted parameters as text; one at its bound is not identified."""
     if len(values) == 1:
         return quantity(exp(values[0]), "bit/s")
     if not model.parameters[0][1]:
@@ -155,7 +155,7 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
 
 def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
     """
-    Half the width of the interval of the mean over pairs, per row of values (rows, pairs).
+    Compute half the width of the interval of the mean over pairs, per row of values (rows, pairs).
 
     If both directions of a pair are rows, they are left out together.
     """
@@ -312,7 +312,7 @@ class ModelComparison(Result):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The error of each model on left-out regions with its interval, and in sample, the best on top."""
+        """Draw the error of each model on left-out regions with its interval, and in sample, the best on top."""
         scores = self.scores
         worst = float(np.nanmax(scores[["error_factor", "high", "in_sample_factor"]].to_numpy()))
         figure = go.Figure()
@@ -409,7 +409,7 @@ def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
 
 
 def _like(estimate: Estimate, value: float) -> str:
-    """A number with as many decimals as the estimate."""
+    """Return a number with as many decimals as the estimate."""
     return number(value, decimals(estimate.estimate, estimate.low, estimate.high))
 
 

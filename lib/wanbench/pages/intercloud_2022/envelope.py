@@ -61,7 +61,7 @@ class Envelope(Result):
         return f"{self.slope.sentence} {self.ratio.sentence}"
 
     def band(self, distance_km) -> pd.DataFrame:
-        """The envelope with the percentiles of resampled envelopes: distance_km, rtt_ms, low, high."""
+        """Return the envelope with the percentiles of resampled envelopes: distance_km, rtt_ms, low, high."""
         distance_km = np.asarray(distance_km, dtype=float)
         y = self.intercept.estimate + self.slope.estimate * distance_km / THOUSAND_KM
         low = high = np.full_like(y, np.nan)
@@ -153,7 +153,7 @@ def lower_envelope(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
 
 
 def _lines(x, y, weights) -> np.ndarray:
-    """Intercept and slope of each resample that has a line."""
+    """Compute the intercept and slope of each resample that has a line."""
     lines = quantile_lines(x, y, weights, TAU)
     return lines[np.isfinite(lines).all(axis=1)]
 

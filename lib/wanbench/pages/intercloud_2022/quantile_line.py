@@ -33,7 +33,7 @@ def quantile_lines(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: float
 
 
 def check_loss(x, y, weights, tau: float, line) -> np.ndarray:
-    """Sum of weight x check loss of lines (cases, 2): (cases,)."""
+    """Compute the sum of weight x check loss of lines (cases, 2): (cases,)."""
     residual = y - line[:, :1] - line[:, 1:] * x
     return (weights * residual * (tau - (residual < 0))).sum(axis=1)
 
@@ -61,7 +61,7 @@ def _lines(x, y, weights, tau: float) -> np.ndarray:
 
 
 def _through(u, v, weights, tau: float, at_u, at_v) -> tuple[np.ndarray, np.ndarray]:
-    """The best line of each weighting through its pivot, and the index of its second point."""
+    """Return the best line of each weighting through its pivot, and the index of its second point."""
     run, rise = u - at_u[:, None], v - at_v[:, None]
     mass = weights * np.abs(run)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -88,7 +88,7 @@ class UnitReadings(RowsResult):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The highest rate of each sender under each reading, over the limit of its instance."""
+        """Draw the highest rate of each sender under each reading, over the limit of its instance."""
         figure = go.Figure()
         for sender, part in self.rows.groupby("sender", sort=False):
             figure.add_bar(
@@ -206,7 +206,7 @@ def row_selections(
 
 
 def _continents(catalogue: pd.DataFrame) -> dict[str, str]:
-    """The continent of each region that lies in one of the boxes."""
+    """Return the continent of each region that lies in one of the boxes."""
     continents = {}
     for name, (south, north, west, east) in CONTINENTS.items():
         inside = catalogue.latitude_deg.between(south, north) & catalogue.longitude_deg.between(west, east)
@@ -286,7 +286,7 @@ class Correlations(Result):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The correlation with distance over each selection, with its interval, and the claimed one."""
+        """Draw the correlation with distance over each selection, with its interval, and the claimed one."""
         rows = self.table()
         figure = dots(rows.selection, rows.r_pairs, rows.low, rows.high, "over unordered pairs")
         marker = {"color": theme.OUTSIDE, "size": 10, "symbol": "diamond-open", "line": {"width": 2}}
@@ -359,5 +359,5 @@ def dots(labels, values, lows, highs, name: str) -> go.Figure:
 
 
 def bound(figure: go.Figure, value: float, text: str) -> None:
-    """The dashed vertical reference line."""
+    """Return the dashed vertical reference line."""
     reference_line(figure, x=value, annotation_text=theme.plain(text), annotation_position="top")

@@ -168,7 +168,7 @@ def _sample(pairs: pd.DataFrame) -> tuple[Sample, int]:
 
 
 def _score(x: np.ndarray, y: np.ndarray, sample: Sample) -> tuple[dict, np.ndarray]:
-    """The line through all pairs, and per pair the mean square of its two predictions' errors."""
+    """Return the line through all pairs, and per pair the mean square of its two predictions' errors."""
     first, second, n_regions = sample.first, sample.second, sample.n_regions
     centred = x - x.mean()
     # Row 0 holds the sums over all pairs, row 1 + k those without region k: every line follows from such sums.

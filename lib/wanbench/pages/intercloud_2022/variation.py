@@ -123,7 +123,7 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
 
 def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
     """
-    The sums of an analysis of variance per pair (pairs, 7); resamples are weighted sums of these.
+    Return the sums of an analysis of variance per pair (pairs, 7); resamples are weighted sums of these.
 
     n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2, 1.
     """
@@ -133,7 +133,7 @@ def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
 
 
 def _share_between(sums: np.ndarray) -> np.ndarray:
-    """The intraclass correlation from sums along the last axis (unbalanced one-way ANOVA; Donner 1986)."""
+    """Return the intraclass correlation from sums along the last axis (unbalanced one-way ANOVA; Donner 1986)."""
     n, freedom, within, first, second, squares, groups = np.moveaxis(sums, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ms_within = within / freedom
@@ -249,7 +249,7 @@ def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
 
 
 def _weighted_medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The lower weighted median of each row of values (rows, n); NaN has no weight."""
+    """Return the lower weighted median of each row of values (rows, n); NaN has no weight."""
     order = np.argsort(values, axis=1)
     weights = np.take_along_axis(np.where(np.isnan(values), 0.0, weights), order, axis=1)
     running = np.cumsum(weights, axis=1)

@@ -19,7 +19,7 @@ COLOURS = {"done": theme.WITHIN, "failed": theme.OUTSIDE, "interrupted": theme.U
 
 def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
     """
-    A bar for each region and test of table `tests`: bars of a region overlap if it was in two tests at once.
+    Draw a bar for each region and test of table `tests`: bars of a region overlap if it was in two tests at once.
 
     Interrupted tests have no end, and are drawn as points at their start.
     """
@@ -69,7 +69,7 @@ def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
 
 
 def overlapping(tests: pd.DataFrame) -> int:
-    """The number of times that a test of a region starts before an earlier one has ended."""
+    """Return the number of times that a test of a region starts before an earlier one has ended."""
     ended = tests.dropna(subset="ended_at_utc")
     both = pd.concat([ended.assign(region=ended[end]) for end in ENDS]).sort_values(["region", "started_at_utc"])
     before = both.groupby("region").ended_at_utc.cummax().groupby(both.region).shift()

@@ -39,7 +39,7 @@ class LinkDrops(RowsResult):
 
 def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
     """
-    Packets dropped in each direction of a link; ParameterError if `links` lacks a direction.
+    Compute the packets dropped in each direction of a link; ParameterError if `links` lacks a direction.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class DeviceDrops(RowsResult):
 
 
 def device_drops(sessions: Sequence[pd.DataFrame]) -> DeviceDrops:
-    """Packets dropped by the kernel, per run and device."""
+    """Compute the packets dropped by the kernel, per run and device."""
     counters = _together("device_counters", sessions)
     names = ["packets_received", "packets_dropped_receiving", "packets_sent", "packets_dropped_sending"]
     rows = counters.groupby(["run_id", "device"], sort=False)[names].sum().reset_index()
