@@ -177,7 +177,7 @@ def test_one_cloud_alone_is_refused():
 def test_figures_and_tables_say_what_was_found():
     pairs = survey(12, seed=9, crossing_ms=5)
     found = clouds.compare_clouds(pairs.assign(rtt_ms=pairs.rtt_ms.mask(pairs.index == 0)), permutations=49)
-    assert len(found.estimates) == 2 * len(found.all_contrasts) + 3
+    assert len(found.estimates) == 2 * len(found.all_contrasts) + 2
     assert len(found.table()) == len(found.formatted_table()) == len(found.all_contrasts)
     assert {"one", "other", "p", "p_low"} <= set(found.table())
     assert "<script" not in found._repr_html_() and found._repr_html_().count("<tr>") - 1 == len(found.all_contrasts)

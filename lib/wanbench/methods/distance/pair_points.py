@@ -57,7 +57,7 @@ def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tu
 
 
 def add_light(figure: go.Figure, ends: np.ndarray, **cell) -> None:
-    """Return the round trip of light in fibre between two distances in km."""
+    """Draw the round trip of light in fibre between two distances in km."""
     figure.add_scatter(
         x=ends,
         y=light_rtt_ms(ends),

@@ -144,6 +144,19 @@ def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return median
 
 
+def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Compute the means of `values` (rows, k) without each region (regions, k), and without each pair (pairs, k).
+
+    If both directions of a pair are rows, they are left out together.
+    """
+    total, n = values.sum(axis=0), len(values)
+    pair = unordered_numbers(first, second, n_regions)
+    of_region = region_sums(np.ones(n), first, second, n_regions)
+    without_region = (total - region_sums(values, first, second, n_regions)) / (n - of_region)[:, None]
+    return without_region, (total - sums(values, pair, pair.max() + 1)) / (n - np.bincount(pair))[:, None]
+
+
 def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
     """
     Return the sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.

@@ -123,7 +123,7 @@ def as_extreme(drawn: np.ndarray, observed: float) -> int:
     return int((~(np.abs(drawn) < abs(observed) - TIE * max(1.0, abs(observed)))).sum())
 
 
-def p_value(extreme: int, permutations: int, level: float = 0.95) -> tuple[float, float, float]:
+def p_value(extreme: int, permutations: int) -> tuple[float, float, float]:
     """
     Return the permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value over all relabellings
     (Clopper & Pearson 1934).
@@ -131,7 +131,7 @@ def p_value(extreme: int, permutations: int, level: float = 0.95) -> tuple[float
     >>> [round(number, 5) for number in p_value(0, 9999)]
     [0.0001, 0.0, 0.00037]
     """
-    return (extreme + 1) / (permutations + 1), *exact_binomial(extreme, permutations, level)
+    return (extreme + 1) / (permutations + 1), *exact_binomial(extreme, permutations)
 
 
 def t_statistics(

@@ -106,9 +106,9 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
     return Units(names, of_region, of_region[sample.first], of_region[sample.second])
 
 
-def unit_of_region(sample, cluster: str | float | Mapping[str, str] = PLACE) -> dict[str, str]:
-    """Map region names to units, using the whole sample's `cluster`: a part of it may lack the near pairs."""
-    grouped = units(sample, cluster)
+def unit_of_region(sample) -> dict[str, str]:
+    """Map region names to units; a part of the sample may lack the near pairs that make a place."""
+    grouped = units(sample)
     return dict(zip(sample.regions, (grouped.names[k] for k in grouped.of_region), strict=True))
 
 

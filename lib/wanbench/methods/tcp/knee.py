@@ -17,6 +17,7 @@ import numpy as np
 HUBER = 1.345
 # Rounds of reweighting from weights close to those of the fit; the fit itself starts from equal weights and takes twice
 # as many
+MAD_TO_SD = 1.4826  # Standard deviation of a normal distribution over its median absolute deviation
 ROUNDS = 6
 CHUNK_CELLS = 1_000_000  # Cells of weights at a time: about 100 MB with the running sums
 
@@ -63,8 +64,8 @@ def fit(x: np.ndarray, y: np.ndarray) -> Knee:
     for _ in range(2 * ROUNDS):
         level, falling = least_squares(x, y, robust)
         residual = y - np.minimum(level[0], falling[0] - x)
-        scale = max(1.4826 * float(np.median(np.abs(residual))), 1e-9)
-        robust = _huber(residual, scale)[None, :]
+        scale = mad_scale(residual)
+        robust = huber_weights(residual, scale)[None, :]
     return Knee(float(level[0]), float(falling[0]), x, y, scale, robust[0])
 
 
@@ -77,7 +78,7 @@ def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         robust = np.broadcast_to(knee.robust, part.shape)
         for _ in range(ROUNDS):
             c, k = least_squares(knee.x, knee.y, part * robust)
-            robust = _huber(knee.y - np.minimum(c[:, None], k[:, None] - knee.x), knee.scale)
+            robust = huber_weights(knee.y - np.minimum(c[:, None], k[:, None] - knee.x), knee.scale)
         empty = part.sum(axis=1) == 0
         c[empty] = k[empty] = np.nan
         level[start : start + step], falling[start : start + step] = c, k
@@ -121,8 +122,14 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
     return level + middle_y, falling + middle_y + middle_x
 
 
-def _huber(residual: np.ndarray, scale: float) -> np.ndarray:
+def huber_weights(residual: np.ndarray, scale) -> np.ndarray:
+    """Compute the weights by which least squares become Huber's loss."""
     return np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residual), 1e-300))
+
+
+def mad_scale(residual: np.ndarray, smallest: float = 1e-9) -> float:
+    """Compute the median absolute residual, as the standard deviation of normal residuals."""
+    return max(MAD_TO_SD * float(np.median(np.abs(residual))), smallest)
 
 
 def _monomials(x, y) -> dict[str, np.ndarray]:

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 
-HUBER = 1.345  # 95 % as efficient as least squares for normal errors (Huber 1964)
+from wanbench.methods.tcp.knee import huber_weights, mad_scale
+
 ROUNDS = 5  # Rounds of reweighting, enough for Huber's weights to settle
 LOG_RATIO = (-6.0, 14.0)  # Search range of the log ratio: from almost no shrinkage to no effects of regions
 CHUNK_CELLS = 2_000_000  # Numbers held at a time, 16 MB
@@ -122,10 +123,9 @@ def fit(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effe
         ratio = _ratio(normal, right, total, n_fixed, len(y))
         _add_ratio(normal, n_fixed, ratio)
         coefficients = np.linalg.lstsq(normal, right, rcond=None)[0]
-        residual = np.abs(y - (design * coefficients).sum(axis=1))
-        scale = max(1.4826 * float(np.median(residual)), 1e-9)
+        residual = y - (design * coefficients).sum(axis=1)
         if round_ < ROUNDS - 1:
-            weights = np.minimum(1.0, HUBER * scale / np.maximum(residual, 1e-12))
+            weights = huber_weights(residual, mad_scale(residual))
     return Effects(coefficients, design, y, weights, ratio, n_fixed, first, second)
 
 

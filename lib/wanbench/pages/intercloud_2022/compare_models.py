@@ -17,12 +17,12 @@ from wanbench.formatting import count, decimals, number, percent, quantity
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
-from wanbench.methods.regions.pairs import Sample, require_regions, unordered_numbers
+from wanbench.methods.regions.pairs import Sample, require_regions
 from wanbench.methods.result import LEVEL, Estimate, Result, t_quantile
 from wanbench.methods.tcp import robust_fit
 from wanbench.methods.tcp.fit_model import COLUMNS, pairs_with_both
+from wanbench.methods.tcp.knee import MAD_TO_SD
 from wanbench.methods.tcp.models import CONSTANT, Paths, ThroughputModel, throughput_models
-from wanbench.methods.tcp.robust_fit import MAD_TO_SD
 
 
 @dataclass(frozen=True)
@@ -154,20 +154,9 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
 
 
 def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
-    """
-    Compute half the width of the interval of the mean over pairs, per row of values (rows, pairs).
-
-    If both directions of a pair are rows, they are left out together.
-    """
-    per_pair = values.T
-    total, n = per_pair.sum(axis=0), len(per_pair)
-    pair = unordered_numbers(sample.first, sample.second, sample.n_regions)
-    sums = dyadic.sums(per_pair, pair, pair.max() + 1)
-    without_pair = (total - sums) / (n - np.bincount(pair)[:, None])
-    sums = dyadic.region_sums(per_pair, sample.first, sample.second, sample.n_regions)
-    n_of_region = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
-    without_region = (total - sums) / (n - n_of_region)[:, None]
-    return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(without_region, without_pair))
+    """Compute half the width of the interval of the mean over pairs, per row of values (rows, pairs)."""
+    without = dyadic.means_without(values.T, sample.first, sample.second, sample.n_regions)
+    return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(*without))
 
 
 MIN_REGIONS = 5  # With fewer, the interval over left-out regions has hardly any degrees of freedom

@@ -288,10 +288,16 @@ class Correlations(Result):
     def figure(self, *, note: str = "") -> go.Figure:
         """Draw the correlation with distance over each selection, with its interval, and the claimed one."""
         rows = self.table()
-        figure = dots(rows.selection, rows.r_pairs, rows.low, rows.high, "over unordered pairs")
+        figure, at = go.Figure(), list(range(len(rows)))
+        style = {"marker": DOT, "bar": {"width": 5}, "name": "over unordered pairs"}
+        interval_points(figure, at, rows.r_pairs, rows.low, rows.high, **style)
+        ticks = {"tickvals": at, "ticktext": [theme.plain(label) for label in rows.selection]}
+        figure.update_yaxes(**ticks, autorange="reversed", showgrid=False, zeroline=False)
+        figure.update_layout(height=max(theme.HEIGHT_PX - 160, 200 + ROW_PX * len(rows)))
         marker = {"color": theme.OUTSIDE, "size": 10, "symbol": "diamond-open", "line": {"width": 2}}
         figure.add_scatter(x=rows.r_rows, y=np.arange(len(rows)), mode="markers", marker=marker, name="over rows")
-        bound(figure, self.claimed, f"claimed: {self.claimed:g}")
+        claimed = theme.plain(f"claimed: {self.claimed:g}")
+        reference_line(figure, x=self.claimed, annotation_text=claimed, annotation_position="top")
         name = QUANTITIES[self.column]
         figure.update_xaxes(title=f"correlation of {name} with distance (Pearson r)")
         return theme.finish(
@@ -345,19 +351,3 @@ def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, colu
 
 ROW_PX = 30  # Height of a row: one line of text with room to the next
 DOT = {"color": theme.FIT, "size": 9}
-
-
-def dots(labels, values, lows, highs, name: str) -> go.Figure:
-    """One row per label: the value and its interval, the first on top."""
-    rows = list(range(len(values)))
-    figure = go.Figure()
-    interval_points(figure, rows, values, lows, highs, marker=DOT, bar={"width": 5}, name=name)
-    ticks = {"tickvals": rows, "ticktext": [theme.plain(label) for label in labels]}
-    figure.update_yaxes(**ticks, autorange="reversed", showgrid=False, zeroline=False)
-    figure.update_layout(height=max(theme.HEIGHT_PX - 160, 200 + ROW_PX * len(values)))
-    return figure
-
-
-def bound(figure: go.Figure, value: float, text: str) -> None:
-    """Return the dashed vertical reference line."""
-    reference_line(figure, x=value, annotation_text=theme.plain(text), annotation_position="top")

@@ -211,12 +211,11 @@ def _estimate(
     stack = np.column_stack([squares[name] for name in powers])
     exponents = np.array([*powers.values()])
     total, n = stack.sum(axis=0), len(stack)
-    first, second, n_regions = sample.first, sample.second, sample.n_regions
+    n_regions = sample.n_regions
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(np.log(total / n) @ exponents)
-        by_pair = np.log((total - stack) / (n - 1)) @ exponents
-        counts = n - dyadic.region_sums(np.ones((n, 1)), first, second, n_regions)
-        by_region = np.log((total - dyadic.region_sums(stack, first, second, n_regions)) / counts) @ exponents
+        without = dyadic.means_without(stack, sample.first, sample.second, n_regions)
+        by_region, by_pair = (np.log(means) @ exponents for means in without)
     naive = np.sqrt(dyadic.jackknife(by_pair)) * t_quantile(LEVEL, n - 1)
     half = np.nan
     if n_regions >= FEWEST_FOR_INTERVAL:
