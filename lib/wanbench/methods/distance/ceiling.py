@@ -28,6 +28,17 @@ CROWD_TO_BAND = 2.0
 CROWD_TO_ABOVE = 3.0  # Bursts above a ceiling are rare compared with the values at it
 # Share of the values that may lie above a ceiling (at least one value may): bursts, and hosts of another kind
 MAX_SHARE_ABOVE = 0.02
+METHOD = (
+    "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
+    f"1958; Olsen 1978); interval from the {DYADIC} ({REFERENCES}), both directions of a pair left out together"
+)
+ORDINARY = f"least squares on the unchanged values; interval from the {DYADIC}"
+NORMAL = (
+    "Without the ceiling, log throughput would scatter about one straight line, normally "
+    "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
+)
+# With a larger share of the rows at the ceiling, the line rests more on the assumption than on values
+MOSTLY_HIDDEN = 0.5
 
 
 def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
@@ -58,19 +69,6 @@ def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
         if enough and n >= CROWD_TO_BAND * max(n_band, 1):
             return float(top), rule
     return nan, first_rule
-
-
-METHOD = (
-    "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
-    f"1958; Olsen 1978); interval from the {DYADIC} ({REFERENCES}), both directions of a pair left out together"
-)
-ORDINARY = f"least squares on the unchanged values; interval from the {DYADIC}"
-NORMAL = (
-    "Without the ceiling, log throughput would scatter about one straight line, normally "
-    "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
-)
-# With a larger share of the rows at the ceiling, the line rests more on the assumption than on values
-MOSTLY_HIDDEN = 0.5
 
 
 @dataclass(frozen=True, repr=False)

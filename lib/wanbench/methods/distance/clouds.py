@@ -39,6 +39,9 @@ from wanbench.methods.result import LEVEL, Estimate, Result
 from .straight_lines import THOUSAND_KM
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
+MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file of 450 pixels if their labels had two lines
+TWO_LINE_ROW_PX = 48
+ONE_LINE_ROW_PX = 26
 
 
 @dataclass(frozen=True, repr=False)
@@ -359,11 +362,6 @@ def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast
     if lone:
         notes += (f"{count(lone, 'pair')} with one direction only",)
     return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
-
-
-MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file of 450 pixels if their labels had two lines
-TWO_LINE_ROW_PX = 48
-ONE_LINE_ROW_PX = 26
 
 
 def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:

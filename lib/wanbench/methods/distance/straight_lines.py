@@ -21,6 +21,8 @@ from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS, light_rtt_ms
 from .pair_points import POINTS, against_distance, basis, distance_ends
 
 THOUSAND_KM = 1000.0  # Slopes are per 1,000 km
+# The simulated quantity whose coverage applies to each number of the line
+COVERAGE_OF = {"slope": "slope", "intercept": "RTT intercept", "pearson": "Pearson r", "spearman": "Pearson r"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,10 +235,6 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     caution = "throughput does not fall with distance here, so no distance halves it"
     low, high = (half.low, half.high) if slope.low < 0 else (nan, nan)
     return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
-
-
-# The simulated quantity whose coverage applies to each number of the line
-COVERAGE_OF = {"slope": "slope", "intercept": "RTT intercept", "pearson": "Pearson r", "spearman": "Pearson r"}
 
 
 def _estimate(

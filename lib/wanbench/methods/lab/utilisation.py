@@ -24,6 +24,12 @@ COLUMNS = [
     *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
     "packets_queue_dropped", "bytes_backlog",
 ]  # fmt: skip
+INTO = {"in": True, "out": False}
+DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
+VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
+# Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it
+WAYS = INTO | DIRECT_CONNECT | VPN
+HERE = "here"  # The end of the circuit that reports
 
 
 def windows(samples: pd.DataFrame) -> pd.DataFrame:
@@ -225,14 +231,6 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame
     groups = rows[rows.end_s > rows.start_s].groupby([*KEY, "bin"], dropna=False)
     sums = groups.agg(start_s=("start_s", "min"), end_s=("end_s", "max"), background_bps=("background_bps", "sum"))
     return sums.reset_index().drop(columns="bin")
-
-
-INTO = {"in": True, "out": False}
-DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
-VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
-# Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it
-WAYS = INTO | DIRECT_CONNECT | VPN
-HERE = "here"  # The end of the circuit that reports
 
 
 def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> pd.DataFrame:

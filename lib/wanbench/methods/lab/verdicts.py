@@ -38,6 +38,17 @@ NAMES = {
 OF_A_RUN = ("window", "capacity")  # Quantities with one number for all links of a run
 METHOD = "requested settings against what was measured, per link"
 ASSUMPTION = "The hosts' clocks and tools are more accurate than the limit"
+PANELS = {
+    # quantity: (panel title, what the x axis is, factor of the error, factor of the request, relative error?)
+    "rtt": ("RTT: error (ms)", "requested (ms)", 1.0, 1.0, False),
+    "rate": ("Rate: error (%)", "requested (Mbit/s)", 100.0, 1e-6, True),
+    "loss": ("Loss: error (points)", "requested (%)", 100.0, 100.0, False),
+    "jitter": ("Jitter: error (ms)", "requested (ms)", 1.0, 1.0, False),
+    "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
+}
+PANEL_COLUMNS = 3
+PANEL_TICKS = 6  # More labels of a log axis overlap in a third of the page
+MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 
 class Verdicts(RowsResult):
@@ -247,19 +258,6 @@ def or_unknown(row: dict, request, reason: str) -> dict:
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason
     return row
-
-
-PANELS = {
-    # quantity: (panel title, what the x axis is, factor of the error, factor of the request, relative error?)
-    "rtt": ("RTT: error (ms)", "requested (ms)", 1.0, 1.0, False),
-    "rate": ("Rate: error (%)", "requested (Mbit/s)", 100.0, 1e-6, True),
-    "loss": ("Loss: error (points)", "requested (%)", 100.0, 100.0, False),
-    "jitter": ("Jitter: error (ms)", "requested (ms)", 1.0, 1.0, False),
-    "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
-}
-PANEL_COLUMNS = 3
-PANEL_TICKS = 6  # More labels of a log axis overlap in a third of the page
-MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 
 def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: set) -> None:

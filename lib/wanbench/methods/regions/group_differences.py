@@ -25,20 +25,18 @@ PERMUTED = (
     "relabellings of the residuals of this covariate on the others, by its t statistic; the interval is that of the "
     "Monte Carlo error alone (Clopper & Pearson 1934)"
 )
-
-
-def cross_cloud(names: list[str]) -> np.ndarray:
-    """1 for two regions of different clouds, else 0: (regions, regions)."""
-    clouds = np.array([name.partition(":")[0] for name in names])
-    return (clouds[:, None] != clouds).astype(float)
-
-
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
 LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
 # With fewer places of a cloud, its part of the variance comes from the working model rather than from the data
 FEWEST_OF_A_CLOUD = 5
 BY_CHANCE = "Regions of one cloud differ only by chance. " + ASSUMPTION
 EQUAL = "Distance has the same effect in all groups. " + BY_CHANCE
+
+
+def cross_cloud(names: list[str]) -> np.ndarray:
+    """1 for two regions of different clouds, else 0: (regions, regions)."""
+    clouds = np.array([name.partition(":")[0] for name in names])
+    return (clouds[:, None] != clouds).astype(float)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,10 @@ from . import dyadic
 ROUNDS = 30  # Limit of the iteration, which usually converges earlier
 CLOSE = 1e-3  # Change of the components, as a share of the residual variance, that counts as converged
 SMALLEST = 1e-6  # Smallest share of the residual variance for single pairs, which keeps the equations regular
+FEWEST_DEGREES = 1.5  # Lower bound of the degrees of freedom: the t quantile grows beyond use below it
+SINGULAR = 1e-9  # Eigenvalues below this share of the largest are zero up to rounding
+LOST = 1e-6  # Entries of a projection above this are more than rounding
+FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be divided
 
 
 @dataclass(frozen=True)
@@ -199,11 +203,6 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     return matrix, right
 
 
-FEWEST_DEGREES = 1.5  # Lower bound of the degrees of freedom: the t quantile grows beyond use below it
-SINGULAR = 1e-9  # Eigenvalues below this share of the largest are zero up to rounding
-LOST = 1e-6  # Entries of a projection above this are more than rounding
-
-
 @dataclass(frozen=True)
 class LeaveOut:
     """
@@ -291,9 +290,6 @@ def pseudo_inverses(matrices: np.ndarray, zero) -> tuple[np.ndarray, np.ndarray]
         np.einsum("gij,gj,gkj->gik", axes, inverse, axes),
         np.einsum("gij,gj,gkj->gik", axes, (~used).astype(float), axes),
     )
-
-
-FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be divided
 
 
 def share_and_freedom(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:

@@ -34,6 +34,20 @@ PERFECT = 1 - 1e-12
 VARIES = 1e-9  # Sum of squares of standardised x below which x is constant up to rounding
 HEIGHT = (1.0, 0.0)
 SLOPE = (0.0, 1.0)
+PARAMETERS = 2
+NAMES = ("intercept", "slope", "pearson", "spearman")
+SCALED = "jackknife over places, scaled by variance components"
+DYADIC = "dyadic-robust variance, leave-one-region-out form"
+SANDWICH = "dyadic-robust sandwich"
+BOOTSTRAP = "region bootstrap"
+REFERENCES = (
+    "Fafchamps & Gubert 2007; Cameron & Miller 2014; Aronow, Samii & Assenova 2015; MacKinnon, Nielsen & Webb 2023"
+)
+SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
+ASSUMPTION = (
+    "Pairs without a common place are independent, and the places represent those of interest. "
+    "Places that share a cable would break it"
+)
 
 
 def fisher_z(r):
@@ -112,23 +126,6 @@ def _parts(sums: np.ndarray):
     n = sums[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         return slope, xx / n, np.maximum(yy - slope * xy, 0) / n
-
-
-PARAMETERS = 2
-NAMES = ("intercept", "slope", "pearson", "spearman")
-
-SCALED = "jackknife over places, scaled by variance components"
-DYADIC = "dyadic-robust variance, leave-one-region-out form"
-SANDWICH = "dyadic-robust sandwich"
-BOOTSTRAP = "region bootstrap"
-REFERENCES = (
-    "Fafchamps & Gubert 2007; Cameron & Miller 2014; Aronow, Samii & Assenova 2015; MacKinnon, Nielsen & Webb 2023"
-)
-SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
-ASSUMPTION = (
-    "Pairs without a common place are independent, and the places represent those of interest. "
-    "Places that share a cable would break it"
-)
 
 
 @dataclass(frozen=True)

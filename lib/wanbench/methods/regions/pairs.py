@@ -17,6 +17,10 @@ from wanbench.regions import light_rtt_ms
 ENDS = ("from_region", "to_region")
 TEXTS = (*ENDS, "from_cloud", "to_cloud")
 LENGTHS = ("distance_km", "light_rtt_ms")
+FEWEST_FOR_INTERVAL = 5  # With fewer units the jackknife has too few degrees of freedom for an interval worth reading
+FEW = 10  # Below this many regions every interval carries a caution
+SAME_DISTANCE_KM = 1.0  # Tolerance for rounded distances of the two directions of a pair, which have the same length
+COMBINE = ("median", "geometric mean")
 
 
 def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
@@ -57,12 +61,6 @@ def _refuse(rows: pd.DataFrame, name: str, bad: np.ndarray, allowed: str) -> Non
     where = f" ({' to '.join(ends)})" if len(ends) == 2 else ""
     more = f"; {int(bad.sum()) - 1:,} more rows have the same fault" if bad.sum() > 1 else ""
     raise refusal(f"{name} in row {at} of table pairs{where}", row[name], allowed + more)
-
-
-FEWEST_FOR_INTERVAL = 5  # With fewer units the jackknife has too few degrees of freedom for an interval worth reading
-FEW = 10  # Below this many regions every interval carries a caution
-SAME_DISTANCE_KM = 1.0  # Tolerance for rounded distances of the two directions of a pair, which have the same length
-COMBINE = ("median", "geometric mean")
 
 
 @dataclass(frozen=True, repr=False)

@@ -21,6 +21,11 @@ from wanbench.formatting import count
 from wanbench.methods.result import exact_binomial
 from wanbench.regions import catalogue, distance_km
 
+PERMUTATIONS = 10_000
+CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which a processor's cache holds
+TIE = 1e-12  # Statistics closer than this are the same number, summed in another order
+Cells = tuple[np.ndarray, np.ndarray]
+
 
 def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndarray:
     """Put values at (first, second), and if `symmetric` at (second, first): (regions, regions)."""
@@ -62,13 +67,6 @@ def gaps(n_pairs: int, n_regions: int) -> tuple[str, ...]:
         return ()
     missing = f"{count(possible - n_pairs, 'pair')} of {possible:,} not measured"
     return (f"{missing}: every relabelling is compared over the {n_pairs:,} measured ones",)
-
-
-PERMUTATIONS = 10_000
-CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which a processor's cache holds
-TIE = 1e-12  # Statistics closer than this are the same number, summed in another order
-
-Cells = tuple[np.ndarray, np.ndarray]
 
 
 def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:

@@ -42,6 +42,10 @@ MORAN_PERMUTATIONS = 999  # Enough for a p-value to the nearest 0.001, far finer
 # surveys without a pattern
 MORAN_P = 0.1
 UNKNOWN_KM = 1e6  # Stands for an unknown distance: longer than any on Earth, so unknown distances join no regions
+FEWEST_FOR_SKEW = 8  # The test's normal approximation starts here (D'Agostino 1970)
+SIGNIFICANT_P = 0.025  # Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed
+# A smaller one does no harm; exponential effects have a skewness of 2, effects of 1 place in 10 have 2.7
+HARMFUL_SKEWNESS = 1.0
 
 
 @dataclass(frozen=True)
@@ -186,12 +190,6 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     i = ((drawn @ near) * drawn).sum(axis=1) / near.sum() / (effect @ effect) * n
     p = float((i >= i[0] - 1e-12).mean())  # the first row is the data; 1e-12 allows for rounding
     return Moran(float(i[0]), -1 / (n - 1), p, n)
-
-
-FEWEST_FOR_SKEW = 8  # The test's normal approximation starts here (D'Agostino 1970)
-SIGNIFICANT_P = 0.025  # Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed
-# A smaller one does no harm; exponential effects have a skewness of 2, effects of 1 place in 10 have 2.7
-HARMFUL_SKEWNESS = 1.0
 
 
 @dataclass(frozen=True)

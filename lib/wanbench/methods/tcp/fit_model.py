@@ -34,6 +34,11 @@ from .models import Paths, throughput_models
 
 ENDS = ["region_a", "region_b"]
 COLUMNS = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
+NAMES = {"W": "window W", "C": "capacity C", "p": "loss rate p"}
+METHOD = (
+    "Huber's loss on log throughput; interval from the dyadic-robust variance of the logarithm, leave-one-region-out "
+    f"form ({REFERENCES})"
+)
 
 
 def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
@@ -61,13 +66,6 @@ def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
         reverse = frame.reverse.to_numpy(dtype=bool)[:, None]
         frame[ENDS] = np.where(reverse, frame[ENDS[::-1]].to_numpy(), frame[ENDS].to_numpy())
     return Sample("rtt_ms and throughput_bps", frame[COLUMNS], left_out)
-
-
-NAMES = {"W": "window W", "C": "capacity C", "p": "loss rate p"}
-METHOD = (
-    "Huber's loss on log throughput; interval from the dyadic-robust variance of the logarithm, leave-one-region-out "
-    f"form ({REFERENCES})"
-)
 
 
 @dataclass(frozen=True, repr=False)

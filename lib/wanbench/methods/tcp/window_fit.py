@@ -53,6 +53,7 @@ NAMES = {
     "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
     "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
 }
+CURVE_POINTS = 200  # Enough that the bend at the knee looks sharp on a page 1,000 pixels wide
 
 
 @dataclass(frozen=True, repr=False)
@@ -353,9 +354,6 @@ def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
         others=tuple(ends[2:]),
         warnings=warnings,
     )
-
-
-CURVE_POINTS = 200  # Enough that the bend at the knee looks sharp on a page 1,000 pixels wide
 
 
 def _label(symbol: str, limit: Estimate, level: str) -> str:

@@ -47,6 +47,7 @@ ASSUMPTION = (
     "those with, and unmeasured pairs are not exceptional. Hosts, tool and load are as in "
     "the measurements"
 )
+POINT = {"size": 6, "opacity": 0.55}
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,9 +281,6 @@ def _checked(pairs: pd.DataFrame) -> pd.DataFrame:
 def _between(pairs: pd.DataFrame, ends: tuple[str, str]) -> pd.Series:
     """Return the rows of a pair, in both directions."""
     return pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
-
-
-POINT = {"size": 6, "opacity": 0.55}
 
 
 def _add_measured(figure: go.Figure, prediction: Prediction, name: str, col: int) -> None:

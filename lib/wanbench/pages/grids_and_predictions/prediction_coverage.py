@@ -33,6 +33,9 @@ HOW = {
     "one": "each region left out in turn",
     "none": f"groups of regions left out, pairs inside a group predicted, {REPEATS} times over",
 }
+HEADROOM_PX = 24  # Room for one line of panel titles
+COLOURS = {"rtt_ms": theme.WITHIN, "throughput_bps": theme.OUTSIDE}
+LABELS = {"both": "pair left out", "one": "one region left out", "none": "both regions left out"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,11 +276,6 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
     if share in (0.0, 1.0):
         return share, *exact_binomial(int(share) * n_regions, n_regions, 0.95), n_regions
     return float(share), float(max(share - half, 0.0)), float(min(share + half, 1.0)), n_regions
-
-
-HEADROOM_PX = 24  # Room for one line of panel titles
-COLOURS = {"rtt_ms": theme.WITHIN, "throughput_bps": theme.OUTSIDE}
-LABELS = {"both": "pair left out", "one": "one region left out", "none": "both regions left out"}
 
 
 def _add_regions(figure: go.Figure, result: PredictionCoverage) -> pd.DataFrame:

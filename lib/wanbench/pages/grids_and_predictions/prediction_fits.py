@@ -23,6 +23,17 @@ from wanbench.regions import light_rtt_ms
 from . import region_effects
 
 SMALLEST_SCALE = 0.3  # Share of the typical deviation below which a scale counts as too small to divide by
+SITUATIONS = {
+    "both": "both regions have other measured pairs",
+    "one": "one of the regions has no measured pair",
+    "none": "neither region has a measured pair",
+}
+WITHOUT = {"both": "without_pairs", "one": "without_regions", "none": "without_ends"}
+BASES = ("window", "distance")
+MIN_REGIONS = 5  # With fewer regions, leaving one out says too little, as for intervals by region
+MIN_PAIRS = 6  # More than MIN_REGIONS, because both the effects of regions and the line are fitted
+MIN_THROUGHPUTS = 10  # Fewer values do not determine both a window and a capacity
+MIN_RTT_MS = 0.05  # Minimum RTT in the window model, whose logarithm is infinite at 0
 
 
 @dataclass(frozen=True)
@@ -98,19 +109,6 @@ def upper(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
 def lower(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
     """Return the largest value per row with `share` of the weight at or above it; see `upper`."""
     return -upper(-values, weights, share)
-
-
-SITUATIONS = {
-    "both": "both regions have other measured pairs",
-    "one": "one of the regions has no measured pair",
-    "none": "neither region has a measured pair",
-}
-WITHOUT = {"both": "without_pairs", "one": "without_regions", "none": "without_ends"}
-BASES = ("window", "distance")
-MIN_REGIONS = 5  # With fewer regions, leaving one out says too little, as for intervals by region
-MIN_PAIRS = 6  # More than MIN_REGIONS, because both the effects of regions and the line are fitted
-MIN_THROUGHPUTS = 10  # Fewer values do not determine both a window and a capacity
-MIN_RTT_MS = 0.05  # Minimum RTT in the window model, whose logarithm is infinite at 0
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.methods.tcp.fit_model import ModelFit, fit_model
 
 ALL = "all"
+PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,9 +178,6 @@ def _cell(estimate: Estimate | None) -> str:
         return "not identified"
     interval = estimate.formatted_interval
     return f"{estimate.formatted} ({interval})" if interval else estimate.formatted
-
-
-PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
 
 
 def _r_text(r: Estimate) -> str:

@@ -24,6 +24,30 @@ from wanbench.methods.tcp.fit_model import COLUMNS, pairs_with_both
 from wanbench.methods.tcp.knee import MAD_TO_SD
 from wanbench.methods.tcp.models import CONSTANT, Paths, ThroughputModel, throughput_models
 
+SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %
+BEST = "best"
+TIED = "not told apart from the best"
+WORSE = "worse"
+MIN_REGIONS = 5  # With fewer, the interval over left-out regions has hardly any degrees of freedom
+# A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a
+# test
+FACTOR = 2.0
+# A pair is unexplained only if it also lies beyond this many robust standard deviations of each model's residuals: 3 in
+# 1,000 if they were normal
+ROBUST_Z = 3.0
+RULE = (
+    f"every model but the {CONSTANT} misses it, when either of its regions is left out, on the same side by more "
+    f"than a factor of {FACTOR:g} and {ROBUST_Z:g} robust standard deviations"
+)
+METHOD = (
+    "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
+    f"interval from the dyadic-robust variance of the errors, leave-one-region-out form ({REFERENCES})"
+)
+TONES = {BEST: theme.WITHIN, TIED: theme.FIT, WORSE: theme.OUTSIDE}
+ROW_PX = 44  # Height of a model's row: its name, and the point with its interval, without touching the next
+TOP_PX = 150  # Room for title, subtitle and legend
+MIN_ROWS = 5  # The figure is at least as high as with so many models, so that its title does not fill it
+
 
 @dataclass(frozen=True)
 class Predictions:
@@ -113,12 +137,6 @@ def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
     return ", ".join(texts)
 
 
-SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %
-BEST = "best"
-TIED = "not told apart from the best"
-WORSE = "worse"
-
-
 def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     """One row per model, the best first; columns as `ModelComparison.scores`."""
     in_sample = np.array([each.in_sample for each in predictions])
@@ -157,23 +175,6 @@ def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
     """Compute half the width of the interval of the mean over pairs, per row of values (rows, pairs)."""
     without = dyadic.means_without(values.T, sample.first, sample.second, sample.n_regions)
     return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(*without))
-
-
-MIN_REGIONS = 5  # With fewer, the interval over left-out regions has hardly any degrees of freedom
-# A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a
-# test
-FACTOR = 2.0
-# A pair is unexplained only if it also lies beyond this many robust standard deviations of each model's residuals: 3 in
-# 1,000 if they were normal
-ROBUST_Z = 3.0
-RULE = (
-    f"every model but the {CONSTANT} misses it, when either of its regions is left out, on the same side by more "
-    f"than a factor of {FACTOR:g} and {ROBUST_Z:g} robust standard deviations"
-)
-METHOD = (
-    "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
-    f"interval from the dyadic-robust variance of the errors, leave-one-region-out form ({REFERENCES})"
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -405,9 +406,3 @@ def _like(estimate: Estimate, value: float) -> str:
 def _listed(names) -> str:
     *first, last = names
     return " and ".join(filter(None, [", ".join(first), last]))
-
-
-TONES = {BEST: theme.WITHIN, TIED: theme.FIT, WORSE: theme.OUTSIDE}
-ROW_PX = 44  # Height of a model's row: its name, and the point with its interval, without touching the next
-TOP_PX = 150  # Room for title, subtitle and legend
-MIN_ROWS = 5  # The figure is at least as high as with so many models, so that its title does not fill it

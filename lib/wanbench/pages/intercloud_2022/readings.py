@@ -19,6 +19,22 @@ from wanbench.methods.distance.straight_lines import fit_rtt, fit_throughput
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import Estimate, Result, RowsResult
 
+# Boxes of latitude (from, to) and longitude (from, to), in degrees
+CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
+OWN = "all rows, own coordinates"
+CATALOGUE = "all rows, catalogue coordinates"
+UNFLAGGED = "flagged regions left out"
+UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
+NO_EUROPE_ASIA = "Europe-Asia left out"
+NO_EUROPE_ASIA_CATALOGUE = "Europe-Asia left out, catalogue coordinates"
+MIN_ROWS = 100  # A smaller selection cannot be the published chart, which has some 500 to 2,000 points
+CHART_KM = 17_000.0  # End of the distance axis of the published charts
+CHART_MS = 300.0  # End of the RTT axis of the published charts
+QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
+R_DECIMALS = 3  # One more than published correlations have, so that a reader can check the rounding
+ROW_PX = 30  # Height of a row: one line of text with room to the next
+DOT = {"color": theme.FIT, "size": 9}
+
 
 @dataclass(frozen=True, repr=False)
 class UnitReadings(RowsResult):
@@ -156,19 +172,6 @@ def _step(values: np.ndarray) -> int:
     return max(int(np.gcd.reduce(values.astype("int64"))), 1)
 
 
-# Boxes of latitude (from, to) and longitude (from, to), in degrees
-CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
-OWN = "all rows, own coordinates"
-CATALOGUE = "all rows, catalogue coordinates"
-UNFLAGGED = "flagged regions left out"
-UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
-NO_EUROPE_ASIA = "Europe-Asia left out"
-NO_EUROPE_ASIA_CATALOGUE = "Europe-Asia left out, catalogue coordinates"
-MIN_ROWS = 100  # A smaller selection cannot be the published chart, which has some 500 to 2,000 points
-CHART_KM = 17_000.0  # End of the distance axis of the published charts
-CHART_MS = 300.0  # End of the RTT axis of the published charts
-
-
 def row_selections(
     tests: pd.DataFrame, catalogue: pd.DataFrame, flagged: tuple[str, ...] = ()
 ) -> dict[str, pd.DataFrame]:
@@ -212,10 +215,6 @@ def _continents(catalogue: pd.DataFrame) -> dict[str, str]:
         inside = catalogue.latitude_deg.between(south, north) & catalogue.longitude_deg.between(west, east)
         continents |= dict.fromkeys(catalogue.name[inside], name)
     return continents
-
-
-QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
-R_DECIMALS = 3  # One more than published correlations have, so that a reader can check the rounding
 
 
 @dataclass(frozen=True, repr=False)
@@ -347,7 +346,3 @@ def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, colu
     if not any(isfinite(row["r_rows"]) for row in rows):
         raise ParameterError(f"no selection has a correlation: {column} or distance_km does not vary")
     return Correlations(column, claimed, pd.DataFrame(rows))
-
-
-ROW_PX = 30  # Height of a row: one line of text with room to the next
-DOT = {"color": theme.FIT, "size": 9}

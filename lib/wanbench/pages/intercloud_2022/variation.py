@@ -25,6 +25,9 @@ REPEATED = (
     "minutes apart do not show day-to-day noise"
 )
 ENDS = ["from_region", "to_region"]
+# Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little
+MIN_DISTANCE_KM = 500.0
+REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,11 +143,6 @@ def _share_between(sums: np.ndarray) -> np.ndarray:
         ms_between = (second - first**2 / n) / (groups - 1)
         size = (n - squares / n) / (groups - 1)
         return (ms_between - ms_within) / (ms_between + (size - 1) * ms_within)
-
-
-# Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little
-MIN_DISTANCE_KM = 500.0
-REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
 @dataclass(frozen=True, repr=False)
