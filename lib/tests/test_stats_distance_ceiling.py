@@ -8,7 +8,7 @@ from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import ceiling
-from wanbench.methods.distance.tobit import tobit
+from wanbench.methods.distance.ceiling import tobit
 
 HALF_KM = 3000.0
 CAP_BPS = 1e9

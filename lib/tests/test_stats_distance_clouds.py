@@ -10,7 +10,7 @@ from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import clouds
-from wanbench.methods.regions import group_differences, places, regression
+from wanbench.methods.regions import places, regression
 from wanbench.methods.regions.pairs import directed, unordered
 
 
@@ -163,8 +163,8 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
 
 
 def test_words_for_groups():
-    assert group_differences.group_label("ibm-ibm") == "within IBM"
-    assert group_differences.group_label("local-other") == "between local and other"
+    assert clouds.group_label("ibm-ibm") == "within IBM"
+    assert clouds.group_label("local-other") == "between local and other"
 
 
 def test_one_cloud_alone_is_refused():
