@@ -1,7 +1,7 @@
 """
 What if: RTT and throughput of a pair that was not measured, with prediction intervals.
 
-RTT is a robust line over distance plus a shrunken effect of each region (`prediction_fits`), never below light in fibre.
+RTT is a robust line over distance plus a shrunken effect of each region (`prediction_fits`), never below light.
 Throughput is the window-limited model at the predicted RTT, or log throughput over distance, plus effects of regions:
 the one with the smaller error on left-out regions. Intervals are conformal (`prediction_fits`), separately for three
 situations: both regions have other measured pairs, one has, none has.
