@@ -331,17 +331,17 @@ class CloudComparison(Result):
         rows = np.arange(len(contrasts))
         level = percent(estimates[0].level)
         figure = go.Figure()
-        _add_bars(figure, rows + 0.2, [each.naive for each in estimates], "naive", theme.LIGHT, 6)
+        _add_bars(figure, rows + 0.2, [estimate.naive for estimate in estimates], "naive", theme.LIGHT, 6)
         _add_bars(figure, rows, estimates, f"{level} interval by place", theme.FIT, 3)
         figure.add_scatter(
-            x=[each.estimate for each in estimates],
+            x=[estimate.estimate for estimate in estimates],
             y=rows,
             mode="markers",
             marker={"color": theme.FIT, "size": 9},
             name="estimate",
             text=[
-                f"{theme.plain(each.estimate.formatted)} {each.estimate.formatted_interval}<br>p = {each.p.formatted}"
-                for each in contrasts
+                f"{theme.plain(estimate.formatted)} {estimate.formatted_interval}<br>p = {contrast.p.formatted}"
+                for estimate, contrast in zip(estimates, contrasts, strict=True)
             ],
             hovertemplate="%{text}<extra></extra>",
         )
@@ -349,7 +349,7 @@ class CloudComparison(Result):
         figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
         figure.update_xaxes(title="difference of round-trip time (ms)")
         if scale.ratio:
-            shown = [end for each in estimates for end in (each.low, each.high, each.estimate)]
+            shown = [end for estimate in estimates for end in (estimate.low, estimate.high, estimate.estimate)]
             figure.update_xaxes(title="ratio of throughput (log axis)", **theme.log_axis(shown, ""))
         if dense:
             figure.update_yaxes(tickfont={"size": 10})
@@ -581,7 +581,7 @@ def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast
 def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:
     """Return a bar per interval in one trace: a NaN after each pair of ends breaks the line."""
     figure.add_scatter(
-        x=np.array([(each.low, each.high, np.nan) for each in intervals]).ravel(),
+        x=np.array([(bar.low, bar.high, np.nan) for bar in intervals]).ravel(),
         y=np.repeat(rows, 3),
         mode="lines",
         line={"color": colour, "width": width},

@@ -59,7 +59,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 def harder(quantity: str, n_units: int) -> str:
     """Return a sentence for the assumption: what lowers the coverage, and how far; "" if nothing does."""
-    found = {
+    harder_surveys = {
         "effects shared over 1,500 km or more": _nearest(ALIKE_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few": _simulated(
             SKEWED_COVERAGE.get(quantity), n_units
@@ -68,7 +68,7 @@ def harder(quantity: str, n_units: int) -> str:
     }
     parts = [
         f"{what} (the 95 % interval then {_covers(size, *ends)})"
-        for what, (size, ends) in found.items()
+        for what, (size, ends) in harder_surveys.items()
         if ends[0] < BAND[0]
     ]
     return f". So would {'; '.join(parts)}; a survey need not show it" if parts else ""

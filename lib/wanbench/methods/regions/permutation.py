@@ -100,8 +100,8 @@ def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: b
     x is known for every pair of regions, so all relabellings use the same cells, those known in y. NaN for fewer than 3
     cells or constant values.
     """
-    known = np.isfinite(y[cells])
-    cells = cells[0][known], cells[1][known]
+    measured = np.isfinite(y[cells])
+    cells = cells[0][measured], cells[1][measured]
     value = stats.rankdata(y[cells]) if ranks else y[cells]
     if len(value) < 3:
         return np.full(len(orders), np.nan)
@@ -142,8 +142,8 @@ def t_statistics(
     for every pair of regions: then all relabellings use the same cells, those known in y.
     """
     stack = np.stack([np.ones_like(y), *others])
-    known = np.isfinite(y[cells])
-    cells = cells[0][known], cells[1][known]
+    measured = np.isfinite(y[cells])
+    cells = cells[0][measured], cells[1][measured]
     design, value = stack[:, *cells].T, y[cells]
     n, k = len(value), design.shape[1] + 1
     if n <= k:

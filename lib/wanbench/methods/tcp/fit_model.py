@@ -101,7 +101,7 @@ class ModelFit(Result):
         curve = frame.sort_values("rtt_ms")
         add_curve(figure, curve.rtt_ms, curve.model_bps, self.model)
         parameters = "; ".join(
-            f"{each.quantity} {each.formatted} ({each.formatted_interval})" for each in self.estimates
+            f"{estimate.quantity} {estimate.formatted} ({estimate.formatted_interval})" for estimate in self.estimates
         )
         return theme.finish(
             figure,
@@ -126,7 +126,7 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
     Raises ParameterError: an unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
     """
     models = throughput_models(transfer_s)
-    by_name = {each.name: each for each in models if all(unit for _, unit in each.parameters)}
+    by_name = {candidate.name: candidate for candidate in models if all(unit for _, unit in candidate.parameters)}
     chosen = by_name[check_choice("model", model, by_name)]
     sample = pairs_with_both(pairs, ordered=True)
     require_regions(sample, FEWEST_FOR_INTERVAL, "a model's interval")

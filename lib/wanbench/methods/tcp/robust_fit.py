@@ -114,7 +114,7 @@ def _simpler_starts(model: ThroughputModel, bounds, simpler: Mapping[tuple[str, 
     for (name, symbol), value in simpler.items():
         if symbol == "C" or symbol not in symbols:
             continue
-        start = np.where([each == "p" for each in symbols], *bounds)
+        start = np.where([name == "p" for name in symbols], *bounds)
         start[symbols.index(symbol)] = value
         if "C" in symbols and (name, "C") in simpler:
             start[symbols.index("C")] = simpler[name, "C"]

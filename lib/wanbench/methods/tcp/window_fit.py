@@ -88,7 +88,8 @@ class WindowFit(Result):
 
     def throughput_bps(self, rtt_ms) -> np.ndarray:
         """Return the model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
-        window, capacity = (each.estimate if isfinite(each.estimate) else inf for each in (self.window, self.capacity))
+        limits = (self.window.estimate, self.capacity.estimate)
+        window, capacity = (limit if isfinite(limit) else inf for limit in limits)
         return window_limited_bps(window, rtt_ms, capacity)
 
     def over_buffer(self, buffer_bytes: float) -> Estimate:
@@ -166,10 +167,13 @@ def window_of(
     intervals = _intervals(fit, sides, places, level, resamples, seed)
     ends, values = {}, {}
     for name, of_name in intervals.items():
-        bounds = _bounds(name, sides, fit, next(each for each in of_name if each.method == BOOTSTRAP))
+        bounds = _bounds(name, sides, fit, next(interval for interval in of_name if interval.method == BOOTSTRAP))
         if bounds:  # not identified: the interval says how small or large it is at least
             of_name = (Interval(BOOTSTRAP, *bounds), Interval(NAIVE))
-        ends[name] = [Interval(each.method, _in_unit(name, each.low), _in_unit(name, each.high)) for each in of_name]
+        ends[name] = [
+            Interval(interval.method, _in_unit(name, interval.low), _in_unit(name, interval.high))
+            for interval in of_name
+        ]
         values[name] = nan if bounds else _in_unit(name, _logarithm(name, fit.level, fit.falling))
     window, capacity = (values[name] if isfinite(values[name]) else inf for name in ("window", "capacity"))
     model = window_limited_bps(window, frame.rtt_ms, capacity)

@@ -139,8 +139,8 @@ def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
 
 def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     """One row per model, the best first; columns as `ModelComparison.scores`."""
-    in_sample = np.array([each.in_sample for each in predictions])
-    error = np.array([each.error for each in predictions])
+    in_sample = np.array([prediction.in_sample for prediction in predictions])
+    error = np.array([prediction.error for prediction in predictions])
     mean = error.mean(axis=1)
     same = np.abs(in_sample[:, None] - in_sample[None]).max(axis=2) < SAME_CURVE
     # Of models that are the same curve, the simplest counts as the best.
@@ -149,13 +149,13 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     difference, half_of_difference = mean - mean[best], _half_widths(error - error[best], sample)
     is_worse = (difference - half_of_difference > 0) & ~same[best]
     is_best = np.arange(len(mean)) == best
-    names = np.array([each.name for each in predictions])
+    names = np.array([prediction.name for prediction in predictions])
     table = pd.DataFrame(
         {
             "model": names,
-            "formula": [each.formula for each in predictions],
-            "fitted": [each.fitted for each in predictions],
-            "n_parameters": [each.n_parameters for each in predictions],
+            "formula": [prediction.formula for prediction in predictions],
+            "fitted": [prediction.fitted for prediction in predictions],
+            "n_parameters": [prediction.n_parameters for prediction in predictions],
             "error_factor": np.exp(mean),
             "low": np.exp(mean - half),
             "high": np.exp(mean + half),
@@ -207,7 +207,7 @@ class ModelComparison(Result):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         ends = zip(self.pairs.region_a, self.pairs.region_b, strict=True)
-        n_pairs = len({frozenset(each) for each in ends})
+        n_pairs = len({frozenset(end) for end in ends})
         return tuple(
             Estimate(
                 quantity=f"error of {row.model} on left-out regions",
@@ -243,10 +243,10 @@ class ModelComparison(Result):
             parts.append(f"{_listed(rest.model[~worse & ~same])} do not differ significantly from it")
         if worse.any():
             factors, named = [], set()
-            for model, alike, bad, each in zip(rest.model, rest.same_curve_as, worse, others, strict=True):
+            for model, alike, bad, estimate in zip(rest.model, rest.same_curve_as, worse, others, strict=True):
                 if bad and model not in named:
                     named |= set(alike.split(", "))
-                    factors.append(f"{model} {each.formatted}" + (f" (the same curve: {alike})" if alike else ""))
+                    factors.append(f"{model} {estimate.formatted}" + (f" (the same curve: {alike})" if alike else ""))
             parts.append(f"worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
         n = len(self.unexplained)
         are = "is" if n == 1 else "are"
@@ -375,9 +375,9 @@ def compare_models(
     groups = frame.region_b.str.partition(":")[0].to_numpy(dtype=object) if by_receiver else np.full(len(frame), "all")
     predictions = cross_validate(models, sample, paths, y, groups)
     table = scores(predictions, sample)
-    for each in predictions:
-        frame[f"{each.name}: ratio"] = np.exp(each.left_out)
-    residual = np.array([each.left_out for each in predictions if each.name != CONSTANT])
+    for prediction in predictions:
+        frame[f"{prediction.name}: ratio"] = np.exp(prediction.left_out)
+    residual = np.array([prediction.left_out for prediction in predictions if prediction.name != CONSTANT])
     notes = sample.warnings()
     if "finite transfer" not in names:
         notes += ("the finite transfer was not fitted: transfer_s was not given",)
@@ -394,8 +394,8 @@ def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
     bound = np.maximum(log(FACTOR), ROBUST_Z * scale)
     missed = (residual > bound).all(axis=0) | (residual < -bound).all(axis=0)
     closest = residual[np.abs(residual).argmin(axis=0), np.arange(residual.shape[1])]
-    found = frame[COLUMNS].assign(closest_ratio=np.exp(closest))[missed]
-    return found.iloc[np.argsort(-np.abs(closest[missed]), kind="stable")].reset_index(drop=True)
+    unexplained = frame[COLUMNS].assign(closest_ratio=np.exp(closest))[missed]
+    return unexplained.iloc[np.argsort(-np.abs(closest[missed]), kind="stable")].reset_index(drop=True)
 
 
 def _like(estimate: Estimate, value: float) -> str:
