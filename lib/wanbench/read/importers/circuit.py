@@ -168,7 +168,7 @@ def read_circuit(
     Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A circuit's rows may come oldest
     or newest first. A row of the file that cannot be read, has a negative value or breaks this order is a row of
     unread; so are a missing value, and each gap at the row after it. Nothing is put into a gap.
-    `stats.lab.circuit.circuit_capacity` says how full the circuit was.
+    `methods.lab.utilisation.circuit_capacity` says how full the circuit was.
 
     Raises
     ------
