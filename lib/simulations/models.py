@@ -2,7 +2,7 @@
 Simulation: the loss of a path estimated from TCP throughput, on senders simulated one round trip at a time.
 
 Packets are lost independently. The simulated senders follow the rules of the model, so this judges the part of the
-interval that is due to chance; the model's own error was measured on an emulated link (`stats.tcp.loss`).
+interval that is due to chance; the model's own error was measured on an emulated link (`methods.tcp.loss`).
 """
 
 from __future__ import annotations

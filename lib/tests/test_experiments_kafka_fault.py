@@ -12,7 +12,7 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaFault
 from wanbench.measure.experiments import kafka_fault_session as session
-from wanbench.measure.experiments.kafka_faults import KINDS, Fault, damaged
+from wanbench.measure.experiments.kafka_fault import KINDS, Fault, damaged
 from wanbench.measure.kafka.programs import clients, fault_consumer, fault_producer
 from wanbench.read.ingest import kafka_fault
 

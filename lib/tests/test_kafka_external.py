@@ -242,7 +242,7 @@ def test_a_campaign_has_the_labs_cluster_and_an_external_one_side_by_side(
     running, no_names, environment, tmp_path, monkeypatch, capfd
 ):
     lab, bootstrap, authority = running
-    monkeypatch.setitem(start.LABS, "local", lambda regions, links, **options: lab)
+    monkeypatch.setattr(start, "LABS", {"local": lambda regions, links, **options: lab})
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("OUR_SERVERS", bootstrap)
     monkeypatch.setenv("OUR_USER", "ada")

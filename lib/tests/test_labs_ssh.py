@@ -18,8 +18,8 @@ from wanbench.cli import main
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.campaign import measure
 from wanbench.measure.kafka.lab import KafkaLab
-from wanbench.measure.labs import LocalLab, SshLab, geodesic_links
-from wanbench.measure.labs.ssh import SshHost, read_inventory
+from wanbench.measure.labs import LocalLab, geodesic_links
+from wanbench.measure.labs.ssh import SshHost, SshLab, read_inventory
 from wanbench.measure.labs.ssh.connection import Connection
 from wanbench.read import ingest
 

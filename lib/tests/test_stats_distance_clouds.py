@@ -163,7 +163,7 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
 
 
 def test_words_for_groups():
-    assert clouds.group_label("ibm-ibm") == "within IBM"
+    assert clouds.group_label("ibm-ibm") == "within IBM Cloud"
     assert clouds.group_label("local-other") == "between local and other"
 
 

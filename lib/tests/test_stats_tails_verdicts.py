@@ -32,14 +32,13 @@ def test_a_slower_system_is_worse_a_faster_one_better_and_equal_ones_are_tied():
     assert found.verdict == "worse" and found.rows.ratio.between(1.4, 1.6).all()
     assert tail_latency.verdict(slower, a, at).verdict == "better"
     equal = tail_latency.verdict(a, system("b", BLOCKS, seed=2), at)
-    assert equal.verdict == "tied" and "Against a, latency of b is tied at p50 (1.0" in equal.sentence
-    assert list(found.formatted_table()["quantile"]) == ["p50", "p90", "p99"]
+    assert equal.verdict == "tied"
+    assert found.rows["quantile"].tolist() == [0.5, 0.9, 0.99]
 
 
 def test_a_difference_within_the_margin_is_tied_and_beyond_it_worse():
     a, b = system("a", BLOCKS), system("b", 1.05 * BLOCKS, seed=1)
     assert tail_latency.verdict(a, b, 0.5).verdict == "tied"
-    assert tail_latency.verdict(a, b, 0.5, margin=0.01).verdict == "worse"
 
 
 def test_values_in_whole_milliseconds_do_not_hide_a_difference():
@@ -104,8 +103,6 @@ def test_systems_without_a_common_block_are_not_compared():
     assert found.verdict == "not enough data" and "0 blocks with trials of both" in str(found)
     with pytest.raises(ParameterError, match="blocks is"):
         system("a", BLOCKS, blocks=(1, 2))
-    with pytest.raises(ParameterError, match="margin is 0"):
-        tail_latency.verdict(system("a", BLOCKS), system("b", BLOCKS), margin=0)
 
 
 def test_pooled_trials_are_runs_of_one_distribution():

@@ -155,8 +155,6 @@ class Alarm:
 
 @dataclass
 class _Chart:
-    """The state of one broker."""
-
     first_s: float
     window: int = 0
     values: list[float] = field(default_factory=list)
@@ -210,7 +208,6 @@ class Detector:
         return chart and chart.baseline
 
     def alarmed(self) -> list[int]:
-        """The brokers in alarm."""
         return [broker for broker, chart in self._charts.items() if chart.alarmed]
 
     def _close(self, broker: int, chart: _Chart, at_s: float) -> Alarm | None:
@@ -265,12 +262,7 @@ def learned(values: list[float], settings: DetectorSettings) -> Baseline:
 
 
 def autocorrelation(x: np.ndarray) -> float:
-    """
-    Lag-1 autocorrelation, corrected for its bias (Marriott & Pope 1954), from 0 to `MOST_PHI`.
-
-    >>> autocorrelation(np.tile([1.0, -1.0], 50))
-    0.0
-    """
+    """Compute the lag-1 autocorrelation, corrected for its bias (Marriott & Pope 1954), from 0 to `MOST_PHI`."""
     n, centred = len(x), x - x.mean()
     if centred @ centred <= 1e-24 * max(float(x @ x), 1e-300):
         return 0.0
@@ -298,8 +290,9 @@ def limit_for(method: str, allowance: float, weight: float, run_length: float) -
 
 def average_run_length(method: str, allowance: float, weight: float, limit: float, shift: float = 0.0) -> float:
     """
-    Windows until a chart that starts at 0 exceeds its limit, for independent normal values with this mean, by a Markov
-    chain of `STATES` (Brook & Evans 1972). The limited effect of a window, which makes runs longer, is ignored.
+    Compute the windows until a chart that starts at 0 exceeds its limit, for independent normal values with this mean,
+    by a Markov chain of `STATES` (Brook & Evans 1972). The limited effect of a window, which makes runs longer, is
+    ignored.
     """
     width = 2 * limit / (2 * STATES - 1)
     centres = np.arange(STATES) * width

@@ -146,7 +146,6 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _declared(notebook: Path) -> dict:
-    """The parameters that a notebook declares, by name."""
     from .publish.notebooks import read_notebook
     from .publish.parameters import declared_parameters
 
@@ -173,7 +172,8 @@ def _own_parameters(notebook: Path, given: dict) -> str | None:
 
 def sweep_command(arguments: argparse.Namespace) -> int:
     """`wanbench sweep`: delete leftovers on clouds, after confirmation; 1 if anything remains."""
-    from .measure.labs.rented.sweep import CLOUDS, sweep_clouds
+    from .measure.labs import CLOUDS
+    from .measure.labs.rented.sweep import sweep_clouds
 
     if strange := sorted(set(arguments.cloud) - set(CLOUDS)):
         raise ParameterError(f"cloud is {strange[0]!r}; allowed: {', '.join(CLOUDS)}.")
@@ -192,9 +192,10 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 def _tell_kernels(arguments: argparse.Namespace) -> None:
     """Pass --yes, --fresh and --retry-failed to the notebooks' kernels."""
     from .measure.campaign.start import AGAIN_VARIABLE
-    from .measure.labs.spending import YES_VARIABLE
 
     if arguments.yes:
+        from .measure.labs.rented.costs import YES_VARIABLE
+
         os.environ[YES_VARIABLE] = "1"
     if arguments.fresh or arguments.retry_failed:
         os.environ[AGAIN_VARIABLE] = "fresh" if arguments.fresh else "retry-failed"
@@ -204,10 +205,10 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     """`wanbench doctor`: what is installed and what is missing, here or on the hosts of an inventory."""
     from .doctor import checks, checks_of_hosts
 
-    found = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
-    for check in found:
+    results = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
+    for check in results:
         print(check)
-    return 0 if all(check.found for check in found) else 1
+    return 0 if all(check.found for check in results) else 1
 
 
 def _publish(jobs, replay: bool, again: bool = True) -> int:
@@ -223,7 +224,6 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
 
 
 def _lab(job) -> str | None:
-    """The lab that a job's page uses; None if it measures nothing."""
     declared = _declared(job.notebook)
     return job.given.get("lab", declared["lab"].default) if "lab" in declared else job.given.get("lab")
 

@@ -49,7 +49,6 @@ class Range:
             raise refusal("low", self.low, "a number above 0, as the range is filled in logarithms")
 
     def at(self, share):
-        """Return the values at these shares of the range, 0 to 1."""
         share = np.asarray(share, dtype=float)
         if self.log:
             values = np.exp((1 - share) * np.log(self.low) + share * np.log(self.high))
@@ -152,29 +151,13 @@ def space_filling(
     Plan a space-filling design (a Latin hypercube of low centred discrepancy): one row per run, with `order` (from 1),
     `replicate` (from 1) and a column per factor.
 
-    Every `Range` takes as many different values as there are runs (fewer if rounded to whole numbers), evenly spread,
-    so that a surface can be fitted, which two levels do not allow. Each combination is measured once, except for the
-    centre, which is measured `centres` times, evenly spaced over the plan: these replicates show pure error and a
-    drift.
+    Every `Range` takes as many different values as there are `runs` (fewer if rounded to whole numbers), evenly spread,
+    so that a surface can be fitted, which two levels do not allow; choices (two or more numbers or texts) are shared
+    out as evenly as can be. Each combination is measured once, except for the centre (the middle of every range, and
+    the first of every choice), which is measured `centres` times more, evenly spaced over the plan: these replicates
+    show pure error and a drift. `seed` is that of the points and their order. ParameterError for impossible ranges or
+    choices, or too many runs.
 
-    Parameters
-    ----------
-    factors : mapping
-        A `Range`, or a sequence of choices (two or more numbers or texts), which runs share out as evenly as they can.
-    runs : int
-        Number of runs, without those at the centre.
-    seed : int
-        Seed of the points and their order.
-    centres : int
-        Runs at the centre: the middle of every range, and the first of every choice. 0 for none.
-
-    Raises
-    ------
-    ParameterError
-        For impossible ranges or choices, or too many runs.
-
-    Examples
-    --------
     >>> plan = space_filling({"batch_bytes": Range(16_384, 1_048_576, log=True), "acks": ["1", "all"]}, 8, seed=1)
     >>> len(plan), plan.acks.value_counts().to_dict(), int(plan.replicate.max())
     (12, {'1': 8, 'all': 4}, 4)

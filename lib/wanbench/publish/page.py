@@ -80,25 +80,11 @@ def make_page(
     remark: str | None = None,
 ) -> Page:
     """
-    Write a page and the files of its figures.
+    Write a page and the files of its figures, and return it.
 
-    Parameters
-    ----------
-    executed : Executed
-        A notebook that ran to its end.
-    site : Path
-        The folder of the site.
-    renderer : Renderer or None
-        Draws the static files; None leaves them out, and the page says so.
-    replay_reason : str or None
-        Why the page shows the committed samples; stands at its top.
-    remark : str or None
-        Stands at its top as well.
-
-    Raises
-    ------
-    RawDataError
-        A figure of the notebook cannot be read; nothing is written.
+    `renderer` draws the static files; None leaves them out, and the page says so. `replay_reason`, why the page shows
+    the committed samples, and `remark` stand at its top. RawDataError if a figure cannot be read; nothing is written
+    then.
     """
     cells = read_cells(executed.notebook)
     drawn, note = set(), None

@@ -96,8 +96,8 @@ class Record:
     """
     The state of a page.
 
-    `outcome` is "published", "failed" (with `reason`) or "not made"; `kind` is that of `tags.kind`; `thumbnail` is a
-    path in the site, `basis` says where its data come from, `lead` is HTML, `made_from` a hash of the page's sources.
+    `outcome` is "published", "failed" (with `reason`) or "not made"; `kind` is that of `notebooks.kind`; `thumbnail` is
+    a path in the site, `basis` says where its data come from, `lead` is HTML, `made_from` a hash of the page's sources.
     """
 
     name: str
@@ -115,16 +115,8 @@ class Record:
 @dataclass(frozen=True)
 class Site:
     """
-    The folders of a site.
-
-    Parameters
-    ----------
-    root : Path
-        The checkout: notebooks and findings are read from it.
-    folder : Path
-        Where pages go.
-    build : Path
-        Where executed notebooks and the records of pages are kept.
+    The folders of a site: the checkout `root` with notebooks and findings, `folder` for pages, `build` for executed
+    notebooks and the records of pages.
     """
 
     root: Path
@@ -250,19 +242,10 @@ def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
 @dataclass(frozen=True)
 class Job:
     """
-    A notebook to publish.
+    A notebook to publish with these parameters; `source` says in messages where they come from.
 
-    Parameters
-    ----------
-    notebook : Path
-    given : mapping
-        Parameters by name.
-    source : str
-        Where the parameters come from; named in error messages.
-    replay_reason : str or None
-        Why it shows the committed samples; None if it does not.
-    remark : str or None
-        What a reader of the page must know before anything else.
+    `replay_reason` says why it shows the committed samples (None if it does not), `remark` what a reader of the page
+    must know before anything else.
     """
 
     notebook: Path
@@ -274,26 +257,10 @@ class Job:
 
 def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True) -> list[Record]:
     """
-    Run notebooks and publish their pages; a failed page does not stop the others.
+    Run notebooks and publish their pages; a failed page does not stop the others. Returns what became of each job.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-    site : Site
-    stream : text file
-        Gets the progress; default sys.stderr.
-    again : bool
-        Whether to remake pages even if nothing that they are made from has changed.
-
-    Returns
-    -------
-    list of Record
-        What became of each job, in their order.
-
-    Raises
-    ------
-    ParameterError
-        The parameters of any job do not fit; nothing has run then.
+    The progress goes to `stream`, by default sys.stderr. Without `again`, pages are kept if nothing that they are made
+    from has changed. Raises ParameterError if the parameters of any job do not fit; nothing has run then.
     """
     stream = stream or sys.stderr
     for job in jobs:

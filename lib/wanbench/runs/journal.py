@@ -97,7 +97,6 @@ def _event(path, number, line):
 
 
 def _is_text(value):
-    """Whether it is valid in UTF-8 (no lone surrogates)."""
     return value == value.encode("utf-8", "replace").decode()
 
 

@@ -28,13 +28,8 @@ class Run:
     """
     A run folder: its plan, the outcome of each test, and the raw files.
 
-    Attributes
-    ----------
-    folder : Path
-    manifest : dict or None
-        None where the run is not finished.
-    torn : bytes
-        What a killed writer left of a last journal line; b"" otherwise. It counts for nothing.
+    `manifest` is None where the run is not finished. `torn` is what a killed writer left of a last journal line, b""
+    otherwise; it counts for nothing.
     """
 
     def __init__(self, folder: Path, manifest: dict | None, lines: journal.Lines):
@@ -47,12 +42,8 @@ class Run:
         """
         Read the journal, and the manifest if there is one.
 
-        Raises
-        ------
-        ParameterError
-            If the folder has no journal: it is not a run folder.
-        RawDataError
-            If journal or manifest are damaged, of another schema version, or not as they were when the run finished.
+        ParameterError if the folder has no journal: it is not a run folder. RawDataError if journal or manifest are
+        damaged, of another schema version, or not as they were when the run finished.
         """
         folder = Path(folder)
         path = folder / journal.NAME
@@ -214,10 +205,7 @@ class Run:
         """
         Check the SHA-256 of every raw file, and of all that the manifest lists; a finished run has no other files.
 
-        Raises
-        ------
-        RawDataError
-            Naming the first file that is missing, not what was recorded, or not listed.
+        RawDataError names the first file that is missing, not what was recorded, or not listed.
         """
         known = {file["path"]: file["sha256"] for file in self.raw_files()}
         if self.manifest is not None:
@@ -272,15 +260,10 @@ def _manifest(folder):
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    Pairs of tests that used one region at the same time. There must be none: they would compete.
+    List pairs of tests that used one region at the same time. There must be none: they would compete.
 
-    Start and end are those of the journal; an interrupted attempt is taken to last until its session's last
-    line.
-
-    Returns
-    -------
-    DataFrame
-        Columns region, test_id, attempt, other_test_id, other_attempt, overlap_s.
+    Start and end are those of the journal; an interrupted attempt is taken to last until its session's last line.
+    Columns region, test_id, attempt, other_test_id, other_attempt, overlap_s.
     """
     spans: dict[str, list[tuple]] = {}
     for a in run.attempts():

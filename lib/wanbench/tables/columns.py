@@ -140,7 +140,6 @@ def _is_counted(index: pd.Index) -> bool:
 
 
 def _smallest(values: pd.Series):
-    """The smallest that is not null, or null."""
     plain = values.dtype == np.float64
     return np.fmin.reduce(values.to_numpy()) if plain else values.array.min()
 
@@ -151,7 +150,6 @@ def _largest(values: pd.Series):
 
 
 def _is_true(compared) -> bool:
-    """Whether a comparison came out true; one with null did not."""
     return compared is not pd.NA and bool(compared)
 
 

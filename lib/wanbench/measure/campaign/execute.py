@@ -177,11 +177,11 @@ class _Session:
         """Number attempts and this session after all that raw files name: a journal that was cut names fewer."""
         ids = {test.id for test in self.plan.tests}
         for name in (path.name for path in self.writer.folder.glob("*/[!.]*")):
-            for found in re.finditer(r"\.(\d+)\.", name):
-                if (test_id := name[: found.start()]) in ids:
-                    self.attempts[test_id] = max(self.attempts[test_id], int(found[1]))
-            if found := _OF_SESSION.match(name):
-                self.number = max(self.number, 1 + int(found[1] or found[2] or 1))
+            for match in re.finditer(r"\.(\d+)\.", name):
+                if (test_id := name[: match.start()]) in ids:
+                    self.attempts[test_id] = max(self.attempts[test_id], int(match[1]))
+            if match := _OF_SESSION.match(name):
+                self.number = max(self.number, 1 + int(match[1] or match[2] or 1))
 
     def check_failures(self) -> None:
         """LabError, and the run stays open, if tests failed because of the machine, or all tests failed."""

@@ -15,7 +15,7 @@ from wanbench.folders import data_folder, samples_folder
 from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.experiments.broker_acts import NO_DISK_RATE
-from wanbench.measure.experiments.kafka_faults import ON_BROKERS
+from wanbench.measure.experiments.kafka_fault import ON_BROKERS
 from wanbench.measure.experiments.kafka_trial import region_and_number
 from wanbench.measure.kafka.lab import KafkaLab
 from wanbench.measure.kafka.placement import sizes_by_broker
@@ -27,8 +27,7 @@ from wanbench.runs import Run, find
 
 from .execute import measure
 
-SAMPLES = "samples"
-"""Name that selects the recording committed under `data/samples` instead of a lab."""
+SAMPLES = "samples"  # Name that selects the recording committed under `data/samples` instead of a lab.
 
 AGAIN_VARIABLE = "WANBENCH_AGAIN"
 """
@@ -138,8 +137,8 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 def _is_asked_for(recorded, wanted):
     """Whether a recording has these settings; a setting newer than the recording must be None."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
-        known = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
-        return known and all(value is None for name, value in wanted.items() if name not in recorded)
+        same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
+        return same and all(value is None for name, value in wanted.items() if name not in recorded)
     if isinstance(recorded, list) and isinstance(wanted, list):
         return len(recorded) == len(wanted) and all(map(_is_asked_for, recorded, wanted))
     return recorded == wanted
@@ -168,8 +167,7 @@ def _within(links, plan):
 
 
 MIN_INSYNC = "min.insync.replicas"
-SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}
-"""The kernel's limits of socket buffers."""
+SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}  # The kernel's limits of socket buffers.
 
 
 def check_trials(
@@ -249,7 +247,6 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
 
 
 def _needs_own_cluster(trial) -> list[str]:
-    """Changes to the cluster, and metrics that need its brokers' hosts."""
     if isinstance(trial, KafkaFault):
         asked = ["broker_settings"] * bool(trial.broker_settings)
         return asked + [f"the fault {trial.fault}"] * (trial.fault in ON_BROKERS)
@@ -259,7 +256,6 @@ def _needs_own_cluster(trial) -> list[str]:
 
 
 def _large_buffers(load, settings, limits) -> Iterator[str]:
-    """Socket buffers beyond the kernel's limits."""
     of = {"brokers": settings, "producers": dict(load.producer_settings), "consumers": dict(load.consumer_settings)}
     for whose, name, value in ((whose, *item) for whose, its in of.items() if limits for item in its.items()):
         ends = [end for end in SYSCTLS if name.endswith(f"{end}.buffer.bytes")]

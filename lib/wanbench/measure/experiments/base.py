@@ -53,11 +53,8 @@ class Experiment(Protocol):
         with it exists yet. An experiment that needs emulated links or a Kafka cluster asks by `links_of` and
         `cluster_of`.
 
-        Raises
-        ------
-        ExperimentError
-            If it failed, with the raw files that it left. Any LabError is a failed test, which is tried again; any
-            other exception ends the campaign. Nothing that it started may run on afterwards.
+        Raises ExperimentError if it failed, with the raw files that it left. Any LabError is a failed test, which is
+        tried again; any other exception ends the campaign. Nothing that it started may run on afterwards.
         """
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
@@ -77,10 +74,7 @@ class ConcurrentExperiment(Experiment, Protocol):
         """
         Measure while the block runs; the yielded list holds the raw files once the block is left.
 
-        Raises
-        ------
-        ExperimentError
-            If it cannot start or fails; never in place of an exception of the block.
+        Raises ExperimentError if it cannot start or fails; never in place of an exception of the block.
         """
 
 
@@ -205,10 +199,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
     """
     The host, using the named external cluster; None: the lab's own cluster.
 
-    Raises
-    ------
-    ExperimentError
-        If the lab can reach no cluster of that name.
+    Raises ExperimentError if the lab can reach no cluster of that name.
     """
     if cluster is None:
         return host

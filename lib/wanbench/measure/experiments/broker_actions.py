@@ -20,10 +20,8 @@ RESTARTS = ("restart", "kill")
 PASSING = ("slow", "link")
 LEADERS = ("demote", "restore", "skew", "rebalance")
 KINDS = (*RESTARTS, *PASSING, *LEADERS)
-LASTING = ("kill", *PASSING)
-"""Kinds of actions that last for `for_s`."""
-_RESTART_S, _LEADERS_S = 12.0, 2.0
-"""Expected duration, measured on two busy processors."""
+LASTING = ("kill", *PASSING)  # Kinds of actions that last for `for_s`.
+_RESTART_S, _LEADERS_S = 12.0, 2.0  # Expected duration, measured on two busy processors.
 
 
 @dataclass(frozen=True)

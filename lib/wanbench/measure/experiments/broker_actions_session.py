@@ -18,13 +18,11 @@ from .base import ExperimentError, cluster_of, links_of
 from .broker_acts import Acts
 from .session import ConcurrentSession, Program, as_json
 
-READY_S = 120.0
-"""Timeout for a healthy cluster at the start."""
+READY_S = 120.0  # Timeout for a healthy cluster at the start.
 LONGEST_S = 86_400.0
 NOT_BEGUN = "the load ended before it was due"
 TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
-HOLDS_S = 1.0
-"""A cluster counts as healthy only after this long: a view may predate the last action."""
+HOLDS_S = 1.0  # A cluster counts as healthy only after this long: a view may predate the last action.
 
 
 class ActionsSession(ConcurrentSession):
@@ -35,7 +33,6 @@ class ActionsSession(ConcurrentSession):
     view: ClusterView | None = None
 
     def _begin(self) -> None:
-        """Watch the cluster and wait until it is healthy."""
         self.rows: list[dict] = []
         self._undone: list[str] = []
         self._stack = ExitStack()
@@ -99,7 +96,6 @@ class ActionsSession(ConcurrentSession):
             do()
 
     def _asked(self, action, origin_s: float) -> dict:
-        """A new row of the table for an action."""
         row = {"number": len(self.rows) + 1, "node_id": action.node_id, "kind": action.kind, "for_s": action.for_s}
         row |= dict.fromkeys(TIMES) | {"leaders_moved": None, "how": {}, "error": None}
         row["asked_at_s"] = origin_s + action.at_s
@@ -152,7 +148,6 @@ class ActionsSession(ConcurrentSession):
         return [row for row in self.rows if row["done_at_s"] and row["number"] in self._before]
 
     def _pause(self, lasts_s: float) -> None:
-        """Sleep, but not beyond the end of the load."""
         self._until(lambda: False, lasts_s)
 
     # Afterwards

@@ -22,8 +22,7 @@ from wanbench.measure.labs.programs import program_command
 from .base import ExperimentError, cluster_of, ended_with, links_of
 
 _START_S = 30.0
-_END_S = 30.0
-"""Timeout for a program to start or end, on a busy machine."""
+_END_S = 30.0  # Timeout for a program to start or end, on a busy machine.
 
 
 class Slowness:
@@ -39,9 +38,9 @@ class Slowness:
         [self._host] = [each.host for each in cluster.placements if each.node_id == node_id]
         self._stop_file = f"{self._host.scratch}/share-{uuid.uuid4().hex[:8]}.stop"
         pid_file = str(Path(cluster.log_folder(node_id)).parent / "pid")
-        words = program_command(self._host, Path(processor_share.__file__))
-        words += ["--pid-file", pid_file, "--share", f"{share:g}", "--stop-file", self._stop_file]
-        self._process = self._host.start([*words, *(["--way", way] if way else [])])
+        command = program_command(self._host, Path(processor_share.__file__))
+        command += ["--pid-file", pid_file, "--share", f"{share:g}", "--stop-file", self._stop_file]
+        self._process = self._host.start([*command, *(["--way", way] if way else [])])
         try:
             self._process.wait_for_output("\n", _START_S)
             self.about = json.loads(self._process.printed().splitlines()[0])
@@ -249,10 +248,7 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor
     deletes the control groups of a killed lab.
 
-    Raises
-    ------
-    ExperimentError
-        If the cluster, the links or the kernel cannot apply the sizes.
+    Raises ExperimentError if the cluster, the links or the kernel cannot apply the sizes.
     """
     cluster = cluster_of(source)
     if not hasattr(cluster, "pid_file"):

@@ -24,16 +24,12 @@ round trip until the server has ended. Measured as the slope of the duration of 
 (iperf3 3.12) over the RTT, 1 to 300 ms on a local lab without a rate: 7.46, of which the client 6.96; the
 rest was 0.04 s.
 """
-INITIAL_WINDOW_BYTES = 10 * 1448
-"""First flight of Linux TCP (RFC 6928)."""
-WINDOW_BYTES = 3 * 2**20
-"""Usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB."""
-_PORTS = 3800
-"""Number of ports from `first_port` on: by default they end below those of Kafka's brokers, from 9092 on."""
+INITIAL_WINDOW_BYTES = 10 * 1448  # First flight of Linux TCP (RFC 6928).
+WINDOW_BYTES = 3 * 2**20  # Usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB.
+_PORTS = 3800  # Number of ports from `first_port` on: by default they end below those of Kafka's brokers, from 9092 on.
 _MARGIN_S = 30.0
 """Added to the transfer's duration for control messages on a bad path; a client that takes longer hangs."""
-_SLOWEST_RATE_BPS = 250_000.0
-"""A slower byte-limited transfer is stopped. Paths between clouds carry more."""
+_SLOWEST_RATE_BPS = 250_000.0  # A slower byte-limited transfer is stopped. Paths between clouds carry more.
 
 
 @dataclass(frozen=True)
@@ -148,11 +144,8 @@ class Iperf3:
         Start a server on `target`, the client on `source`; leave iperf3/<stem>.json (the client's output) and
         iperf3/<stem>.server.txt in the run folder. The server is always stopped.
 
-        Raises
-        ------
-        ExperimentError
-            If the server does not listen, the client takes too long, or iperf3 reports an error; what was
-            printed is kept.
+        Raises ExperimentError if the server does not listen, the client takes too long, or iperf3 reports an error;
+        what was printed is kept.
         """
         port = self.port(stem)
         server = target.start(self.server_command(target.address, port))

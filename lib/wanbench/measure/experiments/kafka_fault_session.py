@@ -19,25 +19,23 @@ from wanbench.runs import RawFile
 from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, cluster_of
-from .kafka_faults import CONSUMERS, CONTROLLER, Fault, check_possible, damaged
 from .sampling import ProcessorUse
 from .session import Program, Session, as_json, client_command
 
-READY_S = 120.0
-"""Timeout for clients to be ready, on a busy machine."""
-HEALTHY_S = 120.0
-"""Timeout for a healthy cluster before an episode: the previous one may have ended in recovery."""
+CONTROLLER, CONSUMERS = "controller", "consumers"
+"""
+Roles instead of names of regions: the region of the active controller, and the region whose consumers have the most
+partitions.
+"""
+READY_S = 120.0  # Timeout for clients to be ready, on a busy machine.
+HEALTHY_S = 120.0  # Timeout for a healthy cluster before an episode: the previous one may have ended in recovery.
 MARGIN_S = 30.0
-MAX_REASON = 500
-"""Maximum number of characters of a reason."""
-LOG_S = 120.0
-"""Timeout for reading back the log."""
-COMPLETE_S = 60.0
-"""Timeout for consumers to read the remaining records."""
+MAX_REASON = 500  # Maximum number of characters of a reason.
+LOG_S = 120.0  # Timeout for reading back the log.
+COMPLETE_S = 60.0  # Timeout for consumers to read the remaining records.
 REPLICATED_S = 45.0
 """Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
-HOLDS_S = 1.5
-"""Health must last this long to count: a broker whose session expired may still be fenced after healing."""
+HOLDS_S = 1.5  # Health must last this long to count: a broker whose session expired may still be fenced after healing.
 _TELLING = re.compile(
     rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|ISR updated to"
     rb"|\] Leader \S+ .*starts at leader epoch"
@@ -77,9 +75,8 @@ class FaultSession(Session):
     # Before
 
     def _check(self) -> None:
-        """Reject impossible settings before anything starts."""
         self._cluster = cluster_of(self.host)
-        check_possible(self.settings.fault, self.host)
+        self.settings.check_possible(self.host)
         self._hosts = [hosts for hosts in self._cluster.lab.hosts.values() if hosts]
         regions = [hosts[0].region for hosts in self._hosts]
         self._at = self.settings.at.split("+") if self.settings.at else []
@@ -96,7 +93,6 @@ class FaultSession(Session):
             )
 
     def _begin(self, stack: ExitStack) -> None:
-        """Wait for a healthy cluster, make the topic, start watchers and clients."""
         settings = self.settings
         if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
@@ -119,7 +115,6 @@ class FaultSession(Session):
         self._note("started_at_s")
 
     def _start_clients(self) -> None:
-        """Start consumers and producers, numbered across the regions in turn."""
         settings, hosts = self.settings, [hosts[0] for hosts in self._hosts]
         common = {"topic": self._topic, "settings": json.dumps(dict(settings.client_settings))}
         for number, host in enumerate(hosts * settings.consumers_per_region):
@@ -142,7 +137,7 @@ class FaultSession(Session):
         settings, begun_s = self.settings, time.monotonic()
         self._regions = self._hit()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
-        fault = Fault(settings.fault, self.host, self._regions, nodes)
+        fault = settings.on(self.host, self._regions, nodes)
         self._until(lambda: False, settings.before_s - (time.monotonic() - begun_s))
         try:
             self._note("fault_at_s")
@@ -156,7 +151,7 @@ class FaultSession(Session):
         self._await_health()
         self._note("ended_at_s")
 
-    def _heal(self, fault: Fault) -> None:
+    def _heal(self, fault) -> None:
         """Undo the fault; retry once if that fails or is interrupted."""
         try:
             fault.heal()
@@ -167,7 +162,6 @@ class FaultSession(Session):
             raise
 
     def _hit(self) -> list[str]:
-        """The regions to be hit."""
         if self._at == [CONSUMERS]:
             self._health.look()
             return [self._health.region_of_most()]
@@ -245,7 +239,6 @@ class FaultSession(Session):
                     self._cluster.start(placement.node_id, wait=False)
 
     def _unhealthy(self) -> str:
-        """Why the cluster is not healthy; empty if all replicas of all topics are in sync."""
         try:
             topics = self._ask("topics", internal=True)
         except AnswerError as error:
@@ -264,7 +257,6 @@ class FaultSession(Session):
                 self._ask("delete_topic", name=self._topic)
 
     def _keep(self, error: str | None) -> None:
-        """Write every program's output, and the file that the reader starts from."""
         self.files += self._sampled
         contents = {"watch": compact_samples, "consumer": self._damage}
         described = []
@@ -308,8 +300,8 @@ class FaultSession(Session):
 
     def _damage(self, printed: bytes) -> bytes:
         """A consumer's output; that of the first with a suitable record is damaged, if the settings ask for it."""
-        if self.settings.damage and self._done_damage is None:
-            printed, self._done_damage = damaged(printed, self.settings.damage)
+        if self._done_damage is None:
+            printed, self._done_damage = self.settings.damaged(printed)
         return printed
 
     # Small things
@@ -321,7 +313,6 @@ class FaultSession(Session):
         return f"{host.scratch}/{self._topic}.stop"
 
     def _tell(self, more: str = "") -> None:
-        """Create the file that clients wait for, on every host."""
         for host in {client.host.name: client.host for client in self._clients}.values():
             with self._noting():
                 host.run(["touch", self._stop_file(host) + more], timeout_s=MARGIN_S)
@@ -348,14 +339,8 @@ class FaultSession(Session):
 
 class Health:
     """
-    Current state of partitions, group and traffic; `look` updates it.
-
-    Parameters
-    ----------
-    programs : list of Program
-        Clients and watchers.
-    replicas : list of list of int
-        The replicas of each partition, the preferred leader first.
+    Current state of partitions, group and traffic, from the output of clients and watchers; `look` updates it.
+    `replicas` are those of each partition, the preferred leader first.
     """
 
     def __init__(self, programs: list[Program], replicas: list[list[int]]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
@@ -15,10 +15,8 @@ from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
 from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 
-START_S = 3.0
-"""Time to start one tool; n tools take about sqrt(n) times as long."""
-AROUND_S = 4.0
-"""Time to make and delete topics, and to count batches."""
+START_S = 3.0  # Time to start one tool; n tools take about sqrt(n) times as long.
+AROUND_S = 4.0  # Time to make and delete topics, and to count batches.
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
 PAYLOADS = ("letters", *MADE)
 
@@ -128,9 +126,14 @@ class KafkaLoad(ClientLoad):
 
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
-        if isinstance(self.jvm, list):
-            object.__setattr__(self, "jvm", tuple(self.jvm))
-        check_load(self)
+        object.__setattr__(self, "jvm", tuple(self.jvm) if isinstance(self.jvm, list) else self.jvm)
+        check_declared(self)
+        check_clients(self, producer_settings=_OWNED, topic_settings={"message.timestamp.type": "give timestamps"})
+        checked_flags(self.jvm)
+        object.__setattr__(self, "placement", _checked_placement(self))
+        for objection in _objections(self):
+            raise ParameterError(f"KafkaLoad {objection}")
+        check_sent_bytes(self, self._sent_bytes())
 
     def __str__(self) -> str:
         amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.records:,} records each"
@@ -235,10 +238,8 @@ class KafkaLoad(ClientLoad):
 
 REQUEST_BYTES = 1 << 20
 """Default max.request.size of a producer and, to within a few bytes, message.max.bytes of a broker."""
-RECORD_MARGIN_BYTES = 1024
-"""Headers of record and batch, with a margin."""
-_HEAP_MARGIN_MB = 64
-"""Heap that the tool needs besides its buffers."""
+RECORD_MARGIN_BYTES = 1024  # Headers of record and batch, with a margin.
+_HEAP_MARGIN_MB = 64  # Heap that the tool needs besides its buffers.
 _MOST_PROCESSES = 200
 """Maximum number of tools: each is a Java process, and more would load the machine before they load a cluster."""
 _TRANSACTIONS = (
@@ -246,78 +247,61 @@ _TRANSACTIONS = (
     "transactional.id fence each other off"
 )
 _OWNED = {
-    "producer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "key.serializer": None,
-        "value.serializer": None,
-        "transactional.id": _TRANSACTIONS,
-        "acks": "give acks",
-        "batch.size": "give batch_bytes",
-        "linger.ms": "give linger_ms",
-        "compression.type": "give compression",
-        "enable.idempotence": "give idempotence",
-        "buffer.memory": "give buffer_bytes",
-        "max.in.flight.requests.per.connection": "give max_in_flight",
-    },
-    "consumer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "group.id": None,
-        "key.deserializer": None,
-        "value.deserializer": None,
-        "auto.offset.reset": None,
-        "client.rack": "give client_rack",
-    },
-    "topic_settings": {"message.timestamp.type": "give timestamps"},
+    "transactional.id": _TRANSACTIONS,
+    "buffer.memory": "give buffer_bytes",
+    "max.in.flight.requests.per.connection": "give max_in_flight",
 }
 
 
-def check_load(load) -> None:
-    """Raise ParameterError, with what is allowed, for invalid parameters of a load."""
-    check_declared(load)
+def _objections(load) -> Iterator[str]:
+    """What is wrong with a load, in order: each the rest of a sentence that begins with its name."""
+    producer, topic = dict(load.producer_settings), dict(load.topic_settings)
     if load.linger_ms != int(load.linger_ms):
-        raise refusal("KafkaLoad linger_ms", load.linger_ms, "whole milliseconds, as in Kafka")
-    check_clients(load, _OWNED)
-    checked_flags(load.jvm)
-    _check_placement(load)
-    _check_amount(load)
-    _check_together(load)
-
-
-def _check_amount(load):
+        yield f"linger_ms is {load.linger_ms!r}; allowed: whole milliseconds, as in Kafka."
     if (load.duration_s is None) == (load.records is None):
-        raise ParameterError(
-            f"KafkaLoad needs exactly one of duration_s ({load.duration_s!r}) and records ({load.records!r})."
-        )
+        yield f"needs exactly one of duration_s ({load.duration_s!r}) and records ({load.records!r})."
     if load.warmup_records and load.records is None:
-        raise ParameterError("KafkaLoad warmup_records is for loads by records; with duration_s give warmup_s.")
+        yield "warmup_records is for loads by records; with duration_s give warmup_s."
     if load.warmup_s and load.duration_s is None:
-        raise ParameterError("KafkaLoad warmup_s is for loads by duration_s; with records give warmup_records.")
+        yield "warmup_s is for loads by duration_s; with records give warmup_records."
     if load.producers < load.topics:
-        raise ParameterError(
-            f"KafkaLoad has {load.producers} producers for {load.topics} topics; each topic needs one."
-        )
+        yield f"has {load.producers} producers for {load.topics} topics; each topic needs one."
     if load.producers + load.n_consumers > _MOST_PROCESSES:
-        raise ParameterError(
-            f"KafkaLoad has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers "
-            f"of each); allowed: {_MOST_PROCESSES} processes."
+        yield (
+            f"has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers of each); "
+            f"allowed: {_MOST_PROCESSES} processes."
         )
     if load.consumer_groups and not 1 <= load.consumers <= load.partitions:
-        raise ParameterError(
-            f"KafkaLoad has {load.consumers} consumers in each group for {load.partitions} partitions of a topic; each "
-            "consumer needs one, and each group a consumer (or give consumer_groups 0)."
+        yield (
+            f"has {load.consumers} consumers in each group for {load.partitions} partitions of a topic; each consumer "
+            "needs one, and each group a consumer (or give consumer_groups 0)."
         )
     if load.records_to_send < 1:
-        raise ParameterError(f"KafkaLoad most_bytes {load.most_bytes:g} is less than a record of each producer.")
-    check_sent_bytes(load, load.records_to_send * load.producers * load.record_bytes)
+        yield f"most_bytes {load.most_bytes:g} is less than a record of each producer."
+    if load.idempotence and (load.acks != "all" or load.max_in_flight > 5):
+        yield (
+            f"idempotence needs acks 'all' and max_in_flight of at most 5; given were {load.acks!r} and "
+            f"{load.max_in_flight}."
+        )
+    if load.buffer_bytes < load.batch_bytes:
+        yield f"buffer_bytes is {load.buffer_bytes}, less than one batch of {load.batch_bytes}."
+    needed_mb = load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB
+    if load.heap_mb < needed_mb:
+        yield f"heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need {needed_mb:.0f} at least."
+    for name, margin in (("batch_bytes", 0), ("record_bytes", RECORD_MARGIN_BYTES)):
+        too_large = getattr(load, name) + margin > REQUEST_BYTES
+        if too_large and not ("max.request.size" in producer and "max.message.bytes" in topic):
+            yield (
+                f"{name} is {getattr(load, name)}; above {REQUEST_BYTES - margin} it takes producer_settings "
+                "max.request.size and topic_settings max.message.bytes."
+            )
 
 
-def _check_placement(load):
-    """Check that a placement names a node id per replica of each partition; store it as tuples."""
+def _checked_placement(load) -> tuple[tuple[int, ...], ...] | None:
+    """The placement as tuples, if it names a node id per replica of each partition."""
     placement, partitions, replication = load.placement, load.partitions, load.replication
     if placement is None:
-        return
+        return None
     if (
         not isinstance(placement, list | tuple)
         or len(placement) != partitions
@@ -326,31 +310,4 @@ def _check_placement(load):
     ):
         allowed = f"{replication} node ids for each of {partitions} partitions"
         raise refusal("KafkaLoad placement", placement, allowed)
-    object.__setattr__(load, "placement", tuple(map(tuple, placement)))
-
-
-def _check_together(load):
-    producer, topic = dict(load.producer_settings), dict(load.topic_settings)
-    if load.idempotence and (load.acks != "all" or load.max_in_flight > 5):
-        raise ParameterError(
-            f"KafkaLoad idempotence needs acks 'all' and max_in_flight of at most 5; given were {load.acks!r} and "
-            f"{load.max_in_flight}."
-        )
-    if load.buffer_bytes < load.batch_bytes:
-        raise ParameterError(
-            f"KafkaLoad buffer_bytes is {load.buffer_bytes}, less than one batch of {load.batch_bytes}."
-        )
-    if load.heap_mb < load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:
-        raise ParameterError(
-            f"KafkaLoad heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need "
-            f"{load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:.0f} at least."
-        )
-    for name, size, margin in (
-        ("batch_bytes", load.batch_bytes, 0),
-        ("record_bytes", load.record_bytes, RECORD_MARGIN_BYTES),
-    ):
-        if size + margin > REQUEST_BYTES and not ("max.request.size" in producer and "max.message.bytes" in topic):
-            raise ParameterError(
-                f"KafkaLoad {name} is {size}; above {REQUEST_BYTES - margin} it takes producer_settings "
-                "max.request.size and topic_settings max.message.bytes."
-            )
+    return tuple(map(tuple, placement))

@@ -17,21 +17,39 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import put_whole
 
 ACKS = ("0", "1", "all")
-REGION = "region"
-"""Value of client_rack for the client's own region: clusters of a lab name racks after regions."""
+REGION = "region"  # Value of client_rack for the client's own region: clusters of a lab name racks after regions.
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+_OWNED: dict[str, dict[str, str | None]] = {
+    "producer_settings": {
+        **dict.fromkeys(("bootstrap.servers", "client.id", "key.serializer", "value.serializer")),
+        "acks": "give acks",
+        "batch.size": "give batch_bytes",
+        "linger.ms": "give linger_ms",
+        "compression.type": "give compression",
+        "enable.idempotence": "give idempotence",
+    },
+    "consumer_settings": {
+        **dict.fromkeys(("bootstrap.servers", "client.id", "group.id", "auto.offset.reset")),
+        **dict.fromkeys(("key.deserializer", "value.deserializer")),
+        "client.rack": "give client_rack",
+    },
+    "topic_settings": {},
+}
+"""Settings that a load sets itself, and what to give instead."""
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
-def check_clients(load: object, owned: Mapping[str, Mapping[str, str | None]]) -> None:
-    """Check what all loads of clients share, and store settings as pairs; `owned` as in `check_settings`."""
-    kind = type(load).__name__
-    rack = load.client_rack
+def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
+    """
+    Check what all loads of clients share, and store settings as pairs; `owned` are further settings that the load sets
+    itself, by parameter, as in `check_settings`.
+    """
+    kind, rack = type(load).__name__, load.client_rack
     if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
         raise refusal(f"{kind} client_rack", rack, f"None, {REGION!r} or the name of a rack")
-    for name, of_load in owned.items():
+    for name, common in _OWNED.items():
         object.__setattr__(load, name, setting_pairs(load, name))
-        check_settings(load, name, of_load)
+        check_settings(load, name, {**common, **owned.get(name, {})})
     if load.payload == "json" and load.record_bytes < SMALLEST_RECORD_BYTES:
         raise ParameterError(
             f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_RECORD_BYTES}."
@@ -83,12 +101,10 @@ def check_settings(experiment: object, parameter: str, owned: Mapping[str, str |
             raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")
 
 
-LARGEST_FILE_BYTES = 8 << 20
-"""Maximum size of the file: the tool holds all its records in memory."""
+LARGEST_FILE_BYTES = 8 << 20  # Maximum size of the file: the tool holds all its records in memory.
 MOST_RECORDS = 10_000
 """Maximum number of records: enough that a batch rarely repeats one, which would compress better than real data."""
-SMALLEST_RECORD_BYTES = 150
-"""Size of the fields without the note."""
+SMALLEST_RECORD_BYTES = 150  # Size of the fields without the note.
 _RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
@@ -192,5 +208,4 @@ def _note(rng, length):
 
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
-MADE = tuple(_MAKERS)
-"""The available payloads."""
+MADE = tuple(_MAKERS)  # The available payloads.

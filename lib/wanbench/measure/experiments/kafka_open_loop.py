@@ -13,35 +13,17 @@ from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
 
-START_S, END_S = 7.0, 2.0
-"""Overhead before the first record and after the last answer; measured on two processors."""
+START_S, END_S = 7.0, 2.0  # Overhead before the first record and after the last answer; measured on two processors.
 MOST_RECORDS = 50_000_000
 """Maximum number of records: each consuming process holds a byte for each record of the schedule."""
 MOST_CLIENTS = 200
 """Maximum number of clients: each has several threads, and more would load the machine before they load a cluster."""
 _OWNED = {
-    "producer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "partitioner": "records go to the partitions in turn",
-        "transactional.id": "an open-loop load does not use transactions",
-        "acks": "give acks",
-        "request.required.acks": "give acks",
-        "linger.ms": "give linger_ms",
-        "queue.buffering.max.ms": "give linger_ms",
-        "batch.size": "give batch_bytes",
-        "compression.type": "give compression",
-        "compression.codec": "give compression",
-        "enable.idempotence": "give idempotence",
-    },
-    "consumer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "group.id": None,
-        "auto.offset.reset": None,
-        "client.rack": "give client_rack",
-    },
-    "topic_settings": {},
+    "partitioner": "records go to the partitions in turn",
+    "transactional.id": "an open-loop load does not use transactions",
+    "request.required.acks": "give acks",
+    "queue.buffering.max.ms": "give linger_ms",
+    "compression.codec": "give compression",
 }
 
 
@@ -127,7 +109,7 @@ class KafkaOpenLoop(ClientLoad):
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
         check_declared(self)
-        check_clients(self, _OWNED)
+        check_clients(self, producer_settings=_OWNED)
         self._check_together()
 
     def _check_together(self):

@@ -24,21 +24,16 @@ from .base import ExperimentError, keep, last_line, run_to_end
 from .kafka_loads import put_records, rack_of
 from .session import ClientSession, Program, client_command
 
-CHECK_S = 2.0
-"""Interval of checks for dead brokers."""
-LEAD_S = 1.0
-"""Lead time of the start order: every process must have read it by then, even on a busy machine."""
-MARGIN_S = 30.0
-"""Timeout for a program to end, on a busy machine."""
-SHORTEST_DRAIN_S = 2.0
-"""Wait for the last records in transit, even with drain_s of 0."""
+CHECK_S = 2.0  # Interval of checks for dead brokers.
+LEAD_S = 1.0  # Lead time of the start order: every process must have read it by then, even on a busy machine.
+MARGIN_S = 30.0  # Timeout for a program to end, on a busy machine.
+SHORTEST_DRAIN_S = 2.0  # Wait for the last records in transit, even with drain_s of 0.
 QUEUE_KBYTES = 32_768
 """
 Size of the producer's queue: buffer.memory of Kafka's own producers. librdkafka's default is 1 GB, a backlog of
 minutes.
 """
-QUEUE_RECORDS = 1_000_000
-"""Limit in records, high enough that the limit in bytes applies."""
+QUEUE_RECORDS = 1_000_000  # Limit in records, high enough that the limit in bytes applies.
 IN_FLIGHT = 5
 """
 Requests in flight to a broker, the default of Kafka's own producers. Theirs hold a batch of each of its partitions,
@@ -149,7 +144,6 @@ class OpenLoopSession(ClientSession):
         }
 
     def _most_led(self) -> int:
-        """The largest number of partitions of one topic that a broker leads."""
         leaders = [Counter(part["leader"] for part in topic["partitions"]) for topic in self.made]
         return max(max(led.values()) for led in leaders)
 
@@ -164,7 +158,6 @@ class OpenLoopSession(ClientSession):
     # While it runs
 
     def _go(self) -> None:
-        """Tell each producing process when to start, by its own clock."""
         asked = self.reference.run(["date", "+%s%N"], timeout_s=_RUN_S)
         self.start_ns = int(asked.stdout) + round(1e9 * LEAD_S)
         began_s = time.monotonic()
@@ -189,11 +182,9 @@ class OpenLoopSession(ClientSession):
             program.wait(MARGIN_S)
 
     def _without(self, key: str, programs: list[Program]) -> str:
-        """The programs that have not printed a line with this key."""
         return ", ".join(str(program) for program in programs if not self._line(program, key))
 
     def _look(self) -> None:
-        """Check that every program runs, and now and then the cluster."""
         for program in self._programs():
             self._lines.setdefault(str(program), []).extend(line for line in program.news() if "second" not in line)
         if time.monotonic() - self._checked_s > CHECK_S:
@@ -201,7 +192,6 @@ class OpenLoopSession(ClientSession):
             self.cluster.check()
 
     def _line(self, program: Program, key: str) -> dict | None:
-        """The output line with this key, once it is there."""
         return next((line for line in self._lines.get(str(program), ()) if key in line), None)
 
     def _put(self, host: Host, what: str, content: dict) -> None:
@@ -241,7 +231,6 @@ class OpenLoopSession(ClientSession):
         return self.undeleted
 
     def _keep(self, error: str | None) -> None:
-        """Write the programs' output, and the file that the reader starts from."""
         about = {"producers": [], "consumers": []}
         for program in self._programs():
             if program.done is not None:
@@ -276,15 +265,13 @@ def _by_host(hosts: Sequence[Host], n: int) -> list[tuple[Host, list[int]]]:
     return [(host, numbers) for host, numbers in spread if numbers]
 
 
-EXCHANGES = 30
-"""Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues."""
+EXCHANGES = 30  # Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues.
 INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
 """First port, and number of ports: above those of brokers and, by default, of iperf3, which may run concurrently."""
 ONE_CLOCK = "one machine, one clock"
 UNKNOWN = "not known"
-_MARGIN_S = 15.0
-"""Time for Python to start on a busy host."""
+_MARGIN_S = 15.0  # Time for Python to start on a busy host.
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 

@@ -31,8 +31,7 @@ RESTART_S = 20.0
 Time until a restarted cluster serves again: three brokers 70 ms apart took 20 to 27 s on two busy processors, against
 14 s for the first start.
 """
-_SET_S = 1.0
-"""Time to set the link."""
+_SET_S = 1.0  # Time to set the link.
 
 
 @dataclass(frozen=True)
@@ -146,11 +145,8 @@ class KafkaTrial:
         """
         Set links and brokers, start concurrent measurements, run the load; returns all raw files.
 
-        Raises
-        ------
-        ExperimentError
-            If the trial needs an emulated link, a gateway, a region, a cluster or a change of the cluster that the lab
-            does not have or allow; or if any part fails. All output is kept.
+        Raises ExperimentError if the trial needs an emulated link, a gateway, a region, a cluster or a change of the
+        cluster that the lab does not have or allow; or if any part fails. All output is kept.
         """
         source, target = (reaching(host, self.cluster) for host in (source, target))
         clients = self._clients(source)

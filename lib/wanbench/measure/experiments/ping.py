@@ -12,18 +12,13 @@ from wanbench.runs import RawFile
 
 from .base import PROCESS_S, ExperimentError, bounded, check_declared, ended_with, keep, run_to_end
 
-_HEADERS_BYTES = 28
-"""Bytes of headers: 8 of ICMP, 20 of IPv4."""
-_MARGIN_S = 10.0
-"""Added to the longest duration of a ping; one that takes longer hangs."""
+_HEADERS_BYTES = 28  # Bytes of headers: 8 of ICMP, 20 of IPv4.
+_MARGIN_S = 10.0  # Added to the longest duration of a ping; one that takes longer hangs.
 _WAKES_S = 0.01
 """Below this interval ping sends only when a reply arrives or this time is over: one echo, or all that are due."""
-_SLOWER = 1.1
-"""Below `_WAKES_S` a ping takes this many times as long as requested, as it counts whole milliseconds."""
-_TICKS_S = 0.005
-"""From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`."""
-_SLOWEST_REPLY_S = 0.5
-"""Timeout per echo; paths between clouds are faster."""
+_SLOWER = 1.1  # Below `_WAKES_S` a ping takes this many times as long as requested, as it counts whole milliseconds.
+_TICKS_S = 0.005  # From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`.
+_SLOWEST_REPLY_S = 0.5  # Timeout per echo; paths between clouds are faster.
 
 
 @dataclass(frozen=True)

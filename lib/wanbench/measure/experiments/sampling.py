@@ -29,8 +29,7 @@ from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, bounded, check_declared, cluster_of, ended_with, keep, links_of, one_of, run_to_end
 
-LONGEST_S = 86_400
-"""Maximum duration, a day: no measurement is meant to be longer."""
+LONGEST_S = 86_400  # Maximum duration, a day: no measurement is meant to be longer.
 
 
 class Sampling(ABC):
@@ -42,6 +41,9 @@ class Sampling(ABC):
 
     name: str
     duration_s: float
+
+    def __post_init__(self):
+        check_declared(self)
 
     @abstractmethod
     def start(self, source: Host, target: Host, ending: ExitStack) -> object:
@@ -59,10 +61,7 @@ class Sampling(ABC):
         """
         Sample while the block runs; the yielded list holds the raw files once the block is left.
 
-        Raises
-        ------
-        ExperimentError
-            If sampling cannot start or fails; never in place of an exception of the block.
+        Raises ExperimentError if sampling cannot start or fails; never in place of an exception of the block.
         """
         files: list[RawFile] = []
         with ExitStack() as ending:
@@ -114,8 +113,7 @@ def file_part(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace(":", "."))
 
 
-_START_S = 30.0
-"""Time for Python to start on a busy host."""
+_START_S = 30.0  # Time for Python to start on a busy host.
 
 
 def _start_programs(
@@ -155,7 +153,7 @@ class BrokerMetrics(Sampling):
     name: ClassVar[str] = "broker_metrics"
 
     def __post_init__(self):
-        check_declared(self)
+        super().__post_init__()
         if self.timeout_s > self.interval_s:
             raise refusal("BrokerMetrics timeout_s", self.timeout_s, f"at most interval_s, {self.interval_s!r}")
 
@@ -198,22 +196,12 @@ class BrokerProcessors(Sampling):
     CPU time of each broker process, and time throttled by its quota.
 
     Limits of the provider, such as burst credits, are invisible from inside; steal time is in `HostMetrics`.
-
-    Parameters
-    ----------
-    interval_s : float
-        Interval between samples.
-    duration_s : float
-        Duration of `run`; during another experiment, sampling lasts as long as that.
     """
 
     interval_s: float = bounded(5.0, 0.1, 3600)
     duration_s: float = bounded(30.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "broker_processors"
-
-    def __post_init__(self):
-        check_declared(self)
 
     def __str__(self) -> str:
         return f"processor time of the brokers every {self.interval_s:g} s"
@@ -261,9 +249,6 @@ class ProcessorUse(Sampling):
 
     name: ClassVar[str] = "processor_use"
 
-    def __post_init__(self):
-        check_declared(self)
-
     def __str__(self) -> str:
         return f"processor time by program every {self.interval_s:g} s"
 
@@ -299,10 +284,8 @@ def _own_time() -> tuple[float, float]:
 
 FOLDER = "links"
 WHICH = ("pair", "all")
-_AT_ONCE = 6
-"""Number of links per request: the relay forwards no packets while it reads them, see `LinkSamples`."""
-_END_S = 30.0
-"""Timeout for the last sample, from a busy relay."""
+_AT_ONCE = 6  # Number of links per request: the relay forwards no packets while it reads them, see `LinkSamples`.
+_END_S = 30.0  # Timeout for the last sample, from a busy relay.
 
 
 @dataclass(frozen=True)
@@ -322,9 +305,6 @@ class LinkSamples(Sampling):
     duration_s: float = bounded(10.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "link_samples"
-
-    def __post_init__(self):
-        check_declared(self)
 
     def __str__(self) -> str:
         links = "all links" if self.which == "all" else "the links of the pair"
@@ -394,13 +374,11 @@ class _Sampler(threading.Thread):
         return {"rate_bps": own_bps if gateway_bps is None else gateway_bps}
 
 
-_C = ["env", "LC_ALL=C"]
-"""Locale for sysstat, which formats numbers and dates by it."""
+_C = ["env", "LC_ALL=C"]  # Locale for sysstat, which formats numbers and dates by it.
 _NETWORK = ["-n", "DEV,EDEV,TCP,ETCP"]
 _MACHINE = ["-u", "ALL", "-P", "ALL", "-d", "-r", "-q"]
 _ASK_S = 20.0
-_READ_S = 120.0
-"""Timeout of sadf: a long recording of a machine with many processors is large."""
+_READ_S = 120.0  # Timeout of sadf: a long recording of a machine with many processors is large.
 
 
 @dataclass(frozen=True)
@@ -418,9 +396,6 @@ class HostMetrics(Sampling):
     duration_s: float = bounded(10.0, 1, LONGEST_S)
 
     name: ClassVar[str] = "host_metrics"
-
-    def __post_init__(self):
-        check_declared(self)
 
     def __str__(self) -> str:
         return f"sysstat on every host every {self.interval_s} s"

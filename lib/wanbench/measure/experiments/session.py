@@ -121,12 +121,6 @@ class Session:
 
     A subclass defines `_measure` and `_keep`, and perhaps `_programs` and `_clean_up`; it checks before it starts
     anything in `_check`.
-
-    Parameters
-    ----------
-    settings : Experiment
-    folder, stem
-        As in `Experiment.run`.
     """
 
     def __init__(self, settings, folder: Path, stem: str):
@@ -178,7 +172,6 @@ class Session:
         """Write the raw files."""
 
     def _unique(self, prefix: str) -> str:
-        """A name for a topic."""
         return f"{prefix}-{re.sub('[^A-Za-z0-9._-]', '-', self.stem)[:150]}-{uuid.uuid4().hex[:8]}"
 
     def _look(self) -> None:
@@ -258,14 +251,10 @@ class ClientSession(Session):
 
 class ConcurrentSession(Session):
     """
-    A session that runs in a thread beside a load: `beside`, or `run` for a while without a load.
+    A session that runs in a thread beside a load: `beside`, or `run` for a while without a load. `sending` returns True
+    once the load sends, or False if it never will.
 
     A subclass defines `_begin`, `_follow`, `_end` and `_document`.
-
-    Parameters
-    ----------
-    sending : callable, optional
-        Returns True once the load sends, or False if it never will.
     """
 
     file = "session"
@@ -285,10 +274,8 @@ class ConcurrentSession(Session):
         """
         Run while the block runs; the yielded list holds the raw files once the block is left.
 
-        Raises
-        ------
-        ExperimentError
-            If it cannot start, fails, or cannot undo something; never in place of an exception of the block.
+        Raises ExperimentError if it cannot start, fails, or cannot undo something; never in place of an exception of
+        the block.
         """
         name = self.settings.name
         try:

@@ -157,16 +157,8 @@ class Access:
     """
     How a client proves its identity to a cluster, and how it knows the cluster's.
 
-    Parameters
-    ----------
-    protocol : str
-        One of `PROTOCOLS`.
-    mechanism, user, password : str, str, Secret
-        For the SASL protocols: one of `MECHANISMS`.
-    authority_pem : bytes, optional
-        Certificates to trust instead of the machine's own.
-    identity_pem : bytes, optional
-        The client's private key (PKCS #8, not encrypted) and certificates.
+    `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` are certificates to trust instead of
+    the machine's own; `identity_pem` the client's private key (PKCS #8, not encrypted) and certificates.
     """
 
     protocol: str = "PLAINTEXT"

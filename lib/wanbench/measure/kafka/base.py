@@ -106,7 +106,6 @@ def watching(
 
 
 def _program(host, files, name, *arguments):
-    """The command of an administrative program; the client's settings are in a file that it names."""
     words = [word if isinstance(word, str) else json.dumps(word) for word in arguments]
     return module_command(host, f"wanbench.measure.kafka.programs.{name}", files.python(host), *words)
 

@@ -197,7 +197,6 @@ class Cluster(BaseCluster):
         self._running(node_id).freeze()
 
     def thaw(self, node_id: int) -> None:
-        """Resume a frozen node."""
         self._node(node_id).thaw()
 
     def reconfigure(self, settings: Mapping[str, object] | None = None, security: str | Security | None = None) -> bool:

@@ -242,12 +242,7 @@ def given_or_from(parameter: str, value: str | None, variable: str | None) -> st
 
 
 def servers(text: object) -> str:
-    """
-    Check bootstrap addresses and strip spaces.
-
-    >>> servers("b-1.example.com:9096, 10.0.0.2:9096")
-    'b-1.example.com:9096,10.0.0.2:9096'
-    """
+    """Check bootstrap addresses and strip spaces."""
     parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
     for number, part in enumerate(parts or [""], 1):
         match = _SERVER.fullmatch(part)

@@ -87,7 +87,6 @@ class Jars:
         _check(tuple((jar, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in self._here.glob("*.jar")))
 
     def on(self, host: Host) -> str:
-        """The folder of jars on a host."""
         one = host.name, host.scratch
         with self._locks.setdefault(one, threading.Lock()):
             if one not in self._folders:
@@ -103,7 +102,6 @@ class Jars:
 
     @property
     def agent(self) -> str:
-        """The file name of the metrics agent."""
         return self._named("jmx_prometheus_javaagent").name
 
     @property

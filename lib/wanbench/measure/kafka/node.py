@@ -56,7 +56,6 @@ def _printed_error(lines):
 
 
 def _plain(line):
-    """A line without package names of exceptions."""
     return _PACKAGE.sub(r"\1", line).removeprefix("Caused by: ")
 
 
@@ -89,7 +88,6 @@ _EVERYWHERE = ("0.0.0.0", "*", "::", "")
 
 
 def _ports_of(placement: NodePlacement, metrics: bool) -> tuple[int, ...]:
-    """The ports that a node listens on."""
     of_broker = (CLIENT_PORT, BROKER_PORT) + (METRICS_PORT,) * metrics
     return of_broker * placement.is_broker + (CONTROLLER_PORT,) * placement.is_controller
 
@@ -112,10 +110,10 @@ def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
 
 def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
     """
-    The lines of `ss -Hltnp`.
+    Read the lines of `ss -Hltnp`.
 
-    >>> parsed(['LISTEN 0 50 [::ffff:10.1.0.1]:9092 *:* users:(("java",pid=22,fd=130))', 'LISTEN 0 5 *:80 *:*'])
-    {9092: [('10.1.0.1', 'java (process 22)')], 80: [('*', 'another process')]}
+    >>> parsed(['LISTEN 0 50 [::ffff:10.1.0.1]:9092 *:* users:(("java",pid=22,fd=130))'])
+    {9092: [('10.1.0.1', 'java (process 22)')]}
     """
     ports = {}
     for line in lines:
@@ -162,22 +160,18 @@ class Node:
 
     @property
     def folder(self) -> str:
-        """The folder with all files of the node on its host."""
         return f"{self.host.scratch}/kafka-{self.placement.node_id}"
 
     @property
     def data_folder(self) -> str:
-        """The folder with the partitions' folders."""
         return f"{self.folder}/data"
 
     @property
     def pid_file(self) -> str:
-        """The file that holds the id of its latest process."""
         return f"{self.folder}/pid"
 
     @property
     def command(self) -> list[str]:
-        """The command that starts it."""
         flags = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={self.folder}/hs_err.log", *self._flags]
         if self._metrics:
             agent = f"{self._jars.on(self.host)}/{self._jars.agent}"
@@ -242,7 +236,6 @@ class Node:
         self._signal("STOP")
 
     def thaw(self) -> None:
-        """Resume a frozen process."""
         self._signal("CONT")
 
     def write_settings(self, settings: Mapping[str, str]) -> None:

@@ -41,12 +41,10 @@ class NodePlacement:
 
     @property
     def name(self) -> str:
-        """Its name in messages: "broker 1 on eu/0"."""
         return f"{'broker' if self.is_broker else 'controller'} {self.node_id} on {self.host.name}"
 
     @property
     def roles(self) -> str:
-        """The value of process.roles, such as "broker,controller"."""
         return ",".join(["broker"] * self.is_broker + ["controller"] * self.is_controller)
 
 
@@ -159,12 +157,7 @@ class BrokerSize:
 
 
 def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
-    """
-    The size of each broker, in order; `sizes` is one for all, or a tuple with one or None for each.
-
-    >>> [size and size.name for size in sizes_by_broker((BrokerSize("large"), None), 2)]
-    ['large', None]
-    """
+    """Return the size of each broker, in order; `sizes` is one for all, or a tuple with one or None for each."""
     if isinstance(sizes, BrokerSize):
         return (sizes,) * n_brokers
     if len(sizes) != n_brokers:

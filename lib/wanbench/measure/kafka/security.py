@@ -7,7 +7,6 @@ its scratch folder, as PEM of mode 0600.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from pathlib import Path
 
 import trustme
@@ -19,6 +18,9 @@ from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 
 from .access import Access, Secret, put_private
+
+KINDS = ("plain", "tls", "mtls")
+LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
 
 
 def authority(path: str | Path) -> bytes:
@@ -73,23 +75,21 @@ def _certificates(parameter, path, content):
         raise ParameterError(f"{parameter} {path} holds no certificates in PEM.") from None
 
 
-KINDS = ("plain", "tls", "mtls")
-LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
+class Security:
+    """
+    Settings of brokers, and matching ones of clients; `protocols` are those of the listeners. This one has no
+    encryption and no access control.
+    """
 
+    kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
 
-class Security(ABC):
-    """Settings of brokers, and matching ones of clients; `protocols` are those of the listeners."""
-
-    kind: str
-    protocols: dict[str, str]
-
-    @abstractmethod
     def broker_settings(self, host: Host) -> dict[str, str]:
         """Settings of a broker or controller on `host`; puts their key files there."""
+        return {}
 
-    @abstractmethod
     def access(self) -> Access:
         """What a client needs."""
+        return Access()
 
     def describe(self) -> dict:
         """For a manifest: JSON types, no secrets."""
@@ -97,18 +97,6 @@ class Security(ABC):
 
     def __repr__(self):
         return f"<security {self.kind}: {self.protocols['CLIENT']} for clients>"
-
-
-class Plain(Security):
-    """No encryption, and no access control."""
-
-    kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
-
-    def broker_settings(self, host: Host) -> dict[str, str]:
-        return {}
-
-    def access(self) -> Access:
-        return Access()
 
 
 class Tls(Security):
@@ -125,7 +113,6 @@ class Tls(Security):
 
     @property
     def authority_pem(self) -> bytes:
-        """The authority's certificate."""
         return self._authority.cert_pem.bytes()
 
     def identity_pem(self, address: str, common_name: str) -> bytes:
@@ -153,12 +140,9 @@ def security(wanted: str | Security) -> Security:
     """Return the security that one of `KINDS` names; a Security is returned unchanged."""
     if isinstance(wanted, Security):
         return wanted
-    match wanted:
-        case "plain":
-            return Plain()
-        case "tls" | "mtls":
-            return Tls(mutual=wanted == "mtls")
-    raise refusal("security", wanted, f"{', '.join(map(repr, KINDS))} or a Security")
+    if wanted not in KINDS:
+        raise refusal("security", wanted, f"{', '.join(map(repr, KINDS))} or a Security")
+    return Security() if wanted == "plain" else Tls(mutual=wanted == "mtls")
 
 
 def identity_pem(issued: trustme.LeafCert) -> bytes:

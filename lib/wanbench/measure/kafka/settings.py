@@ -114,12 +114,7 @@ def properties(settings: Mapping[str, str]) -> str:
 
 
 def effective_settings(log: bytes) -> dict[str, str]:
-    r"""
-    The settings that a broker last logged; Kafka hides passwords there.
-
-    >>> effective_settings(b"INFO KafkaConfig values: \n\tbroker.rack = eu\n\tlog.dir = /x\nINFO next")
-    {'broker.rack': 'eu', 'log.dir': '/x'}
-    """
+    """Return the settings that a broker last logged; Kafka hides passwords there."""
     text = log.decode("utf-8", "replace")
     settings = {}
     for line in text[text.rfind(_BLOCK) :].splitlines()[1:] if _BLOCK in text else ():

@@ -66,11 +66,10 @@ class Host(ABC):
     """
     One machine of a lab. Commands are lists of arguments, never shell strings.
 
-    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`,
-    `set_link(a, b, ...)`); None where the network is real. `paths` selects the path in use (`use(name)`),
-    where a lab has several between the same hosts; None elsewhere. `cluster` is the Kafka cluster that the
-    lab holds; None where there is none. `clusters` are those that run elsewhere and can be reached, by name.
-    `python` is the host's Python, if known.
+    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`); None
+    where the network is real. `paths` selects the path in use (`use(name)`), where a lab has several between the same
+    hosts. `cluster` is the Kafka cluster that the lab holds, `clusters` are those that run elsewhere and can be
+    reached, by name. `python` is the host's Python, if known.
     """
 
     name: str
@@ -93,16 +92,8 @@ class Host(ABC):
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
         """
-        Run a command to its end.
-
-        Parameters
-        ----------
-        command : sequence of str
-            Program and arguments.
-        timeout_s : float
-            After this the command is killed and CommandError raised.
-        ok : sequence of int, or None
-            Exit statuses that are results; any other raises CommandError. None allows all.
+        Run a command to its end. CommandError if it takes longer than `timeout_s`, when it is killed, or ends with
+        another status than those of `ok` (None allows all).
         """
 
     @abstractmethod

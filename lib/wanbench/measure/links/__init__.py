@@ -1,8 +1,8 @@
 """
 The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
 
-`LinkSettings` describes one direction of a pair; `supervisor` is the process that holds the namespaces; `relay` carries the
-packets, in user space.
+`LinkSettings` describes one direction of a pair; `lab_supervisor` is the process that holds the namespaces; `relay`
+carries the packets, in user space.
 """
 
 from __future__ import annotations

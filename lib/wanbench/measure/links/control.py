@@ -76,7 +76,6 @@ class Server:
         end.setblocking(False)
 
     def fileno(self) -> int:
-        """The descriptor to watch."""
         return self._end.fileno()
 
     def ready(self) -> None:
@@ -94,7 +93,6 @@ class Server:
             self._send(self.answer(line))
 
     def answer(self, line: bytes) -> dict:
-        """The answer to one request."""
         number = None
         try:
             request = json.loads(line)

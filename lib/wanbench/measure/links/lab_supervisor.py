@@ -103,7 +103,6 @@ class Supervisor:
         self.relay.set_gateway(region, rate_bps, queue_bytes)
 
     def cut(self, *, pairs, is_cut):
-        """Cut or heal directed pairs."""
         self.relay.cut([tuple(pair) for pair in pairs], is_cut)
 
     def counters(self, *, pairs):
@@ -111,11 +110,9 @@ class Supervisor:
         return self.relay.counters([tuple(pair) for pair in pairs])
 
     def devices(self):
-        """The kernel's counters of the regions' devices."""
         return self.relay.devices()
 
     def lateness(self):
-        """Lateness of the relay so far."""
         return self.relay.lateness()
 
 
@@ -183,7 +180,6 @@ def _gone():
 
 
 def main() -> None:
-    """Serve until the lab is gone."""
     lab, lab_process = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     rootless = Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -29,7 +29,7 @@ def is_rootless() -> bool:
 
 
 def search_path() -> str:
-    """Folders to search for programs: the usual ones, and those only in root's PATH."""
+    """Return the folders to search for programs: the usual ones, and those only in root's PATH."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 

@@ -16,8 +16,6 @@ class Bottleneck:
     have passed.
     """
 
-    __slots__ = ("bytes_per_s", "free_at", "queue_bytes")
-
     def __init__(self):
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
 
@@ -112,27 +110,6 @@ class Link:
     `seed` that of its loss and jitter.
     """
 
-    __slots__ = (
-        *(f"{unit}_{what}" for what in COUNTED for unit in UNITS),
-        "_correlation_s",
-        "_delay_s",
-        "_bottleneck",
-        "_jitter",
-        "_jitter_at",
-        "_jitter_s",
-        "_last_due",
-        "_loss",
-        "_own_bottleneck",
-        "_random",
-        "_seed",
-        "_until_loss",
-        "is_cut",
-        "late_max_s",
-        "late_sum_s",
-        "target",
-        "writes",
-    )
-
     def __init__(self, target: int, seed: int | str = 0):
         for what in COUNTED:
             for unit in UNITS:
@@ -159,10 +136,9 @@ class Link:
         now: float,
     ) -> None:
         """
-        Apply new settings (see `LinkSettings`; a queue of None has no limit).
-
-        Queued packets keep their place and continue at the new rate; packets in flight keep their due time, so after a
-        change to a shorter delay later packets wait for earlier ones.
+        Apply new settings (see `LinkSettings`; a queue of None has no limit). Queued packets keep their place and
+        continue at the new rate; packets in flight keep their due time, so after a change to a shorter delay later
+        packets wait for earlier ones.
         """
         self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000

@@ -2,8 +2,7 @@
 
 from .cost import prices
 from .pairs import lower_bound, pair, rounds, select_pairs
-from .plan import Plan, Test, make_plan
-from .trials import Trial, in_blocks, make_trials
+from .plan import Plan, Test, Trial, in_blocks, make_plan, make_trials
 
 __all__ = [
     "Plan",

@@ -32,14 +32,7 @@ def cloud(region: str) -> str:
 
 
 def check_region(name: str) -> str:
-    """
-    Return the name if it has the form "<cloud>:<code>", which is also safe in file names.
-
-    Examples
-    --------
-    >>> check_region("aws:eu-west-1")
-    'aws:eu-west-1'
-    """
+    """Return the name if it has the form "<cloud>:<code>", which is also safe in file names."""
     return _checked(name, _CATALOGUED, "'<cloud>:<code>' in lower case, such as 'aws:eu-west-1'")
 
 
@@ -58,8 +51,6 @@ def pair(given: str | Sequence[str]) -> Pair:
     """
     An ordered pair from "from->to" or from a sequence of two region names.
 
-    Examples
-    --------
     >>> pair("aws:eu-west-1->gcp:us-east1")
     ('aws:eu-west-1', 'gcp:us-east1')
     """
@@ -99,26 +90,26 @@ def select_pairs(
     ParameterError
         For a malformed or unknown value, and when nothing is left, saying after which restriction.
     """
-    found = _candidates(pairs, regions)
-    left = [f"{len(found)} candidate pairs"]
+    selected = _candidates(pairs, regions)
+    left = [f"{len(selected)} candidate pairs"]
 
     def keep(description, allowed):
-        nonlocal found
-        found = [p for p in found if allowed(p)]
-        left.append(f"{len(found)} after {description}")
+        nonlocal selected
+        selected = [p for p in selected if allowed(p)]
+        left.append(f"{len(selected)} after {description}")
 
     if clouds is not None:
         wanted = {clouds} if isinstance(clouds, str) else set(clouds)
-        _check_clouds(wanted, found)
+        _check_clouds(wanted, selected)
         keep(f"clouds {', '.join(sorted(wanted))}", lambda p: {cloud(p[0]), cloud(p[1])} <= wanted)
     if cloud_pairs is not None:
         directed = {_cloud_pair(text) for text in cloud_pairs}
         _check_clouds({name for ends in directed for name in ends}, _candidates(pairs, regions))
         shown = ", ".join("->".join(ends) for ends in sorted(directed))
         keep(f"cloud pairs {shown}", lambda p: (cloud(p[0]), cloud(p[1])) in directed)
-    if not found:
+    if not selected:
         raise ParameterError(f"No pair is left to test: {'; '.join(left)}.")
-    return found
+    return selected
 
 
 def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
@@ -154,25 +145,25 @@ def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float] | None, li
 def _candidates(pairs, regions):
     if regions is not None:
         regions = [regions] if isinstance(regions, str) else list(regions)
-        known = sorted({check_region(name) for name in regions})
+        allowed = sorted({check_region(name) for name in regions})
     if pairs is None:
         if regions is None:
-            known = sorted(name for name in catalogue()["name"] if cloud(name) in _PLANNED)
-        return [(a, b) for a in known for b in known if a != b]
+            allowed = sorted(name for name in catalogue()["name"] if cloud(name) in _PLANNED)
+        return [(a, b) for a in allowed for b in allowed if a != b]
     explicit = [pair(given) for given in ([pairs] if isinstance(pairs, str) else pairs)]
     twice = [f"{a}->{b}" for (a, b), count in Counter(explicit).items() if count > 1]
     if twice:
         raise ParameterError(f"Given more than once: {', '.join(sorted(twice))}.")
     if regions is None:
         return sorted(explicit)
-    return sorted(p for p in explicit if p[0] in known and p[1] in known)
+    return sorted(p for p in explicit if p[0] in allowed and p[1] in allowed)
 
 
 def _check_clouds(wanted, pairs):
-    known = {cloud(region) for p in pairs for region in p}
-    if unknown := wanted - known:
+    clouds = {cloud(region) for p in pairs for region in p}
+    if unknown := wanted - clouds:
         raise ParameterError(
-            f"No region of {', '.join(map(repr, sorted(unknown)))}; the clouds here are {', '.join(sorted(known))}."
+            f"No region of {', '.join(map(repr, sorted(unknown)))}; the clouds here are {', '.join(sorted(clouds))}."
         )
 
 
@@ -271,14 +262,14 @@ def rounds(
 def _components(neighbours):
     left = set(neighbours)
     while left:
-        found, edge = set(), [min(left)]
+        component, edge = set(), [min(left)]
         while edge:
             region = edge.pop()
-            if region not in found:
-                found.add(region)
+            if region not in component:
+                component.add(region)
                 edge.extend(neighbours[region])
-        left -= found
-        yield sorted(found)
+        left -= component
+        yield sorted(component)
 
 
 def _circle(regions, chance):
@@ -320,13 +311,13 @@ class _Colouring:
 
     def path(self, region, first, second):
         """The pairs along the walk from `region` over colours first, second, first, ...; and its end."""
-        found, colour, other = [], first, second
+        walk, colour, other = [], first, second
         while colour in self.at[region]:
             pair = self.at[region][colour]
-            found.append((pair, colour))
+            walk.append((pair, colour))
             region = pair[1] if pair[0] == region else pair[0]
             colour, other = other, colour
-        return found, region
+        return walk, region
 
     def swap(self, path, first, second):
         for pair, colour in path:

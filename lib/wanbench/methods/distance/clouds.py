@@ -22,6 +22,7 @@ from wanbench.methods.regions.permutation import PERMUTATIONS
 from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
 from wanbench.methods.result import LEVEL, Estimate, Result
+from wanbench.regions import cloud_title
 
 from .straight_lines import THOUSAND_KM
 
@@ -32,7 +33,6 @@ PERMUTED = (
     "relabellings of the residuals of this covariate on the others, by its t statistic; the interval is that of the "
     "Monte Carlo error alone (Clopper & Pearson 1934)"
 )
-CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
 LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
 # With fewer places of a cloud, its part of the variance comes from the working model rather than from the data
 FEWEST_OF_A_CLOUD = 5
@@ -228,7 +228,7 @@ def group_label(group: str) -> str:
     >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
     ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')
     """
-    one, other = (CLOUDS.get(cloud, cloud) for cloud in ends(group))
+    one, other = map(cloud_title, ends(group))
     if one == other:
         return f"within {one}"
     return f"from {one} to {other}" if ">" in group else f"between {one} and {other}"
@@ -414,7 +414,7 @@ def compare_clouds(
     notes += few_orders(n_regions, permutations)
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
-        listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
+        listed = ", ".join(map(cloud_title, unclear))
         notes += (
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",

@@ -14,14 +14,12 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
-from wanbench.measure.plan.trials import shuffled
+from wanbench.measure.plan.plan import alternating, shuffled
 
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"
-LEFT_TO_KERNEL = -1
-"""Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem."""
-PRODUCTS = {"bdp": 1, "2 bdp": 2}
-"""Levels of `buffers` in bandwidth-delay products."""
+LEFT_TO_KERNEL = -1  # Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem.
+PRODUCTS = {"bdp": 1, "2 bdp": 2}  # Levels of `buffers` in bandwidth-delay products.
 BROKER_BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
 CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
 CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
@@ -45,9 +43,8 @@ def one_at_a_time(
     The baseline, and for each factor each of its levels, all else equal.
 
     A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
-    restarts between such groups. The order of groups is random for every two blocks and reversed in the second: a
-    steady drift then affects all groups equally, and no restart falls between the blocks. The first block begins with
-    the cluster's own settings, if used.
+    restarts between such groups, whose order is `alternating`. The first block begins with the cluster's own settings,
+    if used.
 
     Parameters
     ----------
@@ -81,13 +78,12 @@ def one_at_a_time(
             varied = at_level(baseline, factor, level, links=links)
             if varied != baseline:
                 settings[_name(factor, level)] = varied
-    rng = np.random.default_rng(seed)
-    groups: list[list[str]] = []
-    trials = []
-    for block in range(1, replicates + 1):
-        groups = groups[::-1] if block % 2 == 0 else shuffled(_groups(settings), rng)
-        if block == 1:
-            groups = sorted(groups, key=lambda group: settings[group[0]].set_up_s(None) > 0)
+    rng, trials = np.random.default_rng(seed), []
+
+    def restarts(group: list[str]) -> bool:
+        return settings[group[0]].set_up_s(None) > 0
+
+    for block, groups in alternating(_groups(settings), replicates, rng, restarts):
         names = [name for group in groups for name in shuffled(group, rng)]
         trials += [Trial(name, (settings[name],), block) for name in names]
     return trials
@@ -193,8 +189,7 @@ def _text(level):
     return "+".join(map(str, level)) if isinstance(level, list | tuple) else str(level)
 
 
-TOGETHER = "together"
-"""The common setting name of these trials, although their levels differ."""
+TOGETHER = "together"  # The common setting name of these trials, although their levels differ.
 
 
 def together(

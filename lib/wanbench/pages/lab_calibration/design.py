@@ -80,8 +80,7 @@ def calibrate(
     return start.run(plan, links, lab=lab, campaign=campaign, **options)
 
 
-_MARGIN_S = 30.0
-"""Time for the first echo, and for ping to end."""
+_MARGIN_S = 30.0  # Time for the first echo, and for ping to end.
 
 
 class _PingMeanwhile:
@@ -104,10 +103,8 @@ class _PingMeanwhile:
         """
         Ping, and change the link meanwhile; leaves <name>/<stem>.txt, and perhaps the times of the changes.
 
-        Raises
-        ------
-        ExperimentError
-            If the hosts are not joined by an emulated link, or ping fails. The change is undone in any case.
+        Raises ExperimentError if the hosts are not joined by an emulated link, or ping fails. The change is undone in
+        any case.
         """
         links_of(source)
         process = source.start(self._ping().command(target.address))

@@ -25,6 +25,7 @@ ASSUMPTION = (
     "The relative scatter of a setting is log-normal; trials are independent, apart from what those of a block have in "
     "common. Trials of one setting after the same restart, counted as different blocks, would break it"
 )
+MEANS = "geometric mean; t on the logarithms of its own trials, differences between blocks included"
 METHOD = (
     "least squares of the logarithm on setting and block; studentized range over all pairs, with the wider of the "
     "intervals from each setting's own scatter (Games & Howell 1976) and from the pooled one (Tukey), as three trials "
@@ -35,18 +36,10 @@ METHOD = (
 @dataclass(frozen=True)
 class Comparisons:
     """
-    Ratios of a positive response between settings.
+    Ratios of a positive response between settings, which stand in order of the response, the smallest first.
 
-    Attributes
-    ----------
-    settings : tuple of str
-        In order of the response, the smallest first.
-    means : dict
-        Setting to Estimate of its geometric mean, with a t interval from its own trials. Their scatter includes
-        differences between blocks, so the interval is that of a mean in other blocks.
-    ratios : dict
-        (setting, other) to Estimate of setting over other, for both orders. Differences between blocks are removed, and
-        the intervals are simultaneous over all pairs.
+    `means` has the geometric mean of each, with a t interval from its own trials: that of a mean in other blocks.
+    `ratios` has (setting, other) for both orders, without differences between blocks, simultaneous over all pairs.
     """
 
     response: str
@@ -79,21 +72,10 @@ def compare_all(
     frame: pd.DataFrame, response: str, unit: str, *, level: float = 0.95, claim: str = "{name} has {{}}"
 ) -> Comparisons:
     """
-    Compare all settings two by two.
+    Compare all settings two by two; ParameterError if fewer than two have a trial.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Trials with setting, block and the response; rows without a response do not count.
-    unit : str
-        Unit of the response.
-    claim : str
-        The sentence about a mean, with {name} for the setting.
-
-    Raises
-    ------
-    ParameterError
-        If fewer than two settings have a trial.
+    `frame` has trials with setting, block and the response; rows without a response do not count. `claim` is the
+    sentence about a mean, with {name} for the setting.
     """
     level = check_level(level)
     check_columns("frame", frame, ["setting", "block", response])
@@ -113,19 +95,10 @@ def compare_all(
     for name in names:
         logs = trials.log[trials.setting == name]
         half = float(half_width(logs.to_numpy(), level))
-        means[name] = ratio_estimate(
-            float(logs.mean()),
-            half,
-            unit=unit,
-            quantity=f"{NAMES.get(response, response)}, {name}",
-            claim=claim.format(name=name),
-            n=len(logs),
-            basis=count(len(logs), unit_name),
-            method="geometric mean; t on the logarithms of its own trials, differences between blocks included",
-            assumption=ASSUMPTION,
-            level=level,
-            warnings=() if isfinite(half) else (f"no interval: a single {unit_name}",),
-        )
+        about = {"quantity": f"{NAMES.get(response, response)}, {name}", "claim": claim.format(name=name), "unit": unit}
+        about |= {"n": len(logs), "basis": count(len(logs), unit_name), "method": MEANS, "assumption": ASSUMPTION}
+        about["warnings"] = () if isfinite(half) else (f"no interval: a single {unit_name}",)
+        means[name] = ratio_estimate(float(logs.mean()), half, level=level, **about)
     return Comparisons(response, names, means, _ratios(trials, names, unit_name, response, level), level)
 
 
@@ -161,16 +134,11 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str, level: f
                 for degrees, cover in ((robust.freedom(contrast), own), (freedom, pooled))
             )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
-            found[of, over] = ratio_estimate(
-                sign * float(params[a] - params[b]),
-                half,
-                quantity=f"{what}, {of} over {over}",
-                claim=f"With {of}, the {what} is {{}} that with {over}",
-                n=int(sizes[of] + sizes[over]),
-                basis=f"{count(sizes[of], unit_name)} against {sizes[over]}",
-                method=METHOD,
-                assumption=ASSUMPTION,
-                level=level,
-                warnings=notes,
-            )
+            about = {"n": int(sizes[of] + sizes[over]), "basis": f"{count(sizes[of], unit_name)} against {sizes[over]}"}
+            about |= {
+                "quantity": f"{what}, {of} over {over}",
+                "claim": f"With {of}, the {what} is {{}} that with {over}",
+            }
+            about |= {"method": METHOD, "assumption": ASSUMPTION, "level": level, "warnings": notes}
+            found[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about)
     return found

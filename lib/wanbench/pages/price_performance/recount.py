@@ -1,10 +1,9 @@
 """
 Recompute the cost table independently, from the files of a run folder, sharing only the number formatting.
 
-`python -m wanbench.pages.price_performance.recount <run folder> [<price factor>]` prints it. The first path goes
-through ingest, tables and `costs`; if both agree to the last digit shown, neither lost or double-counted a record. Both
-use the same rule: the records in the brokers' logs from the first whole second to the last in which all producers ran,
-the geometric mean over trials, and t with the variance of logarithms pooled within settings.
+`python -m wanbench.pages.price_performance.recount <run folder> [<price factor>]` prints it. If it agrees with `costs`,
+which goes through ingest and tables, neither lost or double-counted a record. Both use the records in the brokers' logs
+from the first whole second to the last in which all producers ran, the geometric mean over trials, and t.
 """
 
 from __future__ import annotations
@@ -88,7 +87,6 @@ class Recount(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Whether all cells agree, or which do not."""
         rows, apart = self.rows, self.rows[~self.rows.agrees]
         told = "; ".join(f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples())
         if told:
@@ -96,7 +94,6 @@ class Recount(RowsResult):
         return f"All {len(rows)} cells of the cost table agree with its recount from raw files to the last digit."
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per cell."""
         return text_table(self.rows.assign(agrees=self.rows.agrees.map({True: "yes", False: "no"})))
 
 
@@ -106,9 +103,8 @@ def recount_agrees(costs: SizeCosts, folder: Path | str, *, price_factor: float 
     for shown in costs.formatted_table().to_dict("records"):
         second = dict(zip(CELLS, again.get(shown["setting"], ("",) * len(CELLS)), strict=True))
         for cell in CELLS:
-            both = (shown[cell], second[cell])
-            about = {"setting": shown["setting"], "cell": cell, "first": both[0], "second": both[1]}
-            rows.append(about | {"agrees": both[0] == both[1]})
+            row = {"setting": shown["setting"], "cell": cell, "first": shown[cell], "second": second[cell]}
+            rows.append(row | {"agrees": shown[cell] == second[cell]})
     return Recount(pd.DataFrame(rows))
 
 

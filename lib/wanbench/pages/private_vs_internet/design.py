@@ -12,11 +12,10 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import Iperf3, KafkaLoad, KafkaTrial, Ping
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
-from wanbench.measure.plan.trials import check_keys
+from wanbench.measure.plan.plan import check_keys
 
 PING_INTERVAL_S = 0.1
-OVERLAP_S = 2.0
-"""Extra time of pings and background beyond the counted period."""
+OVERLAP_S = 2.0  # Extra time of pings and background beyond the counted period.
 BACKGROUND_WINDOW_BYTES = 1 << 20
 """Socket buffer of the background's receiver: large enough not to drop what the link delivers."""
 

@@ -16,16 +16,10 @@ from .recovery import Recovery
 
 def article(found: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing) -> dict[str, Estimate]:
     """
-    Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
-    replicas_back, leaders_back, healing, producer_errors, producers_failed.
+    Estimate what the article claims of its disaster, by the names of `claims.geo_kafka`.
 
-    Except for times, each is a share of episodes: records, brokers, partitions and producers of one episode share its
-    fault.
-
-    Parameters
-    ----------
-    setting : str
-        The setting that repeats the article's: one region cut off, acks=all.
+    Except for times, each is a share of episodes of the `setting` that repeats the article's: records, brokers,
+    partitions and producers of one episode share its fault.
     """
     own = found.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]

@@ -1,8 +1,8 @@
 """
 Losses of acknowledged records (RPO), when they were acknowledged, and the errors that clients reported.
 
-Records of one episode share its fault and are lost together, so a bound counts episodes. One from records would treat
-them as independent: of losses that come in bursts it covers a quarter with three episodes.
+Records of one episode share its fault and are lost together, so a bound counts episodes: one from records covers a
+quarter with three episodes, if losses come in bursts.
 """
 
 from __future__ import annotations
@@ -24,16 +24,7 @@ from .records import MORE, NAMES, account, lost_records
 
 @dataclass(frozen=True, repr=False)
 class Losses(Result):
-    """
-    Faults of records per setting.
-
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per episode: key, setting, and the counts of `stats.outages.records.account`.
-    level : float
-        Confidence level of bounds and intervals.
-    """
+    """Faults of records: one row per episode, with the counts of `records.account`."""
 
     rows: pd.DataFrame
     level: float = 0.95
@@ -53,15 +44,11 @@ class Losses(Result):
     def episodes_with(self, setting: str, kind: str = "gone", what: str = "a loss") -> Estimate:
         """The share of episodes with a count above 0, such as a loss of acknowledged records."""
         own = self.rows[(self.rows.setting == setting) & (self.rows.acknowledged > 0)]
-        about = {
-            "quantity": f"episodes with {what}, {setting}",
-            "claim": f"Under “{setting}”, {{}} of the episodes had {what}",
-        }
-        return share_of(int((own[kind] > 0).sum()), len(own), level=self.level, **about)
+        quantity, claim = f"episodes with {what}, {setting}", f"Under “{setting}”, {{}} of the episodes had {what}"
+        return share_of(int((own[kind] > 0).sum()), len(own), level=self.level, quantity=quantity, claim=claim)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The share of episodes with a loss, per setting."""
         return tuple(self.episodes_with(name) for name in self.settings)
 
     def counted(self, setting: str, noun: str = "") -> str:
@@ -77,25 +64,22 @@ class Losses(Result):
 
     @property
     def sentence(self) -> str:
-        """Losses of each setting, with their bounds."""
         parts = ["Acknowledged records lost or undelivered:"]
         for name, own in self.rows.groupby("setting", sort=False):
             parts.append(f"“{name}” {self.counted(name)}.")
             if seen := int(own.lost_after_delivery.sum()):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
             log, deliveries = (
-                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,} in"
+                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,}"
                 for place in ("log", "delivery")
             )
-            parts.append(f"Further copies and records out of order: {log} the log, {deliveries} deliveries.")
+            parts.append(f"Further copies and records out of order: {log} in the log, {deliveries} in deliveries.")
         return " ".join(parts)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: counts over its episodes."""
         return pd.DataFrame([{"setting": name, **self.sums(name)} for name in self.settings])
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per fault of records, one column per setting; zero losses with their upper bound."""
         named = NAMES | MORE
         heads = ["lost or undelivered", "episodes with a loss", *named.values()]
         columns = {}
@@ -113,9 +97,8 @@ def losses(found: Episodes, *, level: float = 0.95) -> Losses:
     """
     Account for every acknowledged record; `gone` are those lost from the log or undelivered.
 
-    Episodes whose output was damaged on purpose are left out.
-
-    A record that was delivered before it vanished from the log also counts as lost: later readers will not find it.
+    Episodes whose output was damaged on purpose are left out. A record that vanished from the log after delivery counts
+    as lost: later readers will not find it.
     """
     check_level(level)
     check_kind("found", found, Episodes)
@@ -138,7 +121,6 @@ class LostWhen(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The number of lost records, and how many of them the mechanism explains."""
         rows = self.rows
         return (
             f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
@@ -147,20 +129,14 @@ class LostWhen(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """As text."""
         rows = self.rows
-        return pd.DataFrame(
-            {
-                "setting": rows.setting,
-                "lost": rows.lost.map("{:,}".format),
-                "in episodes": rows.episodes.astype(str),
-                "acknowledged after the fault": [
-                    f"{a:.1f} to {b:.1f} s" for a, b in zip(rows.first_s, rows.last_s, strict=True)
-                ],
-                "sent from the hit region": rows.to_hit_region.map("{:,}".format),
-                "leader replaced later": rows.of_replaced_leaders.map("{:,}".format),
-            }
+        times = [f"{a:.1f} to {b:.1f} s" for a, b in zip(rows.first_s, rows.last_s, strict=True)]
+        lost, sent, replaced = (
+            rows[name].map("{:,}".format) for name in ("lost", "to_hit_region", "of_replaced_leaders")
         )
+        cells = {"setting": rows.setting, "lost": lost, "in episodes": rows.episodes.astype(str)}
+        cells |= {"acknowledged after the fault": times, "sent from the hit region": sent}
+        return pd.DataFrame(cells | {"leader replaced later": replaced})
 
 
 def lost_when(found: Episodes) -> LostWhen:
@@ -170,29 +146,16 @@ def lost_when(found: Episodes) -> LostWhen:
         parts = []
         for number, each in enumerate(own):
             lost = lost_records(each.tables["fault_records"], each.tables["fault_log"])
-            region = lost.producer.map(lambda producer, each=each: each.regions.get(("producer", int(producer)), ""))
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "episode": number,
-                        "after_s": lost.acknowledged_at_s - each.fault_at_s,
-                        "from_hit": [each.side(name) == HIT for name in region],
-                        "replaced": lost.partition.isin(first_changes(each, each.about.ended_at_s).index),
-                    }
-                )
-            )
+            hit = [each.side(each.regions.get(("producer", int(producer)), "")) == HIT for producer in lost.producer]
+            replaced = lost.partition.isin(first_changes(each, each.about.ended_at_s).index)
+            about = {"episode": number, "after_s": lost.acknowledged_at_s - each.fault_at_s}
+            parts.append(pd.DataFrame(about | {"from_hit": hit, "replaced": replaced}))
         lost = pd.concat(parts, ignore_index=True)
         if len(lost):
+            row = {"setting": setting, "lost": len(lost), "episodes": lost.episode.nunique()}
+            row |= {"first_s": lost.after_s.min(), "last_s": lost.after_s.max()}
             rows.append(
-                {
-                    "setting": setting,
-                    "lost": len(lost),
-                    "episodes": lost.episode.nunique(),
-                    "first_s": lost.after_s.min(),
-                    "last_s": lost.after_s.max(),
-                    "to_hit_region": int(lost.from_hit.sum()),
-                    "of_replaced_leaders": int(lost.replaced.sum()),
-                }
+                row | {"to_hit_region": int(lost.from_hit.sum()), "of_replaced_leaders": int(lost.replaced.sum())}
             )
     if not rows:
         raise MissingDataError("no acknowledged record was lost from the log.")
@@ -209,7 +172,6 @@ class ClientErrors(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The total number of errors, and the most frequent kind."""
         if self.rows.empty:
             return f"No client reported an error in {count(self.n_episodes, 'episode')}."
         kinds = self.rows.groupby("kind").n.sum().sort_values(ascending=False)
@@ -219,7 +181,6 @@ class ClientErrors(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """As text."""
         heads = [
             "setting",
             "clients",
@@ -239,9 +200,8 @@ def client_errors(found: Episodes) -> ClientErrors:
     for each in found.with_fault():
         rows = each.tables["fault_errors"]
         side = [each.side(each.regions.get((row.role, int(row.client)), "")) for row in rows.itertuples()]
-        parts.append(
-            rows.assign(setting=each.setting, side=side, episode=str(each.key), after_s=rows.at_s - each.fault_at_s)
-        )
+        about = {"setting": each.setting, "side": side, "episode": str(each.key)}
+        parts.append(rows.assign(**about, after_s=rows.at_s - each.fault_at_s))
     together = pd.concat(parts, ignore_index=True)
     groups = together.groupby(["setting", "role", "side", "kind"], sort=False)
     rows = groups.agg(n=("kind", "size"), episodes=("episode", "nunique"), median_after_fault_s=("after_s", "median"))

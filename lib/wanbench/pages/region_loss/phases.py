@@ -12,9 +12,9 @@ import plotly.graph_objects as go
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count
+from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
-from .over_episodes import OverEpisodes
 from .recovery import Recovery
 
 
@@ -31,7 +31,6 @@ class Phases(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """Duration of the three phases, per setting."""
         parts = []
         for name in self.settings:
             three = [self.of(name, phase).formatted_with_interval for phase in self.QUANTITIES]
@@ -40,7 +39,6 @@ class Phases(OverEpisodes):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The cautions of the estimates, and the resolution of the samples."""
         worst = self.rows.resolution_s.max()
         coarse = (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
         return (*super().cautions, *coarse)
@@ -51,37 +49,23 @@ class Phases(OverEpisodes):
         figure = go.Figure()
         for (phase, title), shade in zip(self.QUANTITIES.items(), theme.SERIES_COLOURS, strict=False):
             cut_short = rows.get(f"{phase}_censored", pd.Series(False, rows.index))
-            figure.add_bar(
-                x=rows[phase],
-                y=rows.index,
-                orientation="h",
-                name=title,
-                marker={"color": shade, "pattern": {"shape": ["/" if each else "" for each in cut_short]}},
-                hovertemplate="%{x:.2f} s<extra></extra>",
-            )
-        labels = [
-            theme.plain(name) if name != before else ""
-            for name, before in zip(rows.setting, [None, *rows.setting], strict=False)
-        ]
-        primitives.label_rows(figure, labels)
+            patterns = {"shape": ["/" if each else "" for each in cut_short]}
+            style = {"orientation": "h", "name": title, "hovertemplate": "%{x:.2f} s<extra></extra>"}
+            figure.add_bar(x=rows[phase], y=rows.index, marker={"color": shade, "pattern": patterns}, **style)
+        names = zip(rows.setting, [None, *rows.setting], strict=False)
+        primitives.label_rows(figure, [theme.plain(name) if name != before else "" for name, before in names])
         worst = rows.resolution_s.max()
         figure.update_xaxes(title="time since the fault (s)")
-        figure.update_layout(
-            barmode="stack",
-            height=max(340, 170 + 26 * len(rows)),
-            legend={"orientation": "h", "y": -0.25, "traceorder": "normal"},
-            bargap=0.25,
-        )
+        legend = {"orientation": "h", "y": -0.25, "traceorder": "normal"}
+        figure.update_layout(barmode="stack", height=max(340, 170 + 26 * len(rows)), legend=legend, bargap=0.25)
+        late = f"Sampled times may be up to {worst:.2f} s late."
+        times = late if worst else "Times of changes are from the nodes' logs."
         return theme.finish(
             figure,
             name="phases",
             title="What the seconds consist of",
             subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
-            + (
-                f"Sampled times may be up to {worst:.2f} s late."
-                if worst
-                else "Times of changes are from the nodes' logs."
-            ),
+            + times,
             alt=f"Phases of outages. {self}",
             caption=str(self),
             table=rows,
@@ -93,9 +77,8 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     """
     Split the outage of the worst partition of every episode in which a leader changed.
 
-    The first broker that the other regions' nodes logged as fenced or out of sync is the time of detection; without
-    such logs, the first sample with a different leader. Nodes of the dark region do not count, as they may fence the
-    others. MissingDataError if no leader change was seen.
+    Detection is when other regions' nodes first logged a broker as fenced or out of sync; without such logs, the first
+    sample with a different leader. MissingDataError if no leader change was seen.
     """
     rows, silent = [], 0
     for each in found.with_fault():

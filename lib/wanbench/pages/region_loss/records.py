@@ -69,17 +69,10 @@ def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) ->
 
 def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
-    The rows with each fault, by fault name, with producer and sequence if known.
+    Find the rows with each fault, by fault name, with producer and sequence if known.
 
-    Parameters
-    ----------
-    records : DataFrame
-        One row per record that was sent: producer, sequence, partition, offset, acknowledged_at_s (null: never).
-    receipts : DataFrame
-        One row per receipt, each consumer's in the order of receipt: consumer, producer, sequence (null where damage
-        hides them), partition, offset, received_at_s, damaged.
-    log : DataFrame
-        One row per record read back: partition, offset, producer, sequence (null where damaged), damaged.
+    `records` has a row per record that was sent (acknowledged_at_s null: never), `receipts` one per receipt, each
+    consumer's in order, and `log` one per record read back; producer and sequence are null where damaged.
     """
     check_columns("records", records, [*RECORD, *PLACE, "acknowledged_at_s"])
     check_columns("receipts", receipts, ["consumer", *RECORD, *PLACE, "received_at_s", "damaged"])
@@ -169,7 +162,6 @@ class Checked(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How many planted faults were named correctly."""
         right, known = int(self.rows.right.sum()), int(self.rows.known.sum())
         return (
             f"{right} of {count(len(self.rows), 'planted fault')} reported once, under their own name and no other"
@@ -177,7 +169,6 @@ class Checked(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per episode: damage done, damage found, and the verdict."""
         verdict = self.rows.right.map({True: "yes", False: "no"})
         shown = self.rows[["done", "found"]].assign(verdict=verdict)
         return shown.set_axis(["Done to the notes", "Found", "Once, only under its own name"], axis=1)

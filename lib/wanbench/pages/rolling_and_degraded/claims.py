@@ -32,16 +32,10 @@ def evidence(
     other_clients: tuple[str, str] | None = None,
 ) -> dict[str, Estimate]:
     """
-    Every measured estimate that a claim refers to.
+    Collect every measured estimate that a claim refers to.
 
-    Parameters
-    ----------
-    found : Detected
-        The result of `wanbench.pages.rolling_and_degraded.detection.detection`.
-    roll, kind : str
-        The roll and the kind of slowness that represent the source's: patching of brokers, and a degraded disk.
-    other_clients : tuple of str
-        Two rolls that differ only in their clients, from `differ_in_clients`.
+    `roll` and `kind` name the roll and the slowness that represent the source's patching and degraded disk;
+    `other_clients` two rolls that differ only in their clients.
     """
     made: dict[str, Estimate] = {}
     if restarted is not None:
@@ -188,22 +182,12 @@ SHOWN = {
 
 def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
     """
-    Every claim of the second half of source 003, on its own numbers and on a re-run.
+    Test every claim of the second half of source 003, on its own numbers and on a re-run.
 
-    Parameters
-    ----------
-    **measured
-        The quantities of `RULES` and `SHOWN` that were measured (`studies.rolling_and_degraded.evidence`); an episode,
-        such as one broker's restart, is the unit of replication, and a trial where the quantity is p99 over that
-        undisturbed, which the episodes of a trial share.
+    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` gives them. An episode, such as one broker's
+    restart, is the unit of replication; a trial where the quantity is p99 over that undisturbed, which its episodes
+    share.
 
-    Raises
-    ------
-    ParameterError
-        There is no such quantity, or it is no estimate.
-
-    Examples
-    --------
     >>> rows = rolling_and_degraded().table().set_index("claim")
     >>> rows.own[["fifth", "within-minutes", "roll-every", "figure-13"]].tolist()
     ['reproduced', 'reproduced', 'cannot be tested here', 'cannot be tested here']

@@ -19,7 +19,7 @@ from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.programs import detection_probe
 from wanbench.measure.labs.base import Host
 from wanbench.measure.plan import Trial
-from wanbench.measure.plan.trials import check_keys
+from wanbench.measure.plan.plan import check_keys
 from wanbench.runs import RawFile
 
 
@@ -118,7 +118,6 @@ class DetectionSession(ConcurrentSession):
     join_s = 180.0
 
     def _begin(self) -> None:
-        """Make the topic and start the probe."""
         self.alarms: list[dict] = []
         self.nodes: list[int] = []
         self.detector = Detector(self.settings.detector)
@@ -309,12 +308,8 @@ def slowed(
 
 def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
     """
-    A trial in which all leaders move to one broker, and are later spread again.
-
-    Parameters
-    ----------
-    first_s, skew_s : float
-        Start of the pile, and its duration; the load continues for the same time after it.
+    A trial in which all leaders move to one broker at `first_s`, and are spread again after `skew_s`; the load
+    continues for the same time after it.
     """
     actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
     return KafkaTrial(

@@ -3,12 +3,11 @@
 from . import claims
 from .allowed import allowed
 from .best_rates import best_rate, best_rates, searched_rate
-from .evidence import evidence
+from .claims import evidence
 from .knees import knees
 from .latencies import of_benchmark, of_open_loop, of_values
-from .pauses import causes
+from .pauses import causes, per_second
 from .quantiles import benchmark, compare_tails, percentiles, quantiles
-from .seconds import per_second
 from .side_by_side import side_by_side
 from .step_curves import step_curve
 from .trials import TailTrials, settled, trials

@@ -44,12 +44,10 @@ class Quantiles(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The estimate of each quantile."""
         return self.numbers
 
     @property
     def sentence(self) -> str:
-        """The quantiles with their intervals."""
         parts = []
         for q, e in zip(self.quantiles, self.estimates, strict=True):
             ends = f" ({e.formatted_interval})" if e.formatted_interval else ""
@@ -72,15 +70,7 @@ def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.9
 
 @dataclass(frozen=True, repr=False)
 class TailComparison(Result):
-    """
-    Two tails compared.
-
-    Attributes
-    ----------
-    a, b : Quantiles
-    differences : tuple of Estimate
-        b minus a in ms, one for each quantile.
-    """
+    """Two tails, and the differences of their quantiles in ms, b minus a."""
 
     a: Quantiles
     b: Quantiles
@@ -90,15 +80,13 @@ class TailComparison(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The differences, one per quantile."""
         return self.differences
 
     def table(self) -> pd.DataFrame:
         """
         A row per quantile: both values and the difference with intervals; whether intervals `overlap`, and whether the
-        values `agree` (the interval of the difference contains 0).
-
-        Both are null if a quantile is unknown, or if the intervals meet only because an end is open.
+        values `agree` (the interval of the difference contains 0). Both are null if a quantile is unknown, or if an
+        open end alone decides.
         """
         rows = []
         for q, a, b, difference in zip(
@@ -114,7 +102,6 @@ class TailComparison(Result):
 
     @property
     def sentence(self) -> str:
-        """At which quantiles the two agree, differ, or cannot be compared."""
         table = self.table()
         parts = []
         for agree, verb in ((True, "agree within the intervals of both"), (False, "differ")):
@@ -133,10 +120,9 @@ def compare_tails(
     a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings
 ) -> TailComparison:
     """
-    Quantiles of two distributions, and their differences.
+    Compare quantiles of two distributions; settings are those of `Tail.estimate`.
 
-    Settings are those of `Tail.estimate`. Both are treated as independent: for two tools on one cluster at one time the
-    intervals are then too wide.
+    Both are treated as independent: for two tools on one cluster at one time the intervals are then too wide.
     """
     both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
     differences = []
@@ -163,7 +149,7 @@ def _ends(one: Estimate, other: Estimate, level: float) -> tuple[float, float]:
 
 def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
     """
-    b minus a with its interval, from (estimate, low, high) of either; NaN unless both estimates are finite.
+    Subtract a from b, each (estimate, low, high), with the interval of Zou & Donner (2008); NaN unless both are finite.
 
     >>> [round(end, 3) for end in difference((10.0, 9.0, 12.0), (20.0, 16.0, 21.0))]
     [10.0, 5.528, 11.414]
@@ -220,12 +206,10 @@ class Percentiles(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The percentiles of both systems."""
         return tuple(one for side in self.sides for one in side.estimates)
 
     @property
     def sentence(self) -> str:
-        """Give the highest percentile of each system with a closed interval, and why the next one is open."""
         parts = []
         for side in self.sides:
             name, pairs = side.tail.name, list(zip(side.quantiles, side.estimates, strict=True))
@@ -241,11 +225,9 @@ class Percentiles(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The cautions of the tails, except open upper ends, which the table shows."""
         return tuple(dict.fromkeys(text for side in self.sides for text in side.tail.cautions))
 
     def formatted_table(self) -> pd.DataFrame:
-        """A row per percentile, with columns per system."""
         rows, level = [], self.estimates[0].level
         for q in self.compared.a.quantiles:
             row = {"percentile": order.name(q), "records needed": f"{order.min_values(q, level):,}"}

@@ -141,6 +141,9 @@ def read_circuit(
     """
     Tables of a circuit's utilisation over time: metrics, sources, unread, and the other tables of an import, empty.
 
+    Raises ParameterError if a parameter is not as described, RawDataError if a column is missing or has another unit,
+    the decimal mark is not clear, or no row can be read.
+
     Parameters
     ----------
     path : path
@@ -166,16 +169,9 @@ def read_circuit(
     Notes
     -----
     Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A circuit's rows may come oldest
-    or newest first. A row of the file that cannot be read, has a negative value or breaks this order is a row of
-    unread; so are a missing value, and each gap at the row after it. Nothing is put into a gap.
-    `methods.lab.utilisation.circuit_capacity` says how full the circuit was.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not as described.
-    RawDataError
-        If a column is missing or has another unit, the decimal mark is not clear, or no row can be read.
+    or newest first. A row that cannot be read, has a negative value or breaks this order is a row of unread; so are a
+    missing value, and each gap at the row after it. Nothing is put into a gap. `methods.lab.utilisation.circuit_capacity`
+    says how full the circuit was.
     """
     columns = _checked(columns)
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)

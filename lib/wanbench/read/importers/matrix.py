@@ -248,6 +248,9 @@ def read_markdown(
     headings and the caption over each table. A table that is not a latency matrix is a row of unread with its line,
     in addition to the rows that `read_matrix` writes there. Tables inside fenced code or comments are ignored.
 
+    Raises RawDataError if there is no latency matrix, or no cell can be read; it gives the lines of the other tables,
+    ParameterError: as for `read_matrix`, and if no table stands under such a heading.
+
     Parameters
     ----------
     path_or_text : path-like, or str with a line break
@@ -256,13 +259,6 @@ def read_markdown(
         Read only tables under a heading (of any level) that contains this text, in any case.
     cloud, statistic, unit, transposed, decimal, about
         As for `read_matrix`.
-
-    Raises
-    ------
-    RawDataError
-        If there is no latency matrix, or no cell can be read; it gives the lines of the other tables.
-    ParameterError
-        As for `read_matrix`, and if no table stands under such a heading.
     """
     check_about(about)
     path, text, source = _document(path_or_text, about)

@@ -42,6 +42,9 @@ def read_folder(
     """
     Tables of a folder of outputs of ping and iperf3: tests, echoes, transfers, intervals, sources, unread, flags.
 
+    Raises ParameterError if the pattern lacks from or to, or holds an unknown name, RawDataError if the folder cannot
+    be read, or no file in it can.
+
     Parameters
     ----------
     path : path
@@ -64,13 +67,6 @@ def read_folder(
     only are one test: its `test_id` is their name with * for the kind, its `run_id` the pattern's run, else the name of
     the folder. A test has failed if one of its files could not be read, or if iperf3 reports that it failed. Files
     whose name or content cannot be read are rows of unread.
-
-    Raises
-    ------
-    ParameterError
-        If the pattern lacks from or to, or holds an unknown name.
-    RawDataError
-        If the folder cannot be read, or no file in it can.
 
     Examples
     --------

@@ -179,17 +179,10 @@ UNITS = {
 
 class Samples:
     """
-    The samples of a file, in order: columns metric, subject, unit, cumulative, value and time.
+    The samples of a file of `size` bytes, in order: columns metric, subject, unit, cumulative, value and time.
 
     `repeated` has a row of table unread for each time that a series without times occurs again; `ambiguous` are all
     samples of such series, as nothing says which one counts.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, for errors.
-    size : int
-        Its bytes, for the number of samples that it may hold.
     """
 
     def __init__(self, path, size: int):
@@ -208,17 +201,10 @@ class Samples:
 
     def feed(self, text: str, line_number: int = 1, at_us: int = NO_TIME, *, whole: bool = False) -> None:
         """
-        Parse an exporter's answer.
+        Parse an exporter's answer, whose first line has this number in the file.
 
-        Parameters
-        ----------
-        text : str
-        line_number : int
-            The number of the text's first line in the file.
-        at_us : int
-            Time in Unix microseconds of samples without a time.
-        whole : bool
-            Whether the text is known to be whole; otherwise a last sample without a line's end is refused.
+        Samples without a time have that of `at_us` (Unix µs). Unless the text is known to be `whole`, a last sample
+        without a line's end is refused.
         """
         is_open = _EOF.search(text) is not None
         pattern, unit_us = (_OPEN_SAMPLE, 1_000_000) if is_open else (_SAMPLE, 1_000)

@@ -79,24 +79,12 @@ def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple
 
 def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
     """
-    Decode bytes to text, without byte order mark.
+    Decode the content of a file to text, without byte order mark; what is not UTF-8 is of the encoding `otherwise`, if
+    given, with U+FFFD for bytes without meaning in it.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for the error.
-    data : bytes
-        Its content, decompressed.
-    otherwise : str, optional
-        The encoding for text that is not UTF-8; bytes without meaning in it become U+FFFD.
+    RawDataError names the format of a file that is not text or, without `otherwise`, the line of the first invalid
+    byte.
 
-    Raises
-    ------
-    RawDataError
-        Names the format of a file that is not text or, without `otherwise`, the line of the first byte that is not.
-
-    Examples
-    --------
     >>> decoded("a.txt", b"\\xff\\xfeP\\0I\\0N\\0G\\0"), decoded("a.txt", b"1\\xa0000", otherwise="cp1252")
     ('PING', '1\\xa0000')
     """
@@ -201,8 +189,6 @@ class Content:
 
 
 class _Transcoded:
-    """UTF-16 content as UTF-8."""
-
     def __init__(self, file: Content, encoding: str):
         self._file, self._encoding = file, encoding
         self._decoder = codecs.getincrementaldecoder(encoding)()

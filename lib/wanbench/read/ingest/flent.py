@@ -98,6 +98,5 @@ def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
 
 
 def _start(metadata: dict) -> dict:
-    """Flent's start time, in UTC."""
     time = pd.to_datetime(metadata.get("T0") or metadata.get("TIME"), errors="coerce", utc=True)
     return {"started_at_utc": None if pd.isna(time) else time}

@@ -146,7 +146,6 @@ class _Entries:
         self._known: tuple[dict, ...] = ({}, {}, {})
 
     def begin(self, at_utc: datetime, interval_s: float) -> None:
-        """Begin a sample."""
         self._at_s.append(int(at_utc.timestamp()))
         self._interval_s.append(interval_s)
 
@@ -160,7 +159,6 @@ class _Entries:
         return len(self._known[1])
 
     def columns(self) -> dict:
-        """The columns that vary by row."""
         hosts, subjects, kinds = map(list, self._known)
         host, subject, kind, sample = (np.array(codes, int) for codes in (*self._codes, self._sample))
         names = [(name, _unit(what, name)) for what, _, *metrics in kinds for name in metrics]
@@ -184,7 +182,6 @@ class _Entries:
 
 
 def _texts(texts: list[str | None], codes: np.ndarray):
-    """The texts with these numbers."""
     return pd.array(texts, dtype="str").take(codes)
 
 

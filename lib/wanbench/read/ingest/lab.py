@@ -53,14 +53,7 @@ def _objects(path, expected: str) -> list[dict]:
 
 
 def read_cut(path) -> dict[str, pd.DataFrame]:
-    """
-    Table cuts, without its context: the times of one cut, a single row.
-
-    Raises
-    ------
-    RawDataError
-        If the file is not a JSON object of these four times in order.
-    """
+    """Read table cuts: the times of one cut; RawDataError unless the file is an object of these four times in order."""
     names = [column.name for column in core("cuts")]
     content = read_json(path, dict, "the times of a cut in JSON")
     if set(content) != set(names):
@@ -165,14 +158,9 @@ class LabCost:
 
 def lab_cost(run) -> LabCost | None:
     """
-    The cost of a run's lab; None if no hosts are rented.
+    Sum up the cost of a run's lab; None if no hosts are rented. RawDataError for a file that no lab writes.
 
     For a killed session, only an upper limit of its cost is known.
-
-    Raises
-    ------
-    RawDataError
-        A file is not what a lab writes.
     """
     killed = sorted(run.folder.glob(f"{EXPERIMENT}/{IF_KILLED}*.json"))
     files = [run.folder / file["path"] for file in run.raw_files() if file["experiment"] == EXPERIMENT]

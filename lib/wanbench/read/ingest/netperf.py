@@ -85,7 +85,6 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 
 def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[str, dict]:
-    """Table and row of one test."""
     test = banner["test"]
     if test not in TESTS:
         raise RawDataError(path, line_number, banner[0], ALLOWED)

@@ -121,7 +121,6 @@ class _Result:
         }
 
     def windows(self) -> dict[str, np.ndarray]:
-        """Columns of table benchmark_windows."""
         columns = {
             "publish_records_per_s": "publishRate",
             "consume_records_per_s": "consumeRate",

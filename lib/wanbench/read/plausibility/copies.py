@@ -13,7 +13,6 @@ from .rate_units import rounding
 from .rule import RULES, SUSPECT, TEST, Rule, row_names
 from .summaries import decimals
 
-CHANCE = "the chance that independent measurements agree in so many digits"
 COPIES = RULES["copies"]
 MIRROR = RULES["mirror"]
 # The measured values of a table, by which copies are recognised.

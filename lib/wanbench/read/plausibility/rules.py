@@ -45,6 +45,8 @@ def check(
     """
     Table `flags`: every row, column, table or region that breaks a rule, with the finding and the likely cause.
 
+    Raises ParameterError if `tables` is not a mapping, or an instance type is not known.
+
     Parameters
     ----------
     tables : mapping of DataFrame
@@ -57,11 +59,6 @@ def check(
     instances : mapping, optional
         The hosts of a cloud or a region: an instance type (see `instances.csv`) or the rate that it may send in bit/s,
         as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
-
-    Raises
-    ------
-    ParameterError
-        If `tables` is not a mapping, or an instance type is not known.
     """
     if not isinstance(tables, Mapping):
         raise refusal("tables", tables, "a mapping of names to tables")
@@ -85,17 +82,14 @@ def geolocate(
     """
     The area that a region's round trips allow, leaving out RTTs that are wrong wherever the region lies.
 
+    Raises ParameterError if the region has no round trips with a known place.
+
     Parameters
     ----------
     tables, regions
         As for `check`.
     without : iterable of str
         Regions not used as landmarks, because their own place is flagged.
-
-    Raises
-    ------
-    ParameterError
-        If the region has no round trips with a known place.
     """
     places = known_places(tables.get("regions"), regions)
     _, rtts = zero_rtts(against_light(round_trips(tables), places))

@@ -86,7 +86,7 @@ class Connections(KafkaConnectionManager):
         timeout_ms = min(timeout_ms or CONNECT_MS, CONNECT_MS)
         connection = super().get_connection(node_id, timeout_ms, **options)
         if fresh:
-            # Kafka-python waits for the answer to a TLS handshake without end.
+            # kafka-python waits for the answer to a TLS handshake without end.
             error = errors.KafkaTimeoutError(f"no connection after {timeout_ms / 1000:.1f} s")
             timer = self._net.call_later(
                 timeout_ms / 1000, lambda: connection.init_future.is_done or connection.close(error)
@@ -98,7 +98,7 @@ class Connections(KafkaConnectionManager):
         return connection
 
     async def _build_transport(self, node, timeout_at=None):
-        # Kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
+        # kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
 
@@ -151,7 +151,6 @@ class Admin(KafkaAdminClient):
         return KafkaNetClient(net, self.connections, **settings)
 
     def nodes(self) -> list[int]:
-        """The node_ids of the brokers that it knows."""
         return [broker.node_id for broker in self.connections.cluster.brokers()]
 
     def request(self, request, node_id: int | None = None) -> dict:
@@ -217,9 +216,8 @@ def cluster(admin: Admin) -> dict:
 
 def topics(admin: Admin, names: list[str] | None = None, internal: bool = False) -> list[dict]:
     """
-    Topics with their partitions: partition, leader (None: none), replicas, isr.
-
-    Without names, all topics; Kafka's own only with `internal`.
+    List topics with their partitions: partition, leader (None: none), replicas, isr. Without names, all topics; Kafka's
+    own only with `internal`.
     """
     rows = []
     for topic in admin.describe_topics(names):
@@ -363,7 +361,6 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float 
 
 
 def _partitions(admin, replicas) -> dict:
-    """State of these partitions, by TopicPartition, without missing ones."""
     return {
         TopicPartition(topic["name"], row["partition"]): row
         for topic in topics(admin, internal=True)
@@ -387,8 +384,8 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
 
 def log_ends(admin: Admin, topic: str) -> list[dict]:
     """
-    Ends of each partition: high_watermark, up to which consumers may read, and end, of the leader's log. Both are
-    offsets after the last record.
+    Return the ends of each partition, as offsets after the last record: high_watermark, up to which consumers may read,
+    and end, of the leader's log.
     """
     numbers_of = defaultdict(list)
     for row in topics(admin, [topic])[0]["partitions"]:
@@ -473,7 +470,6 @@ def say(line: dict, secret: str | None) -> None:
 
 
 def main(path: str, verb: str, *question: str) -> int:
-    """Run one request."""
     settings, asked = read_arguments(path, *question)
     printed = answered(settings, verb, asked)
     say(printed, settings.get("sasl_plain_password"))

@@ -66,7 +66,6 @@ class Group:
             raise
 
     def add(self, pid: int) -> None:
-        """Move a process, with all its threads."""
         _write(f"{self.folder}/cgroup.procs", str(pid))
 
     def remove(self) -> None:
@@ -129,15 +128,12 @@ class Slowing:
 
     @property
     def stopped(self) -> bool:
-        """Whether to end."""
         return self._stopped or (self.stop_file is not None and os.path.exists(self.stop_file))
 
     def stop(self, *_) -> None:
-        """Make `run` return soon."""
         self._stopped = True
 
     def run(self) -> None:
-        """Slow the process until stopped."""
         pid = self._pid()
         group = group_for(pid, self.share) if self.way != CYCLES else None
         if group is None and self.way not in (None, CYCLES):
@@ -188,7 +184,6 @@ class Slowing:
 
 
 def main(given=None) -> int:
-    """Slow the process with these arguments."""
     parser = argparse.ArgumentParser(description="Gives a process a share of one processor.")
     parser.add_argument("--pid-file", required=True)
     parser.add_argument("--share", type=float, required=True, help="of one processor, below 1")

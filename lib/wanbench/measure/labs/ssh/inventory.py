@@ -12,8 +12,8 @@ from wanbench.errors import ParameterError
 from wanbench.plain_yaml import read_yaml
 from wanbench.regions import catalogue
 
+from .connection import Login
 from .host import PATIENCE_S, SshHost
-from .login import Login
 
 _LOGIN = ("user", "key_file", "known_hosts_file", "port")
 _HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address")

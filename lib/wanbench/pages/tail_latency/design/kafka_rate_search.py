@@ -21,8 +21,7 @@ from wanbench.measure.plan import Trial
 
 from .systems import System, systems_by_steps
 
-SETTLE_S = 2.0
-"""Pause between two steps, for queues and links to drain, and for the topic's deletion."""
+SETTLE_S = 2.0  # Pause between two steps, for queues and links to drain, and for the topic's deletion.
 END_TO_END, PUBLISH = "end to end", "publish"
 ALL_STEPS, FELL_BEHIND = "all steps were made", "the generator fell behind"
 
@@ -205,7 +204,6 @@ def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) 
 
 
 def _counts(lines: list[dict], name: str) -> Counter:
-    """Records by latency value, over all lines."""
     counts: Counter = Counter()
     for line in lines:
         counts.update(dict(zip(line[name][::2], line[name][1::2], strict=True)))
@@ -241,9 +239,9 @@ def rate_searches(
     one_step = {"rate_records_per_s": [load.rate_records_per_s]}
     planned = systems_by_steps(systems, load, one_step, replicates, seed, **options)
     lowest, highest = rates
-    found = []
+    searches = []
     for trial in planned:
         (one,) = trial.experiments
         search = KafkaRateSearch(one.load, objective_ms, lowest, highest, steps=steps)
-        found.append(Trial(f"{one.system}, search", (replace(one, load=search),), trial.block))
-    return found
+        searches.append(Trial(f"{one.system}, search", (replace(one, load=search),), trial.block))
+    return searches

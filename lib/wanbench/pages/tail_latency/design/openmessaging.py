@@ -158,7 +158,6 @@ class OpenMessaging(ClientLoad):
     consumer_settings = property(lambda self: self._settings("consumer"))
 
     def _settings(self, what: str) -> tuple[tuple[str, str], ...]:
-        """Settings of topics or clients, by their names in Java."""
         return tuple(sorted(self.driver.settings(what).items()))
 
     @property
@@ -228,14 +227,11 @@ def _path(value, kind):
     )
 
 
-TOPIC_PREFIX = "test-topic"
-"""Prefix of the Kafka driver's topics, in all forks."""
-SENDS = b"----- Starting "
-"""Printed by the benchmark when its warm-up or measurement starts."""
+TOPIC_PREFIX = "test-topic"  # Prefix of the Kafka driver's topics, in all forks.
+SENDS = b"----- Starting "  # Printed by the benchmark when its warm-up or measurement starts.
 FAILS = b"Failed to run the workload"
 WRITES = b"Writing test result into"
-LISTENS = "Javalin has started"
-"""Printed by a worker once it listens."""
+LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
 _OVERLAP = 64
 """Bytes to search again, because a line may arrive in parts: more than the length of the text searched for."""
@@ -290,14 +286,13 @@ class OpenMessagingSession(ClientSession):
     def _addresses(self) -> list[str]:
         """Each worker uses a port for its commands and the next for its statistics."""
         taken: dict[str, int] = {}
-        found = []
+        addresses = []
         for worker in self.workers:
             number = taken[worker.host.name] = taken.get(worker.host.name, -1) + 1
-            found.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
-        return found
+            addresses.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
+        return addresses
 
     def _check_hosts(self) -> None:
-        """ExperimentError if a host lacks Java or the distribution."""
         path, hosts = self.settings.distribution, {}
         for program in self._programs():
             script = f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
@@ -389,10 +384,7 @@ class OpenMessagingSession(ClientSession):
         """
         Wait for the benchmark's result. It may not end by itself afterwards: its local worker leaves threads.
 
-        Raises
-        ------
-        ExperimentError
-            If it fails or ends before, takes too long, or a worker or a broker dies.
+        Raises ExperimentError if it fails or ends before, takes too long, or a worker or a broker dies.
         """
         benchmark, sending, position = self.benchmark, False, 0
         limit_s = self.settings.time_limit_s()
@@ -421,7 +413,6 @@ class OpenMessagingSession(ClientSession):
                 raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
 
     def _written_result(self) -> bytes:
-        """The result once complete; ExperimentError on timeout."""
         path, content = f"{self.benchmark.folder}/result.json", b""
 
         def is_whole():
@@ -445,16 +436,15 @@ class OpenMessagingSession(ClientSession):
         failed = _FAILED.search(printed)
         if failed is None:
             return f"{failure}: {last_line(done)}"
-        causes = [found.group() for found in _FAULT.finditer(printed, failed.end())]
+        causes = [match.group() for match in _FAULT.finditer(printed, failed.end())]
         parts = [failed.group()[7:307], *(cause[:300] for cause in causes[-1:])]
         return f"{failure}: {b': '.join(parts).decode('utf-8', 'replace')}"
 
     def _topics(self) -> set[str]:
-        found = self.cluster.ask(self.benchmark.host, "topics")
-        return {topic["name"] for topic in found if topic["name"].startswith(TOPIC_PREFIX)}
+        topics = self.cluster.ask(self.benchmark.host, "topics")
+        return {topic["name"] for topic in topics if topic["name"].startswith(TOPIC_PREFIX)}
 
     def _clean_up(self) -> str | None:
-        """Delete the benchmark's topics and folders; returns what remains, and why."""
         why = None
         try:
             made = [] if self._topics_before is None else sorted(self._topics() - self._topics_before)

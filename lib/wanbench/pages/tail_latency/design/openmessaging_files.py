@@ -21,12 +21,9 @@ from wanbench.files import replace_file
 
 KEY_DISTRIBUTORS = ("NO_KEY", "KEY_ROUND_ROBIN", "RANDOM_NANO")
 KAFKA_DRIVER = "io.openmessaging.benchmark.driver.kafka.KafkaBenchmarkDriver"
-LARGEST_INT, LARGEST_LONG = 2**31 - 1, 2**63 - 1
-"""Ranges of Java's int and long, the benchmark's whole numbers."""
-LARGEST_BYTES = 64 << 10
-"""Maximum size of a file: far above the largest known workload or driver file, 3 kB."""
-_MOST_ENTRIES = 10_000
-"""Maximum length of a list."""
+LARGEST_INT, LARGEST_LONG = 2**31 - 1, 2**63 - 1  # Ranges of Java's int and long, the benchmark's whole numbers.
+LARGEST_BYTES = 64 << 10  # Maximum size of a file: far above the largest known workload or driver file, 3 kB.
+_MOST_ENTRIES = 10_000  # Maximum length of a list.
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = {
     "null": r"~|null|Null|NULL|",
@@ -192,11 +189,8 @@ def read_workload(path) -> Workload:
     """
     Read a workload file. Comments are not kept.
 
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read, is not plain YAML of one level, or has an unknown, missing or malformed field; names
-        the file, the line, the field, what was given and what is allowed.
+    Raises ParameterError if the file cannot be read, is not plain YAML of one level, or has an unknown, missing or
+    malformed field; names the file, the line, the field, what was given and what is allowed.
     """
     return _read(Workload, path)
 
@@ -207,17 +201,17 @@ def read_driver(path) -> Driver:
 
 
 def _read(cls, path, required=None):
-    nodes, known = read_flat(path), {each.name: each for each in fields(cls)}
-    values: dict[str, object] = dict.fromkeys(known)  # of those that are required none is missing
+    nodes, declared = read_flat(path), {each.name: each for each in fields(cls)}
+    values: dict[str, object] = dict.fromkeys(declared)  # of those that are required none is missing
     # choices first: other fields may depend on them, as on the system of a driver
-    for name in sorted(nodes, key=lambda name: name not in known or known[name].metadata["kind"] != "choice"):
+    for name in sorted(nodes, key=lambda name: name not in declared or declared[name].metadata["kind"] != "choice"):
         node, value = nodes[name]
         try:
             _check_names(cls, [name], ())
-            kind = known[name].metadata["kind"]
+            kind = declared[name].metadata["kind"]
             if isinstance(node, yaml.ScalarNode) and value is not None and kind in ("text", "properties", "choice"):
                 value = node.value  # text fields accept any scalar, as in the benchmark
-            values[name] = _check_value(cls, known[name], value)
+            values[name] = _check_value(cls, declared[name], value)
         except ParameterError as error:
             raise ParameterError(f"{path}, line {node.start_mark.line + 1}: {error}") from None
     _check_names(cls, nodes, required, place=f"{path}: ")
@@ -228,11 +222,8 @@ def read_flat(path) -> dict[str, tuple[yaml.Node, object]]:
     """
     The entries of a YAML file by name: the node, and its value, a scalar or a list of scalars or of lists of them.
 
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read, has more than `LARGEST_BYTES`, is not YAML, or has more than one document, a name
-        twice, an alias, or a deeper structure; names file and line.
+    Raises ParameterError if the file cannot be read, has more than `LARGEST_BYTES`, is not YAML, or has more than one
+    document, a name twice, an alias, or a deeper structure; names file and line.
     """
     path = Path(path)
     try:

@@ -64,28 +64,27 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
     """Fields of KafkaOpenLoop, and the settings of a driver that are lost."""
     lost: list[Lost] = []
     producer, consumer = driver.settings("producer"), driver.settings("consumer")
-    found = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
+    values = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
     for name, field in _FIELDS.items():
         if name in producer:
-            found[field] = _value(name, producer.pop(name))
+            values[field] = _value(name, producer.pop(name))
     producer.pop("enable.idempotence", None)  # see `to_open_loop`
-    if found["acks"] == "-1":
-        found["acks"] = "all"
+    if values["acks"] == "-1":
+        values["acks"] = "all"
     if consumer.get("enable.auto.commit") == "false":
         consumer.pop("enable.auto.commit")  # see `to_open_loop`
     if consumer.get("auto.offset.reset") == "earliest":
         consumer.pop("auto.offset.reset")  # as the load has it
     if "client.rack" in consumer:
-        found["client_rack"] = consumer.pop("client.rack")
+        values["client_rack"] = consumer.pop("client.rack")
     producer = _translated(producer, lost)
-    found["producer_settings"], found["consumer_settings"] = producer, _translated(consumer, lost)
-    found["topic_settings"] = driver.settings("topic")
-    return found, list(dict.fromkeys(lost))
+    values["producer_settings"], values["consumer_settings"] = producer, _translated(consumer, lost)
+    values["topic_settings"] = driver.settings("topic")
+    return values, list(dict.fromkeys(lost))
 
 
 def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]:
-    """Settings by librdkafka's names; unsupported ones go to `lost`."""
-    found = {}
+    translated = {}
     for name, text in settings.items():
         if name in _OVERRULED:
             continue
@@ -95,12 +94,12 @@ def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]
             name = _RENAMED[name]
             java, own = _KERNEL_DECIDES.get(name, ("", ""))
             text = own if text == java else text
-            found[name] = str(_whole(name, text) // 1024) if name in _KBYTES else text
+            translated[name] = str(_whole(name, text) // 1024) if name in _KBYTES else text
         elif name in OF_BOTH:
-            found[name] = text
+            translated[name] = text
         else:
             lost.append(Lost(name, "librdkafka has no such setting, or the load sets it"))
-    return found
+    return translated
 
 
 def _value(name: str, text: str):
@@ -115,20 +114,20 @@ def _whole(name: str, text: str) -> int:
 
 def java_names(kind: str, load) -> dict[str, str]:
     java_of = {own: java for java, own in _RENAMED.items()}
-    found = {}
+    translated = {}
     for name, text in getattr(load, kind):
         if name in java_of:
             java, own = _KERNEL_DECIDES.get(name, ("", ""))
             text = java if text == own and java else text
-            found[java_of[name]] = str(_whole(name, text) * 1024) if name in _KBYTES else text
+            translated[java_of[name]] = str(_whole(name, text) * 1024) if name in _KBYTES else text
         elif name in OF_BOTH:
-            found[name] = text
+            translated[name] = text
         else:
             raise ParameterError(
                 f"KafkaOpenLoop {kind} has {name!r}, which Kafka's Java clients do not have; leave it "
                 "out, or set Java's equivalent in the driver."
             )
-    return found
+    return translated
 
 
 MINUTE_S = 60
@@ -141,10 +140,8 @@ _WORKLOAD_FIELDS = {
     "consumers": "consumerPerSubscription",
 }
 """Fields of KafkaOpenLoop to those of Workload."""
-WARMUP_MINUTES = 1
-"""The benchmark's default; Redpanda's fork has 30, and Confluent's always 1."""
-POOL_BYTES = 1 << 20
-"""Limit of the random payloads that the benchmark sends to its workers before the run."""
+WARMUP_MINUTES = 1  # The benchmark's default; Redpanda's fork has 30, and Confluent's always 1.
+POOL_BYTES = 1 << 20  # Limit of the random payloads that the benchmark sends to its workers before the run.
 _LOST: tuple[tuple[Callable, Lost], ...] = (
     (
         lambda w: w.keyDistributor not in (None, "NO_KEY"),

@@ -15,7 +15,7 @@ from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
-from wanbench.measure.plan.trials import check_keys, shuffled
+from wanbench.measure.plan.plan import alternating, check_keys, shuffled
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,6 @@ def link_of(where: str, given) -> LinkSettings | None:
 
 
 def _made(where: str, given, kind: type, required: str):
-    """An object of a kind from a mapping of its fields; errors name `where`."""
     given = _mapping(where, given, f"{kind.__name__} or a mapping of {', '.join(field.name for field in fields(kind))}")
     check_keys(where, given, [field.name for field in fields(kind)])
     if required not in given:
@@ -137,9 +136,8 @@ def systems_by_steps(
 
     A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
     comparisons are close in time. Systems that need a restart of the cluster form groups instead, with all their steps
-    adjacent. The order of groups is random for every two blocks and reversed in the second, so that no restart falls
-    between the blocks; the first block begins with the cluster's own settings, if any system has them. Steps of
-    external clusters, which need no restart, are spread over the groups.
+    adjacent; the order of groups is `alternating`, and the first block begins with the cluster's own settings, if any
+    system has them. Steps of external clusters, which need no restart, are spread over the groups.
 
     Parameters
     ----------
@@ -199,11 +197,8 @@ def _order(systems, steps, replicates, seed):
             shared.setdefault((system.broker_settings, system.security), []).append(system.name)
     shared = shared or {(None, None): []}
     elsewhere = [system.name for system in systems if system.cluster is not None]
-    order, settings = [], []
-    for block in range(1, replicates + 1):
-        settings = settings[::-1] if block % 2 == 0 else shuffled(list(shared), rng)
-        if block == 1:
-            settings = sorted(settings, key=lambda each: each != (None, None))
+    order = []
+    for block, settings in alternating(list(shared), replicates, rng, lambda one: one != (None, None)):
         names = {(one, step): list(shared[one]) for one in settings for step in steps}
         for name in elsewhere:
             for turn, step in enumerate(shuffled(steps, rng)):

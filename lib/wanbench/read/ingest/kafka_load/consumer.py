@@ -221,7 +221,6 @@ def _window(values: dict, line: Line) -> dict:
 
 
 def _summary(values: dict) -> tuple[dict, str | None]:
-    """A row of table consumers, and its faults."""
     rebalance, fetch = values.get(REBALANCE), values.get(FETCH)
     both = None not in (rebalance, fetch) and 0 <= rebalance < EPOCH_MS and fetch >= 0
     fetch_only = rebalance is None and fetch is not None and 0 <= fetch < EPOCH_MS

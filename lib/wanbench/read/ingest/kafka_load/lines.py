@@ -148,16 +148,9 @@ def whole(text: str) -> int:
 
 def real(text: str, decimals: int) -> float | None:
     """
-    A real number; None for NaN and infinity; ValueError if its marks are ambiguous.
+    A real number of a tool that prints so many decimals; None for NaN and infinity; ValueError if its marks are
+    ambiguous.
 
-    Parameters
-    ----------
-    text : str
-    decimals : int
-        As many as the tool prints.
-
-    Examples
-    --------
     >>> real("9986,019573", 6), real("1.234,5", 1), real("1\u202f999,6", 1), real("-0.0000", 4), real("NaN", 2)
     (9986.019573, 1234.5, 1999.6, 0.0, None)
     >>> real("1,600", 1)

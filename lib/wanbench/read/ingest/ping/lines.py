@@ -307,7 +307,6 @@ class LineReader:
         raise RawDataError(self.path, line_number, found, LINE_BREAKS if is_joined else expected)
 
     def _begins(self, line_number, text):
-        """Whether a ping begins here."""
         for dialect, first_sequence, header in HEADERS:
             if line := header.fullmatch(text):
                 if self.phase == "footer":
@@ -338,7 +337,6 @@ class LineReader:
         return event
 
     def _outside(self, line_number, text):
-        """A line outside any ping."""
         if ONLY_PING.search(text):
             if self._unfinished:
                 self.refuse(*self._unfinished, "a line of ping in English")
