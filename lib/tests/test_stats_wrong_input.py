@@ -16,7 +16,7 @@ from test_stats_time_detection import made_up
 from wanbench import methods
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, WanbenchError
-from wanbench.methods import cost, lab, tails
+from wanbench.methods import cost, lab
 from wanbench.methods.result import Result
 from wanbench.methods.result.means import median_of, share_of
 from wanbench.pages import (
@@ -79,7 +79,7 @@ ABOUT = {"quantity": "outage", "claim": "It lasted {}"}
 
 def public():
     """The public functions, but not the classes of results, which nobody makes."""
-    rooms = {room: room.__all__ for room in (methods, cost, lab, tails)} | OF_PAGES
+    rooms = {room: room.__all__ for room in (methods, cost, lab)} | OF_PAGES
     for room, names in rooms.items():
         for name in names:
             one = getattr(room, name)

@@ -22,7 +22,7 @@ COLUMNS = [
     "allowed", "limit", "n", "verdict", "note",
 ]  # fmt: skip
 WITHIN, OUTSIDE, UNKNOWN = "within", "outside", "unknown"
-KEY = ["run_id", "from_region", "to_region"]
+LINK_KEY = ["run_id", "from_region", "to_region"]
 NAMES = {
     "rtt": "round-trip time",
     "jitter": "jitter",
@@ -198,17 +198,17 @@ def _finding(row, page: str) -> Finding:
 
 def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, str], pd.DataFrame]]:
     """Run, ends and rows of each direction of a link."""
-    return check_columns(table, frame, KEY).groupby(KEY, dropna=False, sort=True)
+    return check_columns(table, frame, LINK_KEY).groupby(LINK_KEY, dropna=False, sort=True)
 
 
 def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
     """Return the rows of one run and direction."""
-    return frame[(frame[KEY] == list(key)).all(axis=1)]
+    return frame[(frame[LINK_KEY] == list(key)).all(axis=1)]
 
 
 def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
     """Return the link of one run and direction, or None; ParameterError if there are two."""
-    rows = matching(check_columns("links", links, KEY), key)
+    rows = matching(check_columns("links", links, LINK_KEY), key)
     if len(rows) > 1:
         run_id, start, end = key
         raise ParameterError(f"{len(rows)} links from {start} to {end} in run {run_id}; allowed: one.")
@@ -239,7 +239,7 @@ def answered(echoes: pd.DataFrame) -> pd.DataFrame:
 
 def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
     """Return a row without a verdict yet."""
-    start = dict(zip(KEY, key, strict=True)) | {"quantity": name, "unit": unit}
+    start = dict(zip(LINK_KEY, key, strict=True)) | {"quantity": name, "unit": unit}
     numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
     return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
 

@@ -10,10 +10,9 @@ import pandas as pd
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.lab.verdicts import OUTSIDE, WITHIN
+from wanbench.methods.lab.verdicts import LINK_KEY, OUTSIDE, WITHIN
 from wanbench.methods.result import RowsResult
 
-KEY = ["run_id", "from_region", "to_region"]
 DROPPED = ["packets_queue_dropped", "packets_lost", "packets_device_dropped"]
 
 
@@ -47,7 +46,7 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
         Tables `link_counters` and `links` of the same runs.
     """
     joined = counters.merge(
-        links[[*KEY, "rate_bps", "loss"]], on=KEY, how="left", validate="one_to_one", indicator=True
+        links[[*LINK_KEY, "rate_bps", "loss"]], on=LINK_KEY, how="left", validate="one_to_one", indicator=True
     )
     for row in joined[joined._merge != "both"].itertuples():
         raise ParameterError(f"no link from {row.from_region} to {row.to_region} in run {row.run_id}")
@@ -57,7 +56,7 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
         | ((joined.loss == 0) & (joined.packets_lost > 0))
         | (joined.packets_device_dropped.fillna(0) > 0)
     )
-    rows = joined[[*KEY, "rate_bps", "packets_sent", *DROPPED]].assign(
+    rows = joined[[*LINK_KEY, "rate_bps", "packets_sent", *DROPPED]].assign(
         dropped_share=joined.packets_queue_dropped / joined.packets_sent, verdict=np.where(wrong, OUTSIDE, WITHIN)
     )
     return LinkDrops(rows.reset_index(drop=True))

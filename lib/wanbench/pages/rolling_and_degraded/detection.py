@@ -17,10 +17,10 @@ from scipy import stats
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
 from wanbench.checks import check_table
 from wanbench.formatting import count, number
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import Median, median_of, share_of
 
-KEY = ["run_id", "test_id", "attempt"]
 EPISODES = ("slow", "link", "kill")
 """Actions that a detector should notice: no others slow a broker unannounced."""
 RECOVERY_S = 15.0

@@ -16,13 +16,13 @@ from wanbench.checks import check_columns, check_table
 from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count, number, percent, quantity
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import RowsResult
 from wanbench.methods.tails import distribution
 from wanbench.methods.tails.distribution import Tail
 from wanbench.methods.trials.counted_seconds import attempts_of
 from wanbench.open_loop import LATE_MS, LATE_PART
 
-KEY = ["run_id", "test_id", "attempt"]
 LEVEL = 0.95
 BACK_S = 3
 """Whole seconds in a row that must lie within the limit for latency to be back."""

@@ -159,7 +159,6 @@ def _both(text, cloud):
 
 
 def _two_regions(text, cloud):
-    """The two names in a text that have no region in common."""
     for gap in _BREAK.finditer(text[:MAX_LENGTH]):
         names = text[: gap.start()].strip(), text[gap.end() :].strip(" ()[]")
         if all(_meanings(name, cloud) for name in names):
