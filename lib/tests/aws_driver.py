@@ -108,9 +108,9 @@ class HostHere(SshHost):
 class OpenedHost(SshHost):
     """A host of a lab on AWS that answers from a script; `files` are those that were put there."""
 
-    def __init__(self, name, region, address, **how):
-        super().__init__(name, region, address, **how)
-        self.lab, self.how, self.files = _Script(), how, {}
+    def __init__(self, name, region, address, login, **how):
+        super().__init__(name, region, address, login, **how)
+        self.lab, self.files = _Script(), {}
 
     run, start = ScriptedHost.run, ScriptedHost.start
 

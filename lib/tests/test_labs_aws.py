@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -69,8 +70,8 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
         assert not any(tags.is_expired(each.tags, datetime.now(UTC)) for each in found)
         assert {tags.RUN, tags.OWNER, tags.EXPIRES} <= set.intersection(*(set(each.tags) for each in found))
         host = opened.host("aws:eu-west-1", 1)
-        assert os.stat(host.how["key_file"]).st_mode & 0o777 == 0o600
-        known = Path(host.how["known_hosts_file"]).read_text().splitlines()
+        assert os.stat(host.login.key_file).st_mode & 0o777 == 0o600
+        known = Path(host.login.known_hosts_file).read_text().splitlines()
         assert len(known) == 4 and all(" ssh-ed25519 " in line for line in known)
         assert {each["zone"] for each in opened.describe()["hosts"] if each["region"] == "aws:eu-west-1"} == {
             "eu-west-1b"
@@ -130,7 +131,7 @@ def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
         pytest.raises(LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in us-east-1"),
         lab_on_aws(),
     ):
-        monkeypatch.setattr(clients.Aws, "_told", refused)
+        monkeypatch.setattr(clients.Aws, "_ask", refused)
     monkeypatch.undo()
     assert left_in()
     assert sweep_now() == 0 and left_in() == []
@@ -181,7 +182,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
     regions, other = REGIONS, tmp_path / "other"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
 
-    def connect(name, region, address, *, host_key=None, **how):
+    def connect(name, region, address, login, *, host_key=None, sudo):
         folder = tmp_path / f"{region}-{bool(host_key)}"
         folder.mkdir(exist_ok=True)
         document, public_key = aws_driver.given_to(region.removeprefix("aws:"))
@@ -193,8 +194,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
         settings += ["PidFile none", "PermitRootLogin prohibit-password", ""]
         (folder / "sshd").write_text("\n".join(settings))
         proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
-        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
-        return aws_driver.HostHere(name, region, "127.0.0.1", **how)
+        return aws_driver.HostHere(name, region, "127.0.0.1", replace(login, user="root", proxy_command=proxy))
 
     monkeypatch.setattr(hosts, "START_S", 5)
     lab = lab_on_aws(regions, connect=connect)

@@ -193,7 +193,10 @@ def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
 
 def test_a_host_gets_its_key_and_its_end():
     text = user_data(
-        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC), host_key="KEY\n", host_key_public="ssh-ed25519 A", volume_device="/dev/sdf"
+        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC),
+        host_key="KEY\n",
+        host_key_public="ssh-ed25519 A",
+        volume_device="/dev/sdf",
     )
     assert text.startswith("#cloud-config\n") and len(text) < 16_384
     config = yaml.safe_load(text)

@@ -8,6 +8,7 @@ import platform
 import random
 import shutil
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -283,7 +284,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
     """An sshd of this machine stands for each host, with the host key of its custom data and its operator's key."""
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
 
-    def connect(name, region, address, **how):
+    def connect(name, region, address, login, sudo):
         folder = tmp_path / region
         folder.mkdir()
         [system] = [
@@ -292,7 +293,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
             if each["location"] == region.removeprefix("azure:")
         ]
         [public_key] = system["linuxConfiguration"]["ssh"]["publicKeys"]
-        assert public_key["path"] == f"/home/{how['user']}/.ssh/authorized_keys"
+        assert public_key["path"] == f"/home/{login.user}/.ssh/authorized_keys"
         key = folder / "host_key"
         key.touch(0o600)
         document = yaml.safe_load(base64.b64decode(system["customData"]))
@@ -301,8 +302,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
         settings = f"HostKey {key}\nAuthorizedKeysFile {folder / 'authorized'}\nStrictModes no\nUsePAM no\n"
         (folder / "sshd").write_text(f"{settings}PidFile none\nPermitRootLogin prohibit-password\n")
         proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
-        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
-        return HostHere(name, region, "127.0.0.1", **how)
+        return HostHere(name, region, "127.0.0.1", replace(login, user="root", proxy_command=proxy))
 
     plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
     run = measure(plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False)

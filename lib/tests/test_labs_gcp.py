@@ -10,6 +10,7 @@ import signal
 import urllib.error
 import urllib.request
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
@@ -247,7 +248,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
     """An sshd of this machine stands for each host, with the host key of its user data and the key of its metadata."""
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
 
-    def connect(name, region, address, **how):
+    def connect(name, region, address, login, sudo):
         folder = tmp_path / region
         folder.mkdir()
         [instance] = [
@@ -264,9 +265,8 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
         settings = f"HostKey {key}\nAuthorizedKeysFile {folder / 'authorized'}\nStrictModes no\nUsePAM no\n"
         (folder / "sshd").write_text(f"{settings}PidFile none\nPermitRootLogin prohibit-password\n")
         proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
-        assert user == how["user"] == "ubuntu"
-        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
-        return HostHere(name, region, "127.0.0.1", **how)
+        assert user == login.user == "ubuntu"
+        return HostHere(name, region, "127.0.0.1", replace(login, user="root", proxy_command=proxy))
 
     plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
     run = measure(plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False)

@@ -47,29 +47,13 @@ def interval_bar(middle, low, high, **style) -> dict | None:
 
 
 def interval_points(
-    figure: go.Figure,
-    at: Sequence,
-    middle: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
-    *,
-    marker: dict,
-    text: Sequence[str] | None = None,
-    vertical: bool = False,
-    bar: dict | None = None,
-    **more,
+    figure: go.Figure, at: Sequence, middle, low, high, *, marker: dict, text=None, vertical=False, bar=None, **more
 ) -> None:
     """
-    A trace of points with interval bars.
+    Add a trace of points with interval bars.
 
-    Parameters
-    ----------
-    at : sequence
-        Positions on the other axis: rows, or columns if `vertical`.
-    text : sequence of str, optional
-        Hover text of each point, as Plotly's pseudo-HTML.
-    bar : dict, optional
-        Style of the bars, as in `interval_bar`; their colour is the marker's by default.
+    `at` are positions on the other axis: rows, or columns if `vertical`. `text` is the hover text of each point, as
+    Plotly's pseudo-HTML. `bar` is the style of the bars, as in `interval_bar`; their colour is the marker's by default.
     """
     style = {"color": marker["color"]} if isinstance(marker.get("color"), str) else {}
     error = interval_bar(middle, low, high, **style | (bar or {}))

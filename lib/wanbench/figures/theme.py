@@ -135,34 +135,15 @@ def plain(text: object) -> str:
 
 
 def finish(
-    figure: go.Figure,
-    *,
-    name: str,
-    title: str,
-    subtitle: str,
-    alt: str,
-    caption: str,
-    table: pd.DataFrame,
-    note: str = "",
-    headroom_px: int = 0,
+    figure: go.Figure, *, name, title, subtitle, alt, caption, table: pd.DataFrame, note="", headroom_px=0
 ) -> go.Figure:
     """
     Set the template and title of a figure, and in `layout.meta` its name, alt text, caption and numbers.
 
-    Parameters
-    ----------
-    name : str
-        File stem: small letters, digits and hyphens.
-    title, subtitle : str
-        The subject, and what points, lines and bands are.
-    alt : str
-        A text to read out in place of the figure.
-    table : DataFrame
-        The numbers drawn; floats are written with six significant digits.
-    note : str
-        Added to subtitle and caption, such as "the data are a check of the pipeline".
-    headroom_px : int
-        Room between the subtitle and the axes; `PANEL_TITLES_PX` for titles of panels.
+    `name` is a file stem: small letters, digits and hyphens. `subtitle` says what points, lines and bands are, `alt` is
+    read out in place of the figure, `table` holds the numbers drawn (floats are written with six significant digits).
+    `note` is added to subtitle and caption, such as "the data are a check of the pipeline". `headroom_px` is the room
+    between subtitle and axes: `PANEL_TITLES_PX` for titles of panels.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise refusal("name", name, "small letters and digits, joined by single hyphens")

@@ -278,7 +278,6 @@ def kernel_environment() -> Iterator[str]:
 
 
 def _remove_leftovers() -> None:
-    """Remove folders of processes that were killed before cleaning up."""
     for folder in SHORT.glob(f"{SOCKETS}*-*"):
         owner = folder.name.removeprefix(SOCKETS).partition("-")[0]
         if owner.isdecimal() and folder.stat().st_uid == os.getuid() and not _runs(int(owner)):

@@ -143,7 +143,6 @@ def _check_csv(numbers: object, place: str) -> None:
 
 
 def _plain(text: object) -> str:
-    """The text of a title, without Plotly's markup."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", text)).split()) if isinstance(text, str) else ""
 
 

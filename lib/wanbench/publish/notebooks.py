@@ -28,8 +28,8 @@ def find_notebook(name: str, root: Path) -> Path:
     stem = Path(name).stem if name.endswith(".ipynb") else name
     if stem in paths:
         return paths[stem]
-    starting = [path for known, path in paths.items() if stem and known.startswith(stem)]
-    meant = starting or [path for known, path in paths.items() if stem and stem in known]
+    starting = [path for name, path in paths.items() if stem and name.startswith(stem)]
+    meant = starting or [path for name, path in paths.items() if stem and stem in name]
     if len(meant) == 1:
         return meant[0]
     near = difflib.get_close_matches(stem, paths, n=1)

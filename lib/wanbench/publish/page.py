@@ -71,14 +71,7 @@ def templates() -> jinja2.Environment:
     return environment
 
 
-def make_page(
-    executed: Executed,
-    site: Path,
-    renderer: Renderer | None,
-    *,
-    replay_reason: str | None = None,
-    remark: str | None = None,
-) -> Page:
+def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, replay_reason=None, remark=None) -> Page:
     """
     Write a page and the files of its figures, and return it.
 
@@ -127,7 +120,6 @@ def make_page(
 
 
 def _cover(cells: Parts, drawn: set[str]) -> str:
-    """The name of the figure for the front page; "" if none."""
     wanted = [cells.cover] if cells.cover else cells.figures
     return next((figure.name for figure in wanted if figure.name in drawn), "")
 

@@ -302,12 +302,7 @@ ENDING = "_file"
 
 
 def located(
-    given: Mapping[str, object],
-    declared: Collection[str],
-    notebook: Path,
-    starts: Sequence[Path],
-    top: Path,
-    source: str = "",
+    given: Mapping, declared: Collection[str], notebook: Path, starts: Sequence[Path], top: Path, source: str = ""
 ) -> dict[str, object]:
     """
     Convert the paths among given parameters to the notebook's folder.

@@ -66,7 +66,6 @@ def _library() -> str:
 
 
 def _campaign(notebook: Path, given: dict) -> str | None:
-    """Prefix of a notebook's campaign names; None if it measures nothing."""
     declared = declared_parameters(read_notebook(notebook), notebook.name).get("campaign")
     return given.get("campaign", declared.default) if declared else None
 
@@ -225,14 +224,12 @@ class Site:
 
 
 def _basis(page: Page) -> str:
-    """The origin of a page's data, as a sentence."""
     if page.replay_reason:
         return f"Replayed from the committed recording: {page.replay_reason}"
     return "Measured on this machine." if page.runs else "Published or simulated data; nothing is measured."
 
 
 def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
-    """The sentences that answer each page's question."""
     answers: dict[str, list[str]] = {}
     for row in found[found.answer].itertuples():
         answers.setdefault(row.page, []).append(row.sentence)
@@ -281,7 +278,6 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
 
 
 def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
-    """Publish one page; returns the reason if it failed, else None."""
     try:
         executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
         page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)

@@ -52,12 +52,9 @@ def write_raw(
     ended_at_utc: str,
 ) -> RawFile:
     """
-    Write `content` to <run folder>/<experiment>/<name>, whole or not at all, and never over an existing file.
+    Write `content` to <run folder>/<experiment>/<name>, whole or not at all.
 
-    Raises
-    ------
-    ParameterError
-        If `experiment` or `name` is not a plain file name, or the file is there already.
+    ParameterError if `experiment` or `name` is not a plain file name, or the file is there already.
     """
     for part in (experiment, name):
         if not _PART.fullmatch(part):

@@ -33,14 +33,14 @@ class Slowness:
     slowed.
     """
 
-    def __init__(self, cluster: Cluster, node_id: int, share: float, way: str | None = None):
+    def __init__(self, cluster: Cluster, node_id: int, share: float):
         self.cluster, self.node_id = cluster, node_id
         [self._host] = [each.host for each in cluster.placements if each.node_id == node_id]
         self._stop_file = f"{self._host.scratch}/share-{uuid.uuid4().hex[:8]}.stop"
         pid_file = str(Path(cluster.log_folder(node_id)).parent / "pid")
         command = program_command(self._host, Path(processor_share.__file__))
         command += ["--pid-file", pid_file, "--share", f"{share:g}", "--stop-file", self._stop_file]
-        self._process = self._host.start([*command, *(["--way", way] if way else [])])
+        self._process = self._host.start(command)
         try:
             self._process.wait_for_output("\n", _START_S)
             self.about = json.loads(self._process.printed().splitlines()[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
@@ -110,25 +110,24 @@ class KafkaOpenLoop(ClientLoad):
         object.__setattr__(self, "acks", str(self.acks))
         check_declared(self)
         check_clients(self, producer_settings=_OWNED)
-        self._check_together()
+        for objection in self._objections():
+            raise ParameterError(f"KafkaOpenLoop {objection}")
+        check_sent_bytes(self, self.n_records * self.record_bytes)
 
-    def _check_together(self):
+    def _objections(self) -> Iterator[str]:
+        """What is wrong with the settings together: each the rest of a sentence."""
         if self.idempotence and self.acks != "all":
-            raise ParameterError(f"KafkaOpenLoop idempotence is True with acks {self.acks!r}; allowed: acks 'all'.")
+            yield f"idempotence is True with acks {self.acks!r}; allowed: acks 'all'."
         if self.consumers > self.partitions:
-            raise ParameterError(
-                f"KafkaOpenLoop consumers is {self.consumers}; allowed: at most {self.partitions}, the "
-                "partitions of a topic, because each member of a group needs one."
+            yield (
+                f"consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a topic, "
+                "because each member of a group needs one."
             )
         clients = self.topics * (self.producers + self.groups * self.consumers)
         if clients > MOST_CLIENTS:
-            raise ParameterError(
-                f"KafkaOpenLoop has {clients} clients (topics x (producers + groups x consumers)); allowed: "
-                f"{MOST_CLIENTS}."
-            )
+            yield f"has {clients} clients (topics x (producers + groups x consumers)); allowed: {MOST_CLIENTS}."
         if self.n_records > MOST_RECORDS:
-            raise ParameterError(f"KafkaOpenLoop would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}.")
-        check_sent_bytes(self, self.n_records * self.record_bytes)
+            yield f"would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}."
 
     def __str__(self) -> str:
         topics = "" if self.topics == 1 else f"{self.topics} topics, "

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, WanbenchError
 from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
-from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.clock_offset import Offset, nearest
+from wanbench.measure.labs.base import Host, Offset, nearest
 from wanbench.measure.labs.programs import program_command, put_whole
 from wanbench.runs import RawFile
 
@@ -270,7 +269,6 @@ INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
 """First port, and number of ports: above those of brokers and, by default, of iperf3, which may run concurrently."""
 ONE_CLOCK = "one machine, one clock"
-UNKNOWN = "not known"
 _MARGIN_S = 15.0  # Time for Python to start on a busy host.
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -286,18 +284,15 @@ def one_clock(source: Host, target: Host) -> bool:
     return len(boot_ids) == 1
 
 
-def exchange(
-    source: Host, target: Host, folder: Path, experiment: str, stem: str, *, shift_ms: float = 0.0
-) -> tuple[Offset, list[RawFile]]:
+def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: str) -> tuple[Offset, list[RawFile]]:
     """
     Exchange time stamps over UDP; leave <experiment>/<stem>.clock.txt, and stderr if there is any.
 
-    To test it, `shift_ms` puts the target's clock ahead. Raises ExperimentError if there is no answer: the hosts must
-    reach each other by UDP, from port `FIRST_PORT` on.
+    Raises ExperimentError if there is no answer: the hosts must reach each other by UDP, from port `FIRST_PORT` on.
     """
     port = FIRST_PORT + zlib.crc32(stem.encode()) % PORTS
     here, there = (program_command(host, Path(clock_echo.__file__)) for host in (source, target))
-    server = target.start([*there, "answer", target.address, str(port), repr(float(shift_ms))])
+    server = target.start([*there, "answer", target.address, str(port)])
     try:
         server.wait_for_output("listening", _MARGIN_S)
         asking = [*here, "ask", target.address, str(port), str(EXCHANGES), repr(INTERVAL_S)]

@@ -77,6 +77,7 @@ COUNTS = ("sent", "lost", "streams", "retransmits")
 COLUMNS = (*TEXTS, *RTTS, *RATES, *COUNTS, "duration", "bytes")
 MEASURED = {"rtt": RTTS, "throughput": RATES, "duration": ("duration",), "bytes": ("bytes",)}
 # The format that a file name's ending stands for.
+QUANTITIES = {name: quantity for quantity, names in MEASURED.items() for name in names}
 FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}
 KEYS = (
     "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "header", "format",
@@ -111,14 +112,11 @@ class Reading:
 
     def unit(self, column: str) -> str:
         """A column's unit; "" for counts and texts."""
-        return next((self.units[quantity] for quantity, names in MEASURED.items() if column in names), "")
+        return self.units[QUANTITIES[column]] if column in QUANTITIES else ""
 
     def factor(self, column: str) -> float:
         """The factor from a column's unit to ms, bit/s, s or bytes."""
-        for quantity, names in MEASURED.items():
-            if column in names:
-                return UNITS[quantity][self.units[quantity]]
-        return 1.0
+        return UNITS[QUANTITIES[column]][self.unit(column)] if column in QUANTITIES else 1.0
 
 
 def load_mapping(mapping, path="") -> Reading:
@@ -384,6 +382,5 @@ class _MappedSheet:
         return self.sheet.matching(self.column("protocol"), "|".join(PROTOCOLS), ", ".join(PROTOCOLS))
 
     def _any(self, columns):
-        """The rows that have a value in one of the columns."""
         masks = [column.notna().to_numpy() for column in columns if column is not None]
         return np.logical_or.reduce([np.zeros(len(self.sheet), dtype=bool), *masks])

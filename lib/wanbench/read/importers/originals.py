@@ -194,7 +194,6 @@ def _retrieve(original: OriginalFile, folder: Path) -> Path:
 
 
 def _from_checkout(folder: Path) -> str:
-    """A folder as a page shows it: relative to the checkout if it lies in it."""
     top = root()
     full = folder.resolve()
     return full.relative_to(top).as_posix() if full.is_relative_to(top) else str(folder)

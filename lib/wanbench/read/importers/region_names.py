@@ -29,9 +29,7 @@ MAX_LENGTH = 200  # A longer text does not name a region.
 MAX_LISTED = 8  # Regions that an error message lists.
 
 _RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}
-_CLOUD_NAMES = {
-    alias: name for name, cloud in CLOUDS.items() for alias in (name, cloud.name.lower(), *cloud.aliases)
-}
+_CLOUD_NAMES = {alias: name for name, cloud in CLOUDS.items() for alias in (name, cloud.name.lower(), *cloud.aliases)}
 _CLOUD = re.compile(rf"({'|'.join(sorted(_CLOUD_NAMES, key=len, reverse=True))})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
 _GEOGRAPHY = re.compile(
     r"\((US|Canada|Mexico|South America|Europe|Middle East|Africa|Asia Pacific)\)\s+(?=\S)", re.IGNORECASE
@@ -161,7 +159,6 @@ def _both(text, cloud):
 
 
 def _two_regions(text, cloud):
-    """The two names in a text that have no region in common."""
     for gap in _BREAK.finditer(text[:MAX_LENGTH]):
         names = text[: gap.start()].strip(), text[gap.end() :].strip(" ()[]")
         if all(_meanings(name, cloud) for name in names):

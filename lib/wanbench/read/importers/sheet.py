@@ -85,16 +85,7 @@ class Sheet:
         self.refuse(~texts.str.fullmatch(pattern), texts, f"{name}: {expected}")
         return texts
 
-    def number(
-        self,
-        name: str | None,
-        *,
-        decimal: str = ".",
-        minimum: float = 0,
-        maximum: float = np.inf,
-        whole: bool = False,
-        missing: Sequence[str] = MISSING,
-    ) -> pd.Series:
+    def number(self, name, *, decimal=".", minimum=0, maximum=np.inf, whole=False, missing=MISSING) -> pd.Series:
         """A column's numbers, NaN where a cell is empty; refuses rows whose cell is not a number, or out of range."""
         texts = self.text(name)
         empty = texts.str.lower().isin(missing) | (texts == "")
@@ -198,7 +189,6 @@ def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
 
 
 def _sheet(path, data, header, header_line, kept, bad, about):
-    """Columns of the rows; columns with the same name are compared."""
     columns = list(zip(*(fields for _, fields in kept), strict=True)) or [()] * len(header)
     places: dict[str, list[int]] = {}
     for place, name in enumerate(header):

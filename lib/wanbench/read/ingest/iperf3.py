@@ -32,12 +32,11 @@ REVERSE = "_bidir_reverse"
 
 def read(source) -> dict[str, list[dict]]:
     """
-    Rows of tables transfers and intervals, without their context, from iperf3's output.
+    Read iperf3's output, a path or the file's bytes, into rows of tables transfers and intervals, without their
+    context.
 
-    `source` is a path or the file's bytes. RawDataError names what is missing, cut, of the wrong type or impossible.
+    RawDataError names what is missing, cut, of the wrong type or impossible.
 
-    Examples
-    --------
     >>> refused = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
     >>> [transfer] = read(refused)["transfers"]
     >>> transfer["tool_version"], transfer["throughput_bps"], transfer["error"]
@@ -84,7 +83,6 @@ class _Test:
             self.directions = (None,)
 
     def transfers(self, intervals: list[dict]) -> list[dict]:
-        """A row per direction."""
         return [self._transfer(direction, intervals) for direction in self.directions]
 
     def intervals(self, first_stream: int) -> list[dict]:

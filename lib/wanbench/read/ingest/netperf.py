@@ -64,10 +64,8 @@ LATENCIES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables pings and transfers, without their context.
-
-    RawDataError names the line of a test without a result, or a file without the banner, which states test and units
-    (netperf -P 0 omits it).
+    Read tables pings and transfers; RawDataError names the line of a test without a result, or a file without the
+    banner, which states test and units (netperf -P 0 omits it).
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()
@@ -85,7 +83,6 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 
 def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[str, dict]:
-    """Table and row of one test."""
     test = banner["test"]
     if test not in TESTS:
         raise RawDataError(path, line_number, banner[0], ALLOWED)

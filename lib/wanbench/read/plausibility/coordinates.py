@@ -88,7 +88,7 @@ class _Region:
 
 
 def check_coordinates(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
-    """Flags of misplaced regions and of the rows that they explain; and a mask of these rows."""
+    """Flag misplaced regions and the rows that they explain, with a mask of these rows."""
     explained = np.zeros(len(rtts), bool)
     usable = rtts[open_rows & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
     if usable.empty:
@@ -147,7 +147,6 @@ def _region(name, pairs, places, without) -> _Region:
 
 
 def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
-    """Misplaced regions, each with verdict, found, cause, km off and the radius of the allowed area."""
     names = sorted({*pairs.region_a, *pairs.region_b})
     blamed: dict[str, tuple] = {}
     while True:  # greedy set cover: blame the region that explains most pairs, drop its pairs, and look again
@@ -202,7 +201,6 @@ def _best(counts: pd.Series, left, pairs, places, blamed):
 
 
 def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]]:
-    """Pairs of regions, one of them suspected, which fit each other's place and not their own."""
     exchanged, taken = [], set()
     for name in dict.fromkeys(suspected):
         fits = []
@@ -222,7 +220,6 @@ def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]
 
 
 def _better_places(name, pairs, places, blamed, taken) -> list[str]:
-    """The regions whose places fit a region best."""
     region = _region(name, pairs, places, blamed | taken)
     if region.landmarks.empty:
         return []
@@ -283,7 +280,6 @@ def _cities_inside(area: Area) -> str:
 
 
 def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> str:
-    """The likely mistake in the coordinates, by the places that the RTTs allow."""
     scores = {}
     for name, place in region.hypotheses().items():
         if area.allows(*place, slack_km=region.precision_km)[0]:
@@ -322,7 +318,6 @@ def _catalogued(region: _Region, area: Area) -> str:
 
 
 def _twin(region: _Region, places: pd.DataFrame) -> str | None:
-    """Another region at the same place; None if there is none."""
     others = places[places.index != region.name]
     away = great_circle_km(region.latitude, region.longitude, others.latitude_deg, others.longitude_deg)
     near = others.index[np.asarray(away) < SAME_PLACE_KM / 3]

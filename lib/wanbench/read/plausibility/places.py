@@ -82,7 +82,7 @@ def on_earth(regions: pd.DataFrame) -> pd.Series:
 
 
 def check_earth(*tables: pd.DataFrame | None) -> list[dict]:
-    """A flag per region with coordinates outside the globe; the other rules use the catalogue's place for it."""
+    """Flag each region with coordinates outside the globe; the other rules use the catalogue's place for it."""
     flags = []
     for regions in tables:
         for row in () if regions is None else regions[~on_earth(regions)].itertuples(index=False):
@@ -103,18 +103,9 @@ class Area:
     """
     The part of the earth that the round trips of a region allow.
 
-    Attributes
-    ----------
-    region : str
-        Name of the region.
-    latitude_deg, longitude_deg : float
-        Its middle; NaN if no place on earth is allowed.
-    radius_km, area_km2 : float
-        The distance from the middle to the farthest point, and the area; 0 if no place is allowed.
-    discs : DataFrame
-        One row per landmark: region, latitude_deg, longitude_deg, rtt_ms, radius_km.
-    points : DataFrame
-        Points that fill the area evenly: latitude_deg, longitude_deg.
+    `latitude_deg` and `longitude_deg` are its middle (NaN if no place on earth is allowed), `radius_km` the distance
+    from it to the farthest point. `discs` has a row per landmark: region, latitude_deg, longitude_deg, rtt_ms,
+    radius_km; `points` fill the area evenly: latitude_deg, longitude_deg.
     """
 
     region: str
@@ -155,12 +146,8 @@ def locate(region: str, landmarks: pd.DataFrame) -> Area:
     Where a region may be: the intersection of the discs around its landmarks.
 
     The radius of a disc is the distance that light in fibre covers in half the RTT, c RTT / (2 n), plus the precision
-    of the landmark's coordinates.
-
-    Parameters
-    ----------
-    landmarks : DataFrame
-        One row per landmark: region, latitude_deg, longitude_deg, precision_km, rtt_ms (the minimum).
+    of the landmark's coordinates. `landmarks` has the columns region, latitude_deg, longitude_deg, precision_km, rtt_ms
+    (minimum).
     """
     radius = landmarks.rtt_ms / LIGHT_RTT_MS_PER_KM + landmarks.precision_km
     discs = landmarks[["region", "latitude_deg", "longitude_deg", "rtt_ms"]].assign(radius_km=radius)

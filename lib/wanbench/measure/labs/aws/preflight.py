@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, too_small
@@ -67,8 +68,8 @@ def survey(aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
 
     sites, problems, notes = zip(*everywhere(look, wanted), strict=True)
     if any(problems):
-        raise LabError(f"Nothing was launched: {' '.join(dict.fromkeys(sum(problems, [])))}")
-    return list(sites), list(dict.fromkeys(sum(notes, [])))
+        raise LabError(f"Nothing was launched: {' '.join(dict.fromkeys(chain(*problems)))}")
+    return list(sites), list(dict.fromkeys(chain(*notes)))
 
 
 def _site(aws: Aws, wanted: Wanted) -> Site:

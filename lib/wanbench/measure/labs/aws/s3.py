@@ -28,9 +28,8 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
     """
     Put a folder's files under an address such as "s3://bucket/runs/<run id>"; returns how many.
 
-    Hidden files and folders are left out. Objects of the same names are written over. The bucket's own settings say who
-    may read them.
-
+    Hidden files and folders are left out. Objects of the same names are written over. The bucket's settings say who may
+    read them.
     Raises ParameterError if the address is none, or the folder is neither a finished run nor a site, or holds a key;
     RawDataError if a file of the run is not what its manifest says; CloudError if S3 refuses.
     """

@@ -85,10 +85,9 @@ class Azure:
 
     def call(self, service: str, kind: str, operation: str, /, *arguments, wait=True, **options) -> Any:
         """
-        One call; the answer, or what a long-running operation (begin_...) has made once it is done.
-
-        `service` is one of compute, network and resource; without `wait` nobody waits for the operation. CloudError if
-        it fails, or is not done within `OPERATION_S`.
+        Make one call of a service (compute, network, resource); returns its answer, or what a long-running operation
+        (begin_...) has made once it is done, unless nobody is to `wait`. CloudError if it fails, or is not done within
+        `OPERATION_S`.
         """
 
         def ask(method):

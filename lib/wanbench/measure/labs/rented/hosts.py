@@ -230,9 +230,8 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
 
     Clusters are placed on them, and refused, before anything is paid for.
     """
-    no_login = {"control_address": "", "user": "", "key_file": "", "known_hosts_file": ""}
     return {
-        region: [SshHost(f"{region}/{number}", region, "", **no_login) for number in range(first, first + hosts.count)]
+        region: [SshHost(f"{region}/{number}", region, "") for number in range(first, first + hosts.count)]
         for region, hosts in wanted.items()
     }
 

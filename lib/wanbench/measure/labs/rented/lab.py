@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -15,7 +14,7 @@ from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.rented.costs import Costs, Estimate, Meter
-from wanbench.measure.labs.ssh import SshHost
+from wanbench.measure.labs.ssh import Login, SshHost
 from wanbench.measure.plan.cost import SET_UP_S
 from wanbench.measure.plan.plan import Plan
 from wanbench.regions import cloud_title
@@ -62,7 +61,7 @@ class RentedLab(Tenancy):
     zones : {region: zone}, optional
         Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
     volume_gb : int, optional
-        A volume of this size on every host, mounted on /wanbench: for what commands write, such as brokers' logs.
+        A volume on every host, mounted on /wanbench, for what commands write, such as brokers' logs.
     operator_address : str, optional
         The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
         variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
@@ -71,15 +70,14 @@ class RentedLab(Tenancy):
     ttl_s : int, optional
         After this the hosts end themselves; by default it follows from the plan.
     budget_usd : float, optional
-        Refuse or stop a run that would exceed it. It covers the time from opening to closing the lab, at the highest
-        prices.
+        Refuse or stop a run that would exceed it, from opening to closing the lab, at the highest prices.
     price_overrides : {item: price}, optional
-        Prices that replace those of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
+        Prices in place of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
     packages : sequence of str, optional
         Packages to install on the hosts; by default those of the class.
     subnets : {region: id}, optional
-        Subnets that exist, for all regions of the lab, which a VPN or a private link joins with those of the other
-        hosts. Hosts are then in these, and trials can choose between two paths: see `Paths`.
+        Subnets that exist, one for each region, which a VPN or a private link joins with those of the other hosts.
+        Trials can then choose between two paths: see `Paths`.
     private_addresses : bool
         Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
     yes : bool
@@ -89,16 +87,10 @@ class RentedLab(Tenancy):
 
     Attributes
     ----------
-    kind, title : str
-        The cloud, as in the names of regions, and its usual name.
-    user : str
-        Logs in to the hosts, and may use sudo.
-    packages : tuple of str
-        Packages of the distribution that measure paths, give a host its public address, watch it, and run Kafka.
-    takes_subnets : bool
-        Whether hosts can be in subnets that exist.
-    python : str
-        The hosts' Python from which `HOST_PYTHON` is made; see `user_data`.
+    kind, user, packages, takes_subnets, python
+        Supplied by a cloud: its name in regions; who logs in to the hosts, and may use sudo; packages that measure
+        paths, give a host its public address, watch it, and run Kafka; whether hosts can be in subnets that exist; the
+        hosts' Python from which `HOST_PYTHON` is made (see `user_data`).
     sends_to : str
         Assumed destination of all bytes that hosts send, which are not counted by target: within the cloud.
     is_charged : bool
@@ -208,7 +200,7 @@ class RentedLab(Tenancy):
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
         """Open all hosts to these addresses (the lab's hosts), with every protocol."""
 
-    def prepare(self, order: Order) -> None:  # noqa: B027
+    def prepare(self, order: Order) -> None:
         """Make what all regions share, before any of them is worked on."""
 
     def costs(self, **wanted) -> Costs:
@@ -307,14 +299,11 @@ class RentedLab(Tenancy):
         self.let_in(self._order, addresses)
 
     def reach(self) -> None:
-        key_file, known_hosts = self._lease.folder / "operator", self._lease.folder / "known_hosts"
-        lines = [f"{each.public_address} {self._host_public}\n" for each in self._launched()]
-        known_hosts.write_text("".join(lines))
+        lines = [f"{instance.public_address} {self._host_public}\n" for instance in self._launched()]
+        (self._lease.folder / "known_hosts").write_text("".join(lines))
         for name, instances in self.instances.items():
-            self.hosts[name] = [
-                self._host(name, number, each, key_file, known_hosts)
-                for number, each in enumerate(instances, self._first)
-            ]
+            numbered = enumerate(instances, self._first)
+            self.hosts[name] = [self._host(name, number, instance) for number, instance in numbered]
         started = list(zip(self._hosts(), self._launched(), strict=True))
         everywhere(self._prepare_host, started, hurry=self.leave)
 
@@ -334,18 +323,10 @@ class RentedLab(Tenancy):
         """Name the hosts of each region by numbers from this on, where they are not the first of a lab."""
         self._first, self.hosts = first, not_launched(self.wanted, first)
 
-    def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
-        """The only place that says how a host of this lab is reached."""
-        return self._connect(
-            f"{region}/{number}",
-            region,
-            self._address(instance),
-            control_address=instance.public_address,
-            user=self.user,
-            key_file=key_file,
-            known_hosts_file=known_hosts,
-            sudo=True,
-        )
+    def _host(self, region: str, number: int, instance: Instance) -> Host:
+        keys = self._lease.folder
+        login = Login(instance.public_address, self.user, keys / "operator", keys / "known_hosts")
+        return self._connect(f"{region}/{number}", region, self._address(instance), login, sudo=True)
 
     def _address(self, instance: Instance) -> str:
         """The address used for measuring."""

@@ -80,19 +80,10 @@ class Resource:
 
 class Resources(ABC):
     """
-    What runs have made in one account.
+    What runs have made in one account of a `cloud` (as in the names of regions), whose usual name is `title`.
 
-    Attributes
-    ----------
-    cloud : str
-        As in the names of regions.
-    title : str
-        The cloud's usual name.
-    timeout_s : float
-        Timeout for everything in one region to be deleted: hosts take about a minute to end, and only then can the
-        resources that they use be deleted.
-    poll_s : float
-        Pause between a request to delete and the next listing.
+    After `timeout_s` everything in one region must be deleted: hosts take about a minute to end, and only then can the
+    resources that they use be deleted. `poll_s` is the pause between a request to delete and the next listing.
     """
 
     cloud: str
@@ -135,12 +126,9 @@ class Resources(ABC):
 
 def everywhere(work: Callable, items: Sequence, *, hurry: Callable[[], None] = lambda: None) -> list:
     """
-    Do `work` for all items, several at a time; returns the results in order. The first error is raised once
-    all have ended.
-
-    An interruption is raised only then, too, however many follow it: nothing that is still being launched
-    may appear after everything was taken down. `hurry` is called at the first interruption, and may make the
-    work end sooner.
+    Do `work` for all items, several at a time; returns the results in order. The first error is raised once all have
+    ended, and so is an interruption, however many follow it: nothing that is still being launched may appear after
+    everything was taken down. `hurry` is called at the first interruption, and may make the work end sooner.
     """
     pool = ThreadPoolExecutor(CALLS_AT_ONCE)
     try:

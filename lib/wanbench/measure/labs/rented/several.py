@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 
 import pandas as pd
 
@@ -45,7 +46,7 @@ class Several(Tenancy):
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
         estimates, notes = zip(*everywhere(lambda part: part.estimate(plan, campaign), self._parts), strict=True)
-        return _together(estimates), list(dict.fromkeys(sum(notes, [])))
+        return _together(estimates), list(dict.fromkeys(chain(*notes)))
 
     def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
         return _together([part.cost_of(sent_bytes, measuring_s) for part in self._parts])

@@ -42,7 +42,7 @@ class SshHost(Host):
     A lost connection ends everything that ran on the host: the supervisor there sees to it. The next command connects
     anew; if the host was rebooted meanwhile, that one fails and says so.
 
-    `address` is used for measuring: hosts of the lab reach this one there. See `Login` for how it is logged in to.
+    `address` is used for measuring: hosts of the lab reach this one there. A host without a `login` cannot be opened.
     `python` is 3.8 or newer; `sudo` runs every command as root, by `sudo -n`. `folder` is where the scratch folder is
     made from the next connection on; None: where the host keeps temporary files.
     """
@@ -54,20 +54,13 @@ class SshHost(Host):
         name: str,
         region: str,
         address: str,
+        login: Login | None = None,
         *,
-        control_address: str,
-        user: str,
-        key_file: str | Path,
-        known_hosts_file: str | Path,
-        port: int = 22,
-        jump: Login | None = None,
         python: str = "python3",
         sudo: bool = False,
-        proxy_command: Sequence[str] = (),
         patience_s: float = PATIENCE_S,
     ):
-        self.name, self.region, self.address = name, region, address
-        self.login = Login(control_address, user, key_file, known_hosts_file, port, jump, tuple(proxy_command))
+        self.name, self.region, self.address, self.login = name, region, address, login
         self.python, self.sudo, self.patience_s = python, sudo, patience_s
         self._kept = _Kept()
 

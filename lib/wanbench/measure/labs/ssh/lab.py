@@ -14,20 +14,20 @@ from pathlib import Path
 
 from wanbench.checks import check_number
 from wanbench.errors import LabError
-from wanbench.measure.labs.base import Host, Lab
-from wanbench.measure.labs.clock_offset import Offset, nearest
+from wanbench.measure.labs.base import Host, Lab, Offset, nearest
 
 from .host import SshHost
 from .inventory import Inventory, read_inventory
 from .programs import facts
 
 # What decides how TCP fills a path.
-SYSCTLS = """
+_SYSCTLS = """
 net.ipv4.tcp_congestion_control net.ipv4.tcp_available_congestion_control net.core.default_qdisc
 net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.core.rmem_max net.core.wmem_max
 net.ipv4.tcp_window_scaling net.ipv4.tcp_timestamps net.ipv4.tcp_sack net.ipv4.tcp_ecn net.ipv4.tcp_mtu_probing
 net.ipv4.tcp_no_metrics_save net.ipv4.tcp_slow_start_after_idle
-""".split()
+"""
+SYSCTLS = tuple(_SYSCTLS.split())
 PATHS, KAFKA = "paths", "Kafka"
 # Programs, and what they are needed for.
 NEEDS = {"iperf3": PATHS, "ping": PATHS, "java": KAFKA, "sar": KAFKA, "sadf": KAFKA, "ss": KAFKA}

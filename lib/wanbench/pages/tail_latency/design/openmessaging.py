@@ -7,7 +7,7 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -97,8 +97,8 @@ class OpenMessaging(ClientLoad):
             object.__setattr__(self, name, _given(getattr(self, name), kind, read))
         check_declared(self)
         checked_heap(self.heap_mb)
-        self._check_workload()
-        self._check_driver()
+        for objection in self._objections():
+            raise ParameterError(f"OpenMessaging {objection}")
         if self.workers is not None:
             workers = () if isinstance(self.workers, str) else tuple(self.workers)
             if len(workers) < 2 or not all(isinstance(region, str) and region for region in workers):
@@ -107,37 +107,33 @@ class OpenMessaging(ClientLoad):
                 )
             object.__setattr__(self, "workers", workers)
 
-    def _check_workload(self):
+    def _objections(self) -> Iterator[str]:
+        """What is wrong with workload and driver: each the rest of a sentence."""
         workload = self.workload
         if workload.testDurationMinutes < 1:
-            raise refusal("OpenMessaging testDurationMinutes", workload.testDurationMinutes, "at least 1: 0 never ends")
+            yield f"testDurationMinutes is {workload.testDurationMinutes}; allowed: at least 1: 0 never ends."
         for name in ("topics", "partitionsPerTopic", "messageSize", "producersPerTopic"):
             if getattr(workload, name) < 1:
-                raise refusal(f"OpenMessaging {name}", getattr(workload, name), "at least 1")
+                yield f"{name} is {getattr(workload, name)}; allowed: at least 1."
         if workload.useRandomizedPayloads:
-            for name in ("randomBytesRatio", "randomizedPayloadPoolSize"):
-                if not getattr(workload, name) and (name != "randomBytesRatio" or workload.randomBytesRatio is None):
-                    raise refusal(f"OpenMessaging {name}", getattr(workload, name), "given with random payloads")
+            if workload.randomBytesRatio is None:
+                yield "randomBytesRatio is None; allowed: given with random payloads."
+            if not workload.randomizedPayloadPoolSize:
+                pool = workload.randomizedPayloadPoolSize
+                yield f"randomizedPayloadPoolSize is {pool}; allowed: given with random payloads."
         elif not workload.payloadFile:
-            raise refusal("OpenMessaging payloadFile", workload.payloadFile, "a path, or useRandomizedPayloads: true")
+            yield f"payloadFile is {workload.payloadFile!r}; allowed: a path, or useRandomizedPayloads: true."
         if workload.consumerBacklogSizeGB and self.timeout_s is None:
-            raise ParameterError(
-                "OpenMessaging has consumerBacklogSizeGB, and runs until the backlog is drained; give timeout_s."
-            )
-
-    def _check_driver(self):
+            yield "has consumerBacklogSizeGB, and runs until the backlog is drained; give timeout_s."
         if self.driver.reset:
-            raise ParameterError(
-                "OpenMessaging driver has reset, which deletes other topics of the cluster; leave it out. The topics "
-                "of a run are deleted at its end."
+            yield (
+                "driver has reset, which deletes other topics of the cluster; leave it out. The topics of a run are "
+                "deleted at its end."
             )
         for what in ("common", "topic", "producer", "consumer"):
             for name in self.driver.settings(what):
                 if names_secret(name) or name.startswith(_SECURITY):
-                    raise ParameterError(
-                        f"OpenMessaging driver has {name!r} in {what}Config; the cluster has the clients' security, "
-                        "not the experiment."
-                    )
+                    yield f"driver has {name!r} in {what}Config; the cluster has the clients' security, not the load."
 
     def __str__(self) -> str:
         workload = self.workload

@@ -70,11 +70,7 @@ _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
 def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
-    """
-    Find the next figures of this tool from `at` on: start, end and event.
-
-    `matches` caches what was found in this line.
-    """
+    """Find the next figures of this tool from `at` on: start, end and event; `matches` caches those of this line."""
     if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)
         matches["two figures"] = two and two.span()
@@ -182,10 +178,7 @@ class ConsumerOutput:
             self.consumed = int(row["value"])
 
     def rows(self, number: int) -> dict[str, list[dict]]:
-        """
-        Rows of the tables, without context; `number` is the consumer's in its test. Each thread of an old tool counts
-        as a consumer.
-        """
+        """Rows of the tables of consumer `number` of its test; each thread of an old tool counts as a consumer."""
         if self.summary is not None:
             row, contradiction = _summary(self.summary)
             error = self.complaints.cell(None) or contradiction
@@ -221,7 +214,6 @@ def _window(values: dict, line: Line) -> dict:
 
 
 def _summary(values: dict) -> tuple[dict, str | None]:
-    """A row of table consumers, and its faults."""
     rebalance, fetch = values.get(REBALANCE), values.get(FETCH)
     both = None not in (rebalance, fetch) and 0 <= rebalance < EPOCH_MS and fetch >= 0
     fetch_only = rebalance is None and fetch is not None and 0 <= fetch < EPOCH_MS
