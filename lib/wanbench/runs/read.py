@@ -99,17 +99,14 @@ class Run:
 
     @property
     def run_id(self) -> str:
-        """Name of the run, which is its folder's."""
         return self._start().get("run_id", self.folder.name)
 
     @property
     def campaign(self) -> str:
-        """Name of the campaign."""
         return self._start().get("campaign", self.folder.parent.name)
 
     @property
     def parameters(self) -> dict:
-        """The parameters that the run was started with."""
         return self._start().get("parameters", {})
 
     @property

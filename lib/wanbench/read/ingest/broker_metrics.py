@@ -299,7 +299,6 @@ def _line(text: str, at: int) -> str:
 
 
 def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
-    """Name and labels before a value; None for the name if malformed."""
     metric, brace, rest = series.partition("{")
     metric = metric.rstrip()
     if not brace or (metric and _PLAIN_LABELS.fullmatch(rest) and "__name__" not in rest):

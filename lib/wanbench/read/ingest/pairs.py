@@ -90,7 +90,6 @@ def summarise_pairs(
 
 
 def _of_pairs(run, name):
-    """The checked table; an empty one if an import lacks it."""
     if name not in run:
         if name != "tests" and (name == "pings" or "pings" in run):
             return tables.from_rows(name, [])
@@ -148,7 +147,6 @@ def _statistic(pings, rtt):
 
 
 def _points(regions):
-    """Coordinates by name; none for the catalogue's own."""
     if regions is None:
         return {}
     regions = tables.validate("regions", regions)

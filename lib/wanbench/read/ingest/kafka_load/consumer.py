@@ -157,13 +157,11 @@ class ConsumerOutput:
         self.begun = False
 
     def takes(self, event: dict) -> bool:
-        """Whether the event can belong to this output; otherwise a new one begins."""
         if event["kind"] == "header":
             return not self.begun
         return self.summary is None and (event["kind"] == "window" or not self.windows)
 
     def add(self, event: dict, line: Line) -> None:
-        """Add a line's values, as `find` returned them."""
         self.begun = True
         if event["kind"] == "summary":
             self.summary = event["values"]
@@ -172,7 +170,6 @@ class ConsumerOutput:
             self.windows.setdefault(values.get(THREAD, 0), []).append(_window(values, line))
 
     def metric(self, row: dict) -> None:
-        """Add a row of table metrics that this consumer printed."""
         alone = row["subject"].startswith("client-id=") and "," not in row["subject"]
         if row["metric"] == RECORDS_CONSUMED and alone and row["value"] >= 0:
             self.consumed = int(row["value"])

@@ -81,7 +81,6 @@ class Ping:
 
 
 def number(digits: str | None) -> float | None:
-    """The number that these digits write; None for none."""
     return None if digits is None else float(digits)
 
 
@@ -297,7 +296,6 @@ class LineReader:
         return getattr(self, f"_{self.phase}")(line_number, text)
 
     def end(self) -> None:
-        """Finish after the last line; rejects a file without any ping."""
         if self.ping is None:
             self.refuse(*self._first_other, HEADER)
 

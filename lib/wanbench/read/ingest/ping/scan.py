@@ -96,7 +96,6 @@ class Plain(NamedTuple):
     kinds: list[Kind]
 
     def take(self, which) -> Plain:
-        """The plain lines at these places."""
         return self._replace(**{name: getattr(self, name)[which] for name in self._fields[1:-1]})
 
 
@@ -165,7 +164,6 @@ class _Text:
         return found, (received[sound], rtt[sound], sequence[sound])
 
     def holds(self, at, text: bytes) -> np.ndarray:
-        """The position of a text of at least eight bytes."""
         same = np.ones(len(at), bool)
         for offset in {*range(0, len(text) - 8, 8), len(text) - 8}:
             same &= self.eight[at + offset] == np.uint64(int.from_bytes(text[offset : offset + 8], "little"))
