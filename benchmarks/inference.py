@@ -21,10 +21,10 @@ import numpy as np
 from scipy import stats
 from simulations import simulated_surveys
 
+from wanbench.methods.distance.clouds import cross_cloud
 from wanbench.methods.regions import dyadic, line, permutation
-from wanbench.methods.regions.group_differences import cross_cloud
 from wanbench.methods.regions.pairs import unordered
-from wanbench.pages.intercloud_2022.quantile_line import quantile_lines
+from wanbench.pages.intercloud_2022.envelope import quantile_lines
 
 GOAL_S = 1.0
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")

@@ -30,11 +30,11 @@ from wanbench.measure.kafka import Cluster, unavailable
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.methods import compare_arms
-from wanbench.pages.tail_latency import of_benchmark, quantiles
 from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
 from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload
 from wanbench.pages.tail_latency.design.openmessaging_open_loop import to_open_loop
-from wanbench.pages.tail_latency.latencies import of_open_loop
+from wanbench.pages.tail_latency.latencies import of_benchmark, of_open_loop
+from wanbench.pages.tail_latency.quantiles import quantiles
 from wanbench.read.ingest import kafka_open_loop, openmessaging
 
 REGIONS = ("west", "middle", "east")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from wanbench.methods.distance import clouds
+from wanbench.methods.distance.clouds import cross_cloud
 from wanbench.methods.regions import permutation
-from wanbench.methods.regions.group_differences import cross_cloud
 from wanbench.methods.regions.places import units
 
 from . import effects as kinds

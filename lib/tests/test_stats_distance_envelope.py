@@ -9,7 +9,7 @@ from statsmodels.regression.quantile_regression import QuantReg
 from wanbench.errors import ParameterError
 from wanbench.methods.regions.pairs import unordered
 from wanbench.pages.intercloud_2022 import envelope
-from wanbench.pages.intercloud_2022.quantile_line import check_loss, quantile_lines
+from wanbench.pages.intercloud_2022.envelope import check_loss, quantile_lines
 
 
 def minimum_loss(x, y, weights, tau):

@@ -63,7 +63,7 @@ def test_near_pairs_are_left_out_and_counted():
     near = pairs.from_region.isin([one, other]) & pairs.to_region.isin([one, other])
     pairs.loc[near, "distance_km"] = 99.0
     result = path_inflation(pairs, resamples=50)
-    assert len(result.left_out) == 1
+    assert len(result.pairs) == 65
     assert "1 pair nearer than 100 km left out" in str(result.medians["all"])
     with pytest.raises(ParameterError, match="no pair with rtt_ms is 100 km apart"):
         path_inflation(pairs.assign(distance_km=50.0))

@@ -97,9 +97,7 @@ def test_near_pairs_and_pairs_without_rtt_are_counted(monkeypatch):
     message = str(found.errors["distance"])
     near = int((PAIRS.distance_km < minimum).sum() / 2)
     assert f"{near} pairs nearer than" in message and "without rtt_ms" in message
-    reasons = found.left_out.reason.value_counts()
-    assert reasons[f"nearer than {minimum:g} km"] == 2 * near
-    assert len(found.pairs) * 2 + reasons[f"nearer than {minimum:g} km"] == len(PAIRS)
+    assert 2 * (len(found.pairs) + near) == len(PAIRS)
 
 
 def test_too_little_is_refused():
@@ -112,5 +110,4 @@ def test_too_little_is_refused():
 
 def test_every_line_is_in_the_tables():
     found = shape.compare_shapes(PAIRS)
-    assert {"distance_bps", "log_distance_bps", "log_rtt_bps"} <= set(found.pairs)
     assert len(found.table()) == 6 and "AIC" in found._repr_html_()

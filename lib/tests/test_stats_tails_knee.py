@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.pages import tail_latency
-from wanbench.pages.tail_latency.best_rates import best_rate
+from wanbench.pages.tail_latency.best_rates import best_rate, searched_rate
 from wanbench.pages.tail_latency.knees import knee_of
+from wanbench.pages.tail_latency.latencies import of_values
 from wanbench.pages.tail_latency.step_curves import StepCurve, step_curve
 
 RATES = (250.0, 500.0, 1_000.0, 2_000.0, 4_000.0)
@@ -23,7 +23,7 @@ def stepped(middle, blocks=4, rates=RATES, noise=0.02, seed=0):
         own = np.exp(0.1 * rng.normal())
         for rate in rng.permutation(rates):
             values = own * np.exp(noise * rng.normal()) * middle(rate) * rng.lognormal(0, 0.1, 400)
-            rows.append({"block": block, "rate_records_per_s": rate, "tail": tail_latency.of_values([values])})
+            rows.append({"block": block, "rate_records_per_s": rate, "tail": of_values([values])})
     return pd.DataFrame(rows)
 
 
@@ -90,7 +90,7 @@ def test_few_steps_or_blocks_are_refused():
 
 def with_lost(rate):
     frame = stepped(bent)
-    frame.at[frame.index[frame.rate_records_per_s == rate][0], "tail"] = tail_latency.of_values([np.array([inf] * 400)])
+    frame.at[frame.index[frame.rate_records_per_s == rate][0], "tail"] = of_values([np.array([inf] * 400)])
     return frame
 
 
@@ -163,24 +163,24 @@ def searches(*brackets):
 
 
 def test_searches_give_the_rate_with_their_brackets_as_error():
-    found = tail_latency.searched_rate(searches((1_000, 1_100), (1_000, 1_100), (1_000, 1_100)), 50.0)
+    found = searched_rate(searches((1_000, 1_100), (1_000, 1_100), (1_000, 1_100)), 50.0)
     assert found.rate.estimate == pytest.approx(1_100**0.5 * 1_000**0.5)
     assert (found.rate.low, found.rate.high) == pytest.approx((1_000, 1_100))
     assert "brackets of ±4.9 % or less" in str(found.rate)
-    apart = tail_latency.searched_rate(searches((1_000, 1_100), (1_200, 1_300), (900, 1_000)), 50.0)
+    apart = searched_rate(searches((1_000, 1_100), (1_200, 1_300), (900, 1_000)), 50.0)
     assert apart.rate.low < 900 and apart.rate.high > 1_300
 
 
 def test_a_single_search_or_an_open_one_is_said_so():
-    assert "a single search" in str(tail_latency.searched_rate(searches((1_000, 1_100)), 50.0).rate)
+    assert "a single search" in str(searched_rate(searches((1_000, 1_100)), 50.0).rate)
     open_ = searches((1_000, 1_100), (1_000, 1_100))
-    found = tail_latency.searched_rate(open_[~((open_.search == 1) & ~open_.met)], 50.0)
+    found = searched_rate(open_[~((open_.search == 1) & ~open_.met)], 50.0)
     assert found.rate.high == inf and found.rate.low == 1_000 and isnan(found.rate.estimate)
     assert found.rate.level == 0.75  # both searches end above the typical rate in a quarter of all cases
     unknown = open_.assign(met=open_.met.astype("boolean").mask(open_.search == 1))
-    assert "1 search left out" in str(tail_latency.searched_rate(unknown, 50.0).rate)
+    assert "1 search left out" in str(searched_rate(unknown, 50.0).rate)
     with pytest.raises(ParameterError, match="no step"):
-        tail_latency.searched_rate(open_.iloc[:0], 50.0)
+        searched_rate(open_.iloc[:0], 50.0)
 
 
 def test_a_knee_with_a_single_step_beyond_it_is_not_placed_by_the_scatter_of_the_step_before():

@@ -7,7 +7,7 @@ from hdrh.histogram import HdrHistogram
 
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.pages import tail_latency
-from wanbench.pages.tail_latency.pauses import with_pause
+from wanbench.pages.tail_latency.pauses import per_second, with_pause
 
 START_S = 1_795_378_700.25
 
@@ -109,11 +109,11 @@ def test_seconds_of_an_open_loop_load():
     frame = histograms([[10] * 99 + [500], [20] * 200, [10] * 100])
     frame.loc[0, "warm_up"] = True
     frame.loc[2, "n_lost"] = 2
-    found = tail_latency.per_second(frame)
+    found = per_second(frame)
     assert found.n.tolist() == [200, 102] and found.p50_ms.round(1).tolist() == [20.0, 10.0]
     assert found.max_ms.tolist()[1] == found.p99_ms.tolist()[1] == np.inf
     with pytest.raises(MissingDataError, match="no second has an end-to-end latency"):
-        tail_latency.per_second(frame.assign(what="publish"))
+        per_second(frame.assign(what="publish"))
 
 
 def test_the_figure_has_lines_of_seconds_and_marks_of_pauses():

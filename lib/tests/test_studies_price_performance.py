@@ -255,7 +255,7 @@ def test_trials_have_the_largest_quantile_of_their_producers():
         ]
     )
     found = study.size_trials(
-        TrialRates(rates, rising, none, none, "made"), tables, brokers=3, price_factor={"a": 0.5, "b": 1}
+        TrialRates(rates, rising, none, "made"), tables, brokers=3, price_factor={"a": 0.5, "b": 1}
     )
     row = found.trials.iloc[0]
     assert row.p99_ms == 7.0

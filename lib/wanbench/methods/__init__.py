@@ -8,7 +8,7 @@ and two arms), `tails` (latency quantiles), `factorial` (designed experiments), 
 Nothing here imports a lab, a study or a page.
 """
 
-from . import cost, lab, tails
+from . import cost, lab
 from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.inflation import path_inflation, physics_check
@@ -40,7 +40,6 @@ __all__ = [
     "path_inflation",
     "physics_check",
     "processor_roles",
-    "tails",
     "trial_rates",
     "with_and_without",
 ]

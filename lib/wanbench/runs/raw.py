@@ -36,7 +36,6 @@ class RawFile:
     ended_at_utc: str
 
     def as_dict(self) -> dict:
-        """The same in JSON types."""
         return {**dataclasses.asdict(self), "command": list(self.command)}
 
 
@@ -82,7 +81,6 @@ def write_raw(
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

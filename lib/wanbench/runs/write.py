@@ -160,19 +160,13 @@ class RunWriter:
         return self._journal is not None
 
     def record(self, *events: dict) -> None:
-        """Append events to the journal; they are on the disk when this returns."""
         self._journal.append(*events)
 
     def keep(self, experiment: str, name: str, content: bytes, **about) -> RawFile:
-        """Write a raw file into the run folder; see `write_raw`."""
         return write_raw(self.folder, experiment, name, content, **about)
 
     def finish(self) -> Run:
-        """
-        Journal "run-finished" and write the manifest: under a temporary name, then moved.
-
-        The manifest lists every file of the folder with its SHA-256, those of interrupted attempts included.
-        """
+        """Journal "run-finished" and write the manifest, which lists every file of the folder with its SHA-256."""
         self._open_journal()
         run = Run.open(self.folder)
         if run.events()[-1]["event"] != "run-finished":
@@ -247,10 +241,7 @@ def _new_folder(parent, full_hash):
 
 def origin() -> dict:
     """
-    wanbench's version, and commit and dirtiness of the git checkout that it runs from (None where it is in
-    none).
-
-    Only a checkout that tracks this file counts, not one that merely contains an installed package.
+    wanbench's version, and the commit of the git checkout that tracks this file, and whether it is dirty, or None.
     """
     here = Path(__file__).resolve()
     commit = dirty = None

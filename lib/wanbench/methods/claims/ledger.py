@@ -118,7 +118,7 @@ class Audit(Result):
             self.rows.setdefault(name, nothing | {"own": own, "working": working})
 
     def number(self, claim: str) -> float:
-        """The number that the source claims."""
+        """Return the number that the source claims."""
         return self._claim(claim).number
 
     def from_printed(self, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
@@ -149,16 +149,10 @@ class Audit(Result):
         It is reproduced if the recomputed value rounds to it as printed, and inside the interval if a number of the
         interval does. Without a recomputed value it stays open.
 
-        Parameters
-        ----------
-        claim : str
-            The claim's short name.
-        recomputed : Estimate or float
-            In the unit of the claim.
-        working : str
-            How it was recomputed; the sentence of an Estimate is added.
-        within : Estimate, optional
-            Whose interval to take where `recomputed` is the source's own figure, which has none.
+        claim: The claim's short name.
+        recomputed: In the unit of the claim.
+        working: How it was recomputed; the sentence of an Estimate is added.
+        within: Whose interval to take where `recomputed` is the source's own figure, which has none.
         """
         claimed = self._claim(claim)
         if not isfinite(claimed.number):
@@ -221,18 +215,18 @@ class Audit(Result):
         return tuple(
             Estimate(
                 quantity=f"claims reproduced by {words}",
-                claim=f"Reproduced by {words}: {{}} of {sum(found.values())}",
-                estimate=found.get(REPRODUCED, 0),
+                claim=f"Reproduced by {words}: {{}} of {sum(counts.values())}",
+                estimate=counts.get(REPRODUCED, 0),
                 low=nan,
                 high=nan,
                 unit="claims",
-                n=sum(found.values()),
-                basis=count(sum(found.values()), "claim"),
+                n=sum(counts.values()),
+                basis=count(sum(counts.values()), "claim"),
                 method=METHODS[kind],
                 assumption="What is published is what the source describes, and our run is a case of its claim",
             )
             for kind, words in KINDS.items()
-            if (found := self.verdicts(kind)) or kind == "own"
+            if (counts := self.verdicts(kind)) or kind == "own"
         )
 
     @property
@@ -242,9 +236,9 @@ class Audit(Result):
         parts = [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
         parts += [f"{cannot} {CANNOT}"] if cannot else []
         counts = [
-            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in found.items())}"
+            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in of_kind.items())}"
             for kind, words in KINDS.items()
-            if (found := self.verdicts(kind))
+            if (of_kind := self.verdicts(kind))
         ]
         return "; ".join([f"{count(len(self.claims), 'claim')} of this source", *parts, *counts]) + "."
 
@@ -297,19 +291,12 @@ def above(estimate: Estimate, bound: float) -> bool | None:
 
 def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     """
-    The claims of a source, all untested.
+    Return the claims of a source, all untested.
 
-    Parameters
-    ----------
-    source : str
-        Its file in `data/published`, without the ending.
+    source: Its file in `data/published`, without the ending.
 
-    Raises
-    ------
-    ParameterError
-        There is no such file.
-    RawDataError
-        It lacks a column, repeats a claim, or has a value that is not a number.
+    Raises ParameterError: there is no such file.
+    Raises RawDataError: it lacks a column, repeats a claim, or has a value that is not a number.
     """
     folder = Path(folder) if folder is not None else root() / "data" / "published"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))

@@ -1,4 +1,10 @@
-"""Throughput against distance if near pairs reach a ceiling: the rate of the NIC or of a policer."""
+"""
+Throughput against distance if near pairs reach a ceiling: the rate of the NIC or of a policer.
+
+The regression takes values at a ceiling as right-censored: known only to reach a limit (Tobin 1958). In Olsen's (1978)
+parameters the likelihood is concave, so Newton's method with halved steps finds its one maximum, here for many
+weightings of the rows at once.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from math import inf, isnan, nan
 
 import numpy as np
 import pandas as pd
+from scipy.special import log_ndtr
 
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
@@ -18,8 +25,12 @@ from wanbench.methods.regions.regression import least_squares
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 from .straight_lines import THOUSAND_KM, half_distance
-from .tobit import tobit
 
+MAX_STEPS = 60  # Newton's method converges in far fewer steps, unless there is no maximum
+MAX_HALVINGS = 40  # A step shorter by 2 to the 40th changes nothing but rounding
+# The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect
+SMALL = 1e-10
+LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 WITHIN = 0.05  # Width of the band below a ceiling in which values count as at it
 MIN_CROWD = 5  # Fewer values than this may lie close together by chance
 MIN_REGIONS = 3  # A ceiling of a cloud appears in several of its regions; repeats of one region agree for other reasons
@@ -28,6 +39,95 @@ CROWD_TO_BAND = 2.0
 CROWD_TO_ABOVE = 3.0  # Bursts above a ceiling are rare compared with the values at it
 # Share of the values that may lie above a ceiling (at least one value may): bursts, and hosts of another kind
 MAX_SHARE_ABOVE = 0.02
+METHOD = (
+    "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
+    f"1958; Olsen 1978); interval from the {DYADIC} ({REFERENCES}), both directions of a pair left out together"
+)
+ORDINARY = f"least squares on the unchanged values; interval from the {DYADIC}"
+NORMAL = (
+    "Without the ceiling, log throughput would scatter about one straight line, normally "
+    "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
+)
+# With a larger share of the rows at the ceiling, the line rests more on the assumption than on values
+MOSTLY_HIDDEN = 0.5
+
+
+def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Fit right-censored regressions: coefficients (weightings, coefficients) and standard deviations (weightings,).
+
+    `design` is (rows, coefficients); `y` the value, or for a `censored` row its limit; `weights` (weightings, rows) how
+    often each row counts; `start` coefficients and spread to start from. NaN for a weighting without a maximum: fewer
+    uncensored rows than coefficients, or a perfect fit.
+
+    Raises ParameterError: if all rows are censored, or the columns of the design are linearly dependent.
+    """
+    design, y, censored = np.asarray(design, float), np.asarray(y, float), np.asarray(censored, bool)
+    weights = np.ones((1, len(y))) if weights is None else np.asarray(weights, float)
+    n_coefficients = design.shape[1]
+    if (~censored).sum() <= n_coefficients:
+        raise ParameterError(f"{(~censored).sum()} rows below their limit are too few to fit a line")
+    if start is None:
+        begun, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
+        if rank < n_coefficients:
+            raise ParameterError("the columns of the design are linearly dependent")
+        spread = float(np.std(y - design @ begun)) or SMALL
+    else:
+        begun, spread = start
+    rows = np.column_stack([design, -y])
+    squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    theta = np.tile(np.append(begun / spread, 1 / spread), (len(weights), 1))
+    free = weights @ (~censored)
+    value = _likelihood(theta, rows, censored, weights, free)
+    active = np.flatnonzero(free > n_coefficients)
+    failed = free <= n_coefficients
+    for _ in range(MAX_STEPS):
+        if not len(active):
+            break
+        step, rising = _newton(theta[active], rows, squares, censored, weights[active], free[active])
+        done = rising < SMALL
+        active, step = active[~done], step[~done]
+        moved = np.zeros(len(active), dtype=bool)
+        length = np.ones(len(active))
+        # The likelihood is concave, so halving the step must at last raise it, unless there is no maximum.
+        for _ in range(MAX_HALVINGS):
+            left = np.flatnonzero(~moved)
+            if not len(left):
+                break
+            at = active[left]
+            tried = theta[at] + length[left, None] * step[left]
+            now = _likelihood(tried, rows, censored, weights[at], free[at])
+            up = now >= value[at]
+            theta[at[up]], value[at[up]] = tried[up], now[up]
+            moved[left[up]] = True
+            length[left[~up]] /= 2
+        active = active[moved]
+    failed[active] = True
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.where(failed | (theta[:, -1] > 1 / SMALL), np.nan, 1 / theta[:, -1])
+    return theta[:, :-1] * spread[:, None], spread
+
+
+def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
+    """Compute the log-likelihood of each weighting up to a constant; minus infinity where 1 / s is not positive."""
+    u = theta @ rows.T
+    terms = np.where(censored, log_ndtr(u), -0.5 * u * u)
+    scale = theta[:, -1]
+    positive = scale > 0
+    logs = free * np.log(np.where(positive, scale, 1.0))
+    return np.where(positive, (weights * terms).sum(axis=1) + logs, -np.inf)
+
+
+def _newton(theta, rows, squares, censored, weights, free) -> tuple[np.ndarray, np.ndarray]:
+    """Compute Newton's step, and twice the increase of the likelihood it predicts."""
+    u, k = theta @ rows.T, theta.shape[1]
+    ratio = np.exp(-0.5 * u * u - LOG_ROOT_2_PI - log_ndtr(u))
+    gradient = (weights * np.where(censored, ratio, -u)) @ rows
+    gradient[:, -1] += free / theta[:, -1]
+    curvature = ((weights * np.where(censored, ratio * (ratio + u), 1.0)) @ squares).reshape(-1, k, k)
+    curvature[:, -1, -1] += free / theta[:, -1] ** 2
+    step = np.einsum("bij,bj->bi", np.linalg.pinv(curvature, hermitian=True), gradient)
+    return step, (step * gradient).sum(axis=1)
 
 
 def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
@@ -60,19 +160,6 @@ def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
     return nan, first_rule
 
 
-METHOD = (
-    "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
-    f"1958; Olsen 1978); interval from the {DYADIC} ({REFERENCES}), both directions of a pair left out together"
-)
-ORDINARY = f"least squares on the unchanged values; interval from the {DYADIC}"
-NORMAL = (
-    "Without the ceiling, log throughput would scatter about one straight line, normally "
-    "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
-)
-# With a larger share of the rows at the ceiling, the line rests more on the assumption than on values
-MOSTLY_HIDDEN = 0.5
-
-
 @dataclass(frozen=True, repr=False)
 class CeilingFit(Result):
     """
@@ -84,7 +171,7 @@ class CeilingFit(Result):
     plain_slope, plain_half_distance: The same by least squares on the unchanged values.
     effect: Half-distance with the ceiling over that without.
     ceilings: Per source: source, ceiling_bps, n (rows at it), n_rows, rule.
-    rows: Per ordered pair: from_region, to_region, distance_km, throughput_bps, limit_bps (NaN without), censored.
+    rows: Per ordered pair: from_region, to_region, distance_km, value in bit/s, censored.
     """
 
     slope: Estimate
@@ -96,7 +183,6 @@ class CeilingFit(Result):
     effect: Estimate
     ceilings: pd.DataFrame
     rows: pd.DataFrame
-    left_out: pd.DataFrame
 
     TITLE = "Throughput against distance, with a ceiling"
 
@@ -200,10 +286,7 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
         plain_half_distance=half_distance(plain, "distance that halves throughput, without the ceiling"),
         effect=_with_direction(effect),
         ceilings=pd.DataFrame(rows),
-        rows=frame[["from_region", "to_region", "distance_km"]].assign(
-            throughput_bps=frame.value, limit_bps=limit.where(np.isfinite(limit)), censored=censored
-        ),
-        left_out=sample.left_out,
+        rows=frame.assign(censored=censored),
     )
 
 
@@ -220,7 +303,7 @@ def _cautions(value: pd.Series, tops: pd.Series, censored: np.ndarray) -> tuple[
 
 
 def _with_direction(effect: Estimate) -> Estimate:
-    """The ratio of half-distances with a claim that says "longer" or "shorter"."""
+    """Return the ratio of half-distances with a claim that says "longer" or "shorter"."""
     start = "With the ceiling the half-distance is"
     if effect.low <= 1 <= effect.high:
         return replace(effect, claim=f"{start} {{}} the one without, which may be chance")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
+from math import inf, isnan
 
 import numpy as np
 import pandas as pd
@@ -13,30 +15,245 @@ from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.regions import permutation
-from wanbench.methods.regions.group_differences import (
-    BY_CHANCE,
-    EQUAL,
-    METHOD,
-    GroupContrast,
-    Groups,
-    Scale,
-    cross_cloud,
-    crossings,
-    ends,
-    group_label,
-    mrqap_p,
-    pairwise,
-)
-from wanbench.methods.regions.line import Part
-from wanbench.methods.regions.mantel import FEWEST, few_orders
-from wanbench.methods.regions.pairs import Sample, directed, require_regions, unordered
+from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES, Part
+from wanbench.methods.regions.mantel import FEWEST, few_orders, p_estimate
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions, unordered
 from wanbench.methods.regions.permutation import PERMUTATIONS
 from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.regions import cloud_title
 
 from .straight_lines import THOUSAND_KM
+
+METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
+OF_DIRECTIONS = f"least squares over ordered pairs; interval from the {DYADIC} ({REFERENCES})"
+PERMUTED = (
+    "MRQAP by double semi-partialling (Dekker, Krackhardt & Snijders 2007): (k + 1) / (B + 1) over B random "
+    "relabellings of the residuals of this covariate on the others, by its t statistic; the interval is that of the "
+    "Monte Carlo error alone (Clopper & Pearson 1934)"
+)
+LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
+# With fewer places of a cloud, its part of the variance comes from the working model rather than from the data
+FEWEST_OF_A_CLOUD = 5
+BY_CHANCE = "Regions of one cloud differ only by chance. " + ASSUMPTION
+EQUAL = "Distance has the same effect in all groups. " + BY_CHANCE
+MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file of 450 pixels if their labels had two lines
+TWO_LINE_ROW_PX = 48
+ONE_LINE_ROW_PX = 26
+
+
+def cross_cloud(names: list[str]) -> np.ndarray:
+    """1 for two regions of different clouds, else 0: (regions, regions)."""
+    clouds = np.array([name.partition(":")[0] for name in names])
+    return (clouds[:, None] != clouds).astype(float)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale of differences: milliseconds, or log10(bit/s), whose differences are shown as ratios."""
+
+    ratio: bool
+
+    def estimate(self, value: float) -> float:
+        if not self.ratio:
+            return value
+        return inf if value > LARGEST_LOG10 else 10**value
+
+    def opposite(self, value: float) -> float:
+        """Return the same difference seen from the other group."""
+        if not self.ratio:
+            return -value
+        return 1 / value if value > 0 else inf
+
+    @property
+    def unit(self) -> str:
+        return "times" if self.ratio else "ms"
+
+    @property
+    def nothing(self) -> float:
+        """The value that means no difference."""
+        return 1.0 if self.ratio else 0.0
+
+    def no_difference(self, one: str, other: str) -> str:
+        """Return the sentence where the interval holds no difference."""
+        if self.ratio:
+            return f"At equal distance, throughput {one} is {{}} that {other}: no difference is shown"
+        return f"At equal distance, RTT {one} less that {other} is {{}}: no difference is shown"
+
+    def claim(self, one: str, other: str, greater: bool) -> str:
+        """Return the sentence for the larger group; the difference is positive, or a ratio above 1."""
+        if not self.ratio:
+            word = "slower" if greater else "faster"
+            return f"At equal distance, round trips {one} are {{}} {word} than {other}"
+        if greater:
+            return f"At equal distance, transfers {one} are faster, {{}} the throughput of those {other}"
+        return f"At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput"
+
+
+@dataclass(frozen=True, repr=False)
+class GroupContrast(Result):
+    """
+    One group of pairs against another at equal distance.
+
+    `estimate` is `one` less `other` in ms, or `one` over `other` in times; `p` its MRQAP p-value.
+    """
+
+    one: str
+    other: str
+    estimate: Estimate
+    p: Estimate
+    scale: Scale
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.reported, self.p)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.reported.sentence} MRQAP p = {self.p.formatted}."
+
+    @property
+    def reported(self) -> Estimate:
+        """The estimate for a sentence: with a word for the direction, and then never negative or below 1."""
+        estimate, nothing = self.estimate, self.scale.nothing
+        if not isnan(estimate.low) and estimate.low <= nothing <= estimate.high:
+            return replace(estimate, claim=self.scale.no_difference(self.one, self.other))
+        greater = estimate.estimate >= nothing
+        claim = self.scale.claim(self.one, self.other, greater)
+        if not greater:
+            estimate = estimate.transformed(
+                self.scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit
+            )
+        return replace(estimate, claim=claim)
+
+    def row(self) -> dict:
+        """Return the contrast as a table row: that of its estimate, with its p-value."""
+        ends = {"p": self.p.estimate, "p_low": self.p.low, "p_high": self.p.high}
+        return {"one": self.one, "other": self.other} | self.estimate.row() | ends
+
+
+@dataclass(frozen=True)
+class Groups:
+    """
+    Regression of pairs on distance and on membership in groups, for contrasts.
+
+    `members` maps each group to a (regions, regions) array of 0 and 1; `y` and `distance` (in 1,000 km) are
+    (regions, regions) arrays; `cells` are the pairs in use; `fit` holds the coefficients of the groups in their order,
+    then that of distance; `of_region` is the place of each of `names`.
+    """
+
+    members: dict[str, np.ndarray]
+    y: np.ndarray
+    distance: np.ndarray
+    cells: permutation.Cells
+    fit: Coefficients
+    names: list[str]
+    of_region: np.ndarray
+
+    def contrast(
+        self,
+        weights: dict[str, float],
+        labels: tuple[str, str],
+        scale: Scale,
+        orders: np.ndarray,
+        *,
+        warnings: tuple[str, ...],
+    ) -> GroupContrast:
+        """
+        Return the difference between weighted group levels (weights add to 0), with its p-value.
+
+        For directions, the t quantile has n - 1 degrees of freedom, n being the places of the smallest cloud involved:
+        the conservative end of Welch's range.
+        """
+        group_weights = np.array([weights.get(name, 0.0) for name in self.members])
+        vector = np.append(group_weights, 0.0)
+        smallest = self._smallest(weights)
+        freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
+        part = self.fit.combination(vector, freedom=freedom)
+        if isnan(part.interval.low) and self.fit.n_regions >= FEWEST_FOR_INTERVAL:
+            warnings = (*warnings, "no interval: the contrast is not determined without one of the places")
+        if smallest < FEWEST_OF_A_CLOUD:
+            warnings = (*warnings, f"one of the clouds has only {count(smallest, 'place')} here")
+        degrees = self.fit.freedom(vector) if freedom is None else freedom
+        one, other = labels
+        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
+        # `t_statistics` adds itself, so the other columns are orthogonal to both.
+        stack = np.stack([*self.members.values()])
+        covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
+        rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
+        others = [self.distance, *(np.tensordot(row, stack, axes=1) for row in rest)]
+        p = mrqap_p(f"permutation p, {one} against {other}", self.y, covariate, others, self.cells, orders, warnings)
+        quantity = f"{one} {'over' if scale.ratio else 'less'} {other}, at equal distance"
+        method = METHOD if freedom is None else OF_DIRECTIONS
+        estimate = part.estimate(
+            scale.estimate,
+            quantity=quantity,
+            claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
+            unit=scale.unit,
+            n=len(self.cells[0]),
+            n_regions=len(self.names),
+            n_places=self.fit.n_regions,
+            method=f"{method}, t with {number(degrees, 1)} degrees of freedom; common slope",
+            assumption=EQUAL,
+            warnings=warnings,
+        )
+        return GroupContrast(one, other, estimate, p, scale)
+
+    def _smallest(self, weights: dict[str, float]) -> int:
+        """Compute the number of places of the smallest cloud involved."""
+        involved = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
+        clouds = np.array([name.partition(":")[0] for name in self.names])
+        return min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
+
+
+def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray, warnings) -> Estimate:
+    """Compute the p-value of a covariate given the others (`permutation.t_statistics`)."""
+    observed, drawn = permutation.t_statistics(y, covariate, others, cells, orders)
+    claim = "relabelled, as strong a t statistic arises with probability {}"
+    extreme, basis = permutation.as_extreme(drawn, observed), (len(cells[0]), len(y))
+    return p_estimate(quantity, claim, extreme, len(orders), basis, warnings, PERMUTED)
+
+
+def ends(group: str) -> tuple[str, str]:
+    """Return the two clouds of a group's name: "aws-gcp" (unordered) or "aws>gcp" (ordered)."""
+    one, _, other = group.partition(">" if ">" in group else "-")
+    return one, other
+
+
+def group_label(group: str) -> str:
+    """
+    Return the label of a group of pairs.
+
+    >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
+    ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')
+    """
+    one, other = map(cloud_title, ends(group))
+    if one == other:
+        return f"within {one}"
+    return f"from {one} to {other}" if ">" in group else f"between {one} and {other}"
+
+
+def pairwise(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
+    """Return the contrast of every two groups: weights and labels."""
+    return [({a: 1.0, b: -1.0}, (group_label(a), group_label(b))) for a, b in combinations(groups, 2)]
+
+
+def crossings(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
+    """
+    Return the contrast of two clouds' common pairs with the mean of the pairs within either: the cost of crossing.
+
+    Whatever the regions of a cloud have in common cancels, since each cloud has half the weight on either side.
+    """
+    contrasts = []
+    for name in groups:
+        one, other = ends(name)
+        within = f"{one}-{one}", f"{other}-{other}"
+        if one != other and set(within) <= set(groups):
+            weights = {name: 1.0, within[0]: -0.5, within[1]: -0.5}
+            contrasts.append((weights, (group_label(name), "within either (their mean)")))
+    return contrasts
+
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
 
@@ -50,7 +267,6 @@ class CloudComparison(Result):
 
     difference: Between clouds against within one, with a common slope and a separate level for the regions of each
         cloud.
-    slope: The common slope per 1,000 km (of log10 for throughput).
     difference_at_mean: The same difference at the mean distance, with a separate slope for each.
     slope_difference, slope_p: Between clouds less within one, per 1,000 km, and its MRQAP p-value.
     contrasts: Every pair of clouds against every other, with a common slope.
@@ -59,14 +275,12 @@ class CloudComparison(Result):
     """
 
     difference: GroupContrast
-    slope: Estimate
     difference_at_mean: GroupContrast
     slope_difference: Estimate
     slope_p: Estimate
     contrasts: tuple[GroupContrast, ...]
     crossing: tuple[GroupContrast, ...]
     directions: tuple[GroupContrast, ...]
-    sample: Sample
 
     TITLE = "Groups of pairs at equal distance"
 
@@ -77,7 +291,7 @@ class CloudComparison(Result):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         pairs = [estimate for contrast in self.all_contrasts for estimate in (contrast.estimate, contrast.p)]
-        return (*pairs, self.slope, self.slope_difference, self.slope_p)
+        return (*pairs, self.slope_difference, self.slope_p)
 
     @property
     def sentence(self) -> str:
@@ -99,7 +313,7 @@ class CloudComparison(Result):
             estimate = contrast.estimate
             numbers = (estimate.formatted, estimate.formatted_interval, estimate.formatted_naive, contrast.p.formatted)
             rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
-        level = percent(self.slope.level)
+        level = percent(LEVEL)
         heads = ["At equal distance", "Estimate", f"{level} interval", "Naive interval", "MRQAP p"]
         return pd.DataFrame(rows, columns=heads)
 
@@ -117,17 +331,17 @@ class CloudComparison(Result):
         rows = np.arange(len(contrasts))
         level = percent(estimates[0].level)
         figure = go.Figure()
-        _add_bars(figure, rows + 0.2, [each.naive for each in estimates], "naive", theme.LIGHT, 6)
+        _add_bars(figure, rows + 0.2, [estimate.naive for estimate in estimates], "naive", theme.LIGHT, 6)
         _add_bars(figure, rows, estimates, f"{level} interval by place", theme.FIT, 3)
         figure.add_scatter(
-            x=[each.estimate for each in estimates],
+            x=[estimate.estimate for estimate in estimates],
             y=rows,
             mode="markers",
             marker={"color": theme.FIT, "size": 9},
             name="estimate",
             text=[
-                f"{theme.plain(each.estimate.formatted)} {each.estimate.formatted_interval}<br>p = {each.p.formatted}"
-                for each in contrasts
+                f"{theme.plain(estimate.formatted)} {estimate.formatted_interval}<br>p = {contrast.p.formatted}"
+                for estimate, contrast in zip(estimates, contrasts, strict=True)
             ],
             hovertemplate="%{text}<extra></extra>",
         )
@@ -135,7 +349,7 @@ class CloudComparison(Result):
         figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
         figure.update_xaxes(title="difference of round-trip time (ms)")
         if scale.ratio:
-            shown = [end for each in estimates for end in (each.low, each.high, each.estimate)]
+            shown = [end for estimate in estimates for end in (estimate.low, estimate.high, estimate.estimate)]
             figure.update_xaxes(title="ratio of throughput (log axis)", **theme.log_axis(shown, ""))
         if dense:
             figure.update_yaxes(tickfont={"size": 10})
@@ -210,12 +424,6 @@ def compare_clouds(
     model = [crosses, far, *levels]
     fit = fit_pairs(value, cells, grouped, model)
     difference = tests.difference(fit, model, "one slope for both", EQUAL)
-    slope = tests.slope(
-        fit.combination(np.eye(len(fit.values))[2]),
-        "slope of both",
-        f"With one slope for both kinds of pair, {tests.unit_of_y} changes by {{}} of distance",
-        EQUAL,
-    )
     model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
     fit = fit_pairs(value, cells, grouped, model)
     at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
@@ -232,14 +440,12 @@ def compare_clouds(
 
     return CloudComparison(
         difference=difference,
-        slope=slope,
         difference_at_mean=difference_at_mean,
         slope_difference=slope_difference,
         slope_p=slope_p,
         contrasts=contrasted(pairwise(clouds_of_pairs)),
         crossing=contrasted(crossings(clouds_of_pairs)),
         directions=_directions(pairs, column, far, names, orders, scale) if scale.ratio else (),
-        sample=sample,
     )
 
 
@@ -286,7 +492,7 @@ class _Tests:
         return part.estimate(unit=unit, **texts, **self.common)
 
     def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
-        """The slope between clouds less that within one, the third column of the model, and its p-value."""
+        """Return the slope between clouds less that within one, the third column of the model, and its p-value."""
         part = fit.combination(np.eye(len(fit.values))[3])
         quantity = f"slope {BETWEEN} less {WITHIN}"
         claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
@@ -338,7 +544,7 @@ def membership(names: list[str], group: str) -> np.ndarray:
 
 
 def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grouped: Units, both) -> Groups:
-    """Regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
+    """Compute the regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
     crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
     design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
     shifted = [np.eye(design.shape[1])[-1]]
@@ -372,15 +578,10 @@ def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast
     return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
 
 
-MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file of 450 pixels if their labels had two lines
-TWO_LINE_ROW_PX = 48
-ONE_LINE_ROW_PX = 26
-
-
 def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:
-    """A bar per interval in one trace: a NaN after each pair of ends breaks the line."""
+    """Return a bar per interval in one trace: a NaN after each pair of ends breaks the line."""
     figure.add_scatter(
-        x=np.array([(each.low, each.high, np.nan) for each in intervals]).ravel(),
+        x=np.array([(bar.low, bar.high, np.nan) for bar in intervals]).ravel(),
         y=np.repeat(rows, 3),
         mode="lines",
         line={"color": colour, "width": width},
@@ -391,7 +592,7 @@ def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour:
 
 def _short(group: str) -> str:
     """
-    A short label of a group of pairs.
+    Return a short label of a group of pairs.
 
     >>> _short("between AWS and Google Cloud"), _short("between clouds"), _short("from Azure to AWS")
     ('AWS – Google Cloud', 'between clouds', 'from Azure to AWS')

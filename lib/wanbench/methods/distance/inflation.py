@@ -47,7 +47,6 @@ class Inflation(Result):
 
     pairs: pd.DataFrame
     medians: dict[str, Estimate]
-    left_out: pd.DataFrame
 
     TITLE = "Path inflation: RTT over the round trip of light in fibre"
 
@@ -115,20 +114,18 @@ def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
     sample = unordered(check_pairs(pairs, "light_rtt_ms"), "rtt_ms")
     frame = sample.frame.rename(columns={"value": "rtt_ms"})
     far = frame.distance_km >= NEAREST_KM
-    near = frame[~far].assign(reason=f"nearer than {NEAREST_KM:g} km")
     frame = frame[far].reset_index(drop=True)
     if frame.empty:
         raise ParameterError(f"no pair with rtt_ms is {NEAREST_KM:g} km apart or more")
     frame["inflation"] = frame.rtt_ms / frame.light_rtt_ms
     notes = (*sample.warnings()[: len(sample.left_out) > 0], *sample.unit_warnings())
-    if len(near):
-        notes += (f"{count(len(near), 'pair')} nearer than {NEAREST_KM:g} km left out",)
+    if not far.all():
+        notes += (f"{count(int((~far).sum()), 'pair')} nearer than {NEAREST_KM:g} km left out",)
     places = unit_of_region(sample)
     medians = {
         name: _median(frame, name, notes, places, resamples, seed) for name in [*sorted(frame.cloud_pair.unique()), ALL]
     }
-    ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
-    return Inflation(frame, medians, pd.concat([sample.left_out, ends], ignore_index=True))
+    return Inflation(frame, medians)
 
 
 def _members(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -169,7 +166,7 @@ def _median(frame, name, notes, places, resamples, seed) -> Estimate:
 
 
 def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
-    """The stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
+    """Return the stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
     strata = ["+".join(sorted(clouds)) for clouds in clouds_of_place]
     sizes = Counter(strata)
     common = sizes.most_common(1)[0][0]
@@ -179,7 +176,7 @@ def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
 
 def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     """
-    Interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
+    Compute the interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
 
     NaN at both ends if there are too few values for the level.
     """

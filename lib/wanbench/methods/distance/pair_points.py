@@ -57,7 +57,7 @@ def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tu
 
 
 def add_light(figure: go.Figure, ends: np.ndarray, **cell) -> None:
-    """The round trip of light in fibre between two distances in km."""
+    """Draw the round trip of light in fibre between two distances in km."""
     figure.add_scatter(
         x=ends,
         y=light_rtt_ms(ends),
@@ -70,15 +70,15 @@ def add_light(figure: go.Figure, ends: np.ndarray, **cell) -> None:
 
 
 def distance_ends(frame: pd.DataFrame) -> np.ndarray:
-    """Both ends of the axis of distances: 0, and a little more than the longest."""
+    """Return both ends of the axis of distances: 0, and a little more than the longest."""
     return np.array([0.0, frame.distance_km.max() * 1.02])
 
 
 def pair_labels(frame: pd.DataFrame) -> list[str]:
-    """The two regions of each pair, as Plotly shows them."""
+    """Return the two regions of each pair, as Plotly shows them."""
     return [theme.plain(" – ".join(pair)) for pair in frame[["region_a", "region_b"]].to_numpy()]
 
 
 def basis(sample) -> str:
-    """The sample behind a figure: "66 pairs of 12 regions"."""
+    """Return the sample behind a figure: "66 pairs of 12 regions"."""
     return f"{count(sample.n_pairs, 'pair')} of {count(sample.n_regions, 'region')}"

@@ -21,6 +21,8 @@ from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS, light_rtt_ms
 from .pair_points import POINTS, against_distance, basis, distance_ends
 
 THOUSAND_KM = 1000.0  # Slopes are per 1,000 km
+# The simulated quantity whose coverage applies to each number of the line
+COVERAGE_OF = {"slope": "slope", "intercept": "RTT intercept", "pearson": "Pearson r", "spearman": "Pearson r"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,7 +58,7 @@ class RttFit(Result):
         return f"{self.slope.sentence} {self.speed_in_fibre.sentence}"
 
     def band(self, distance_km) -> pd.DataFrame:
-        """The fitted line with the interval of its height: distance_km, rtt_ms, low, high."""
+        """Return the fitted line with the interval of its height: distance_km, rtt_ms, low, high."""
         return _band(self.line, distance_km).rename(columns={"y": "rtt_ms"})
 
     def figure(self, *, note: str = "") -> go.Figure:
@@ -111,7 +113,7 @@ class ThroughputFit(Result):
         return (self.half_distance, self.factor, self.slope, self.pearson, self.spearman)
 
     def band(self, distance_km) -> pd.DataFrame:
-        """The fitted line with the interval of its height: distance_km, throughput_bps, low, high."""
+        """Return the fitted line with the interval of its height: distance_km, throughput_bps, low, high."""
         band = _band(self.line, distance_km)
         band[["y", "low", "high"]] = 10 ** band[["y", "low", "high"]]
         return band.rename(columns={"y": "throughput_bps"})
@@ -214,7 +216,7 @@ def throughput_line(sample: Sample, **options) -> ThroughputFit:
 
 def half_distance(slope: Estimate, quantity: str = "distance that halves throughput") -> Estimate:
     """
-    The distance that halves throughput, in km: log10(2) / -slope.
+    Return the distance that halves throughput, in km: log10(2) / -slope.
 
     Its upper end is infinite if the slope's interval reaches zero. Without a falling slope there is no estimate, and
     there is a lower end only if the interval includes falling slopes.
@@ -233,10 +235,6 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     caution = "throughput does not fall with distance here, so no distance halves it"
     low, high = (half.low, half.high) if slope.low < 0 else (nan, nan)
     return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
-
-
-# The simulated quantity whose coverage applies to each number of the line
-COVERAGE_OF = {"slope": "slope", "intercept": "RTT intercept", "pearson": "Pearson r", "spearman": "Pearson r"}
 
 
 def _estimate(
@@ -281,7 +279,7 @@ def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
 
 
 def _band(line: Line, distance_km) -> pd.DataFrame:
-    """The height of the line with its interval: distance_km, y, low, high."""
+    """Return the height of the line with its interval: distance_km, y, low, high."""
     distance_km = np.asarray(distance_km, dtype=float)
     band = line.band(distance_km / THOUSAND_KM)
     return band.assign(x=distance_km).rename(columns={"x": "distance_km"})

@@ -45,7 +45,7 @@ FRAGMENT_BYTES = 1480  # IP payload of a packet of 1,500 bytes
 
 def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median") -> Verdicts:
     """
-    RTT of the echoes against the sum of the two one-way delays: within 1 ms + 1 % of the request.
+    Judge the RTT of the echoes against the sum of the two one-way delays: within 1 ms + 1 % of the request.
 
     Lost echoes and extra replies do not count.
 
@@ -91,7 +91,7 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 
 def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callable[..., dict]) -> Verdicts:
-    """A row per direction with at least `minimum` answered echoes; `judge` takes their RTTs and both links."""
+    """Return a row per direction with at least `minimum` answered echoes; `judge` takes their RTTs and both links."""
     few = "no echo was answered" if minimum == 1 else "fewer than two echoes were answered"
     rows = []
     for key, group in groups("echoes", echoes):
@@ -105,7 +105,7 @@ def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callab
 
 
 def _if_clear(row: dict, n: float) -> dict:
-    """The row; "unknown" if the estimate is outside the limit but not its whole interval."""
+    """Return the row; "unknown" if the estimate is outside the limit but not its whole interval."""
     note = f"equivalent to {n:.0f} independent echoes"
     low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
     if row["verdict"] == OUTSIDE and row["low"] <= high and row["high"] >= low:
@@ -131,7 +131,7 @@ def effective_n(values: np.ndarray, of: str = "variance") -> float:
 
 def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Share of echoes lost against 1 - (1 - loss forward)(1 - loss back).
+    Judge the share of echoes lost against 1 - (1 - loss forward)(1 - loss back).
 
     Within the limit if the request lies inside the exact binomial interval (Clopper & Pearson 1934) of the measured
     share; at the level 99 %, about 1 in 100 accurate links lies outside. A request of 0 allows no loss.
@@ -177,7 +177,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 
 def _wire_bps(row) -> float:
-    """Throughput with headers; NaN where the payload per packet is not known."""
+    """Compute the throughput with headers; NaN where the payload per packet is not known."""
     udp = row.protocol == "UDP"
     payload = row.block_bytes if udp else row.mss_bytes
     if pd.isna(payload) or payload <= 0:
@@ -190,7 +190,7 @@ def _wire_bps(row) -> float:
 
 def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     """
-    Time from the command that cut a link to the last reply seen before it was healed: within 100 ms.
+    Judge the time from the command that cut a link to the last reply seen before it was healed: within 100 ms.
 
     "unknown" unless replies arrived in the 5 s before the cut, no more than 100 ms apart (median), and an echo was lost
     after it: otherwise the silence proves nothing.

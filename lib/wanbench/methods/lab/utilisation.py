@@ -24,11 +24,17 @@ COLUMNS = [
     *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
     "packets_queue_dropped", "bytes_backlog",
 ]  # fmt: skip
+INTO = {"in": True, "out": False}
+DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
+VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
+# Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it
+WAYS = INTO | DIRECT_CONNECT | VPN
+HERE = "here"  # The end of the circuit that reports
 
 
 def windows(samples: pd.DataFrame) -> pd.DataFrame:
     """
-    Traffic of each link between consecutive samples.
+    Compute the traffic of each link between consecutive samples.
 
     Returns DataFrame: run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps,
         utilisation (NaN without a rate, or if it was changed within the window), packets_per_s (delivered),
@@ -143,17 +149,17 @@ def capacity(samples: pd.DataFrame) -> Capacity:
     """
     if samples.empty:
         raise MissingDataError("the run has no samples of links: a real network has no links to count on.")
-    known = windows(samples)
-    known = known[known.utilisation.notna()]
-    if known.empty:
+    loads = windows(samples)
+    loads = loads[loads.utilisation.notna()]
+    if loads.empty:
         raise ParameterError("no link has a rate and two samples, so none can be judged")
-    return Capacity(by_link(known).join(_backlogs(samples)).reset_index())
+    return Capacity(by_link(loads).join(_backlogs(samples)).reset_index())
 
 
-def by_link(known: pd.DataFrame) -> pd.DataFrame:
+def by_link(loads: pd.DataFrame) -> pd.DataFrame:
     """The rows of `Capacity.links` for windows with a utilisation, by the columns of `LINK`; without backlogs."""
-    known = known.assign(window_s=known.end_s - known.start_s, is_full=known.utilisation >= AT_CAPACITY)
-    groups = known.groupby(LINK, dropna=False)
+    loads = loads.assign(window_s=loads.end_s - loads.start_s, is_full=loads.utilisation >= AT_CAPACITY)
+    groups = loads.groupby(LINK, dropna=False)
     table = groups.agg(
         n_windows=("utilisation", "size"),
         window_s=("window_s", "median"),
@@ -164,7 +170,7 @@ def by_link(known: pd.DataFrame) -> pd.DataFrame:
     counted = ["packets_sent", "packets_queue_dropped"]
     table = table.join(groups[counted].sum(min_count=1))
     spent_s = groups.window_s.sum()
-    weighted = (known.utilisation * known.window_s).groupby([known[name] for name in LINK], dropna=False).sum()
+    weighted = (loads.utilisation * loads.window_s).groupby([loads[name] for name in LINK], dropna=False).sum()
     table.insert(3, "mean_utilisation", weighted / spent_s)
     return table
 
@@ -185,7 +191,7 @@ def _backlogs(samples):
 
 def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     """
-    Packets per second that a region received (rx) and sent (tx) over time, summed over its links.
+    Compute the packets per second that a region received (rx) and sent (tx) over time, summed over its links.
 
     They are counted on the links, packet by packet as on the wire. A host's devices count fewer, because large packets
     are segmented later (offload).
@@ -193,21 +199,21 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     region: For example the brokers' region.
     Returns DataFrame: run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s: packets delivered.
     """
-    known = windows(samples)
-    ways = {"rx_packets_per_s": known.link_to == region, "tx_packets_per_s": known.link_from == region}
+    loads = windows(samples)
+    ways = {"rx_packets_per_s": loads.link_to == region, "tx_packets_per_s": loads.link_from == region}
     if not any(way.any() for way in ways.values()):
         raise ParameterError(f"no link to or from {region!r} was sampled")
-    known = known.assign(sample=known.groupby(LINK, dropna=False).cumcount())
+    loads = loads.assign(sample=loads.groupby(LINK, dropna=False).cumcount())
     keys = [*KEY, "sample"]
-    rates = known.groupby(keys, dropna=False)[["start_s", "end_s"]].mean()
+    rates = loads.groupby(keys, dropna=False)[["start_s", "end_s"]].mean()
     for name, way in ways.items():
-        rates[name] = known[way].groupby(keys, dropna=False).packets_per_s.sum()
+        rates[name] = loads[way].groupby(keys, dropna=False).packets_per_s.sum()
     return rates.fillna(dict.fromkeys(ways, 0.0)).reset_index().drop(columns="sample")
 
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     """
-    Throughput of iperf3 during a test, over time: payload of all its streams, without headers.
+    Compute the throughput of iperf3 during a test, over time: payload of all its streams, without headers.
 
     transfers, intervals: The tables of those names.
     Returns DataFrame: run_id, test_id, attempt, start_s, end_s (Unix s, by the client's clock, which gives whole
@@ -225,14 +231,6 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame
     groups = rows[rows.end_s > rows.start_s].groupby([*KEY, "bin"], dropna=False)
     sums = groups.agg(start_s=("start_s", "min"), end_s=("end_s", "max"), background_bps=("background_bps", "sum"))
     return sums.reset_index().drop(columns="bin")
-
-
-INTO = {"in": True, "out": False}
-DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
-VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
-# Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it
-WAYS = INTO | DIRECT_CONNECT | VPN
-HERE = "here"  # The end of the circuit that reports
 
 
 def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> pd.DataFrame:
@@ -278,14 +276,14 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
 
 def circuit_capacity(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> Capacity:
     """
-    Whether circuits were ever at their capacity, judged by means over their intervals.
+    Tell whether circuits were ever at their capacity, judged by means over their intervals.
 
     Parameters and errors are those of `circuit_windows`; MissingDataError also if no capacity is known.
     """
     windows = circuit_windows(metrics, capacity_bps=capacity_bps)
-    known = windows[windows.utilisation.notna()]
-    if known.empty:
+    loads = windows[windows.utilisation.notna()]
+    if loads.empty:
         raise MissingDataError("no capacity of a circuit is known; give capacity_bps.")
-    links = by_link(known).assign(max_backlog_ms=nan, longest_backlog_s=nan).reset_index()
+    links = by_link(loads).assign(max_backlog_ms=nan, longest_backlog_s=nan).reset_index()
     circuit = links.link_from.where(links.link_from != HERE, links.link_to)
     return Capacity(links.assign(circuit=circuit), is_circuit=True)

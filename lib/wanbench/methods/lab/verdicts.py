@@ -22,7 +22,7 @@ COLUMNS = [
     "allowed", "limit", "n", "verdict", "note",
 ]  # fmt: skip
 WITHIN, OUTSIDE, UNKNOWN = "within", "outside", "unknown"
-KEY = ["run_id", "from_region", "to_region"]
+LINK_KEY = ["run_id", "from_region", "to_region"]
 NAMES = {
     "rtt": "round-trip time",
     "jitter": "jitter",
@@ -38,6 +38,17 @@ NAMES = {
 OF_A_RUN = ("window", "capacity")  # Quantities with one number for all links of a run
 METHOD = "requested settings against what was measured, per link"
 ASSUMPTION = "The hosts' clocks and tools are more accurate than the limit"
+PANELS = {
+    # quantity: (panel title, what the x axis is, factor of the error, factor of the request, relative error?)
+    "rtt": ("RTT: error (ms)", "requested (ms)", 1.0, 1.0, False),
+    "rate": ("Rate: error (%)", "requested (Mbit/s)", 100.0, 1e-6, True),
+    "loss": ("Loss: error (points)", "requested (%)", 100.0, 100.0, False),
+    "jitter": ("Jitter: error (ms)", "requested (ms)", 1.0, 1.0, False),
+    "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
+}
+PANEL_COLUMNS = 3
+PANEL_TICKS = 6  # More labels of a log axis overlap in a third of the page
+MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 
 class Verdicts(RowsResult):
@@ -187,17 +198,17 @@ def _finding(row, page: str) -> Finding:
 
 def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, str], pd.DataFrame]]:
     """Run, ends and rows of each direction of a link."""
-    return check_columns(table, frame, KEY).groupby(KEY, dropna=False, sort=True)
+    return check_columns(table, frame, LINK_KEY).groupby(LINK_KEY, dropna=False, sort=True)
 
 
 def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
-    """The rows of one run and direction."""
-    return frame[(frame[KEY] == list(key)).all(axis=1)]
+    """Return the rows of one run and direction."""
+    return frame[(frame[LINK_KEY] == list(key)).all(axis=1)]
 
 
 def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
-    """The link of one run and direction, or None; ParameterError if there are two."""
-    rows = matching(check_columns("links", links, KEY), key)
+    """Return the link of one run and direction, or None; ParameterError if there are two."""
+    rows = matching(check_columns("links", links, LINK_KEY), key)
     if len(rows) > 1:
         run_id, start, end = key
         raise ParameterError(f"{len(rows)} links from {start} to {end} in run {run_id}; allowed: one.")
@@ -205,7 +216,7 @@ def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
 
 
 def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
-    """The links of both directions, or None if one is missing."""
+    """Return the links of both directions, or None if one is missing."""
     run_id, start, end = key
     pair = [link_of(links, way) for way in (key, (run_id, end, start))]
     return None if None in pair else pair
@@ -222,13 +233,13 @@ def by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
 
 
 def answered(echoes: pd.DataFrame) -> pd.DataFrame:
-    """Echoes with a reply, each once."""
+    """Select echoes with a reply, each once."""
     return echoes[echoes.rtt_ms.notna() & ~echoes.duplicate.astype(bool) & ~echoes.lost.astype(bool)]
 
 
 def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
-    """A row without a verdict yet."""
-    start = dict(zip(KEY, key, strict=True)) | {"quantity": name, "unit": unit}
+    """Return a row without a verdict yet."""
+    start = dict(zip(LINK_KEY, key, strict=True)) | {"quantity": name, "unit": unit}
     numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
     return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
 
@@ -243,23 +254,10 @@ def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
 
 
 def or_unknown(row: dict, request, reason: str) -> dict:
-    """The row, with the reason if it has no verdict."""
+    """Return the row, with the reason if it has no verdict."""
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason
     return row
-
-
-PANELS = {
-    # quantity: (panel title, what the x axis is, factor of the error, factor of the request, relative error?)
-    "rtt": ("RTT: error (ms)", "requested (ms)", 1.0, 1.0, False),
-    "rate": ("Rate: error (%)", "requested (Mbit/s)", 100.0, 1e-6, True),
-    "loss": ("Loss: error (points)", "requested (%)", 100.0, 100.0, False),
-    "jitter": ("Jitter: error (ms)", "requested (ms)", 1.0, 1.0, False),
-    "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
-}
-PANEL_COLUMNS = 3
-PANEL_TICKS = 6  # More labels of a log axis overlap in a third of the page
-MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 
 def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: set) -> None:
@@ -306,7 +304,7 @@ def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: se
 
 
 def _band(figure: go.Figure, x: pd.Series, allowed: pd.Series, at: dict, *, one_sided: bool) -> None:
-    """The allowed error over the requests, as a shaded area."""
+    """Return the allowed error over the requests, as a shaded area."""
     edges = pd.DataFrame({"x": x, "allowed": allowed}).dropna().drop_duplicates("x").sort_values("x")
     left, right = edges.x.iloc[0], edges.x.iloc[-1]
     if left == right or one_sided:

@@ -58,8 +58,8 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 
 def harder(quantity: str, n_units: int) -> str:
-    """A sentence for the assumption: what lowers the coverage, and how far; "" if nothing does."""
-    found = {
+    """Return a sentence for the assumption: what lowers the coverage, and how far; "" if nothing does."""
+    harder_surveys = {
         "effects shared over 1,500 km or more": _nearest(ALIKE_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few": _simulated(
             SKEWED_COVERAGE.get(quantity), n_units
@@ -68,20 +68,20 @@ def harder(quantity: str, n_units: int) -> str:
     }
     parts = [
         f"{what} (the 95 % interval then {_covers(size, *ends)})"
-        for what, (size, ends) in found.items()
+        for what, (size, ends) in harder_surveys.items()
         if ends[0] < BAND[0]
     ]
     return f". So would {'; '.join(parts)}; a survey need not show it" if parts else ""
 
 
 def few_beyond(n_units: int) -> str:
-    """The coverage of the interval of W with few pairs beyond the knee."""
+    """Return the coverage of the interval of W with few pairs beyond the knee."""
     size, ends = _simulated(FEW_BEYOND_COVERAGE["window W"], n_units)
     return f"its 95 % interval {_covers(size, *ends)}"
 
 
 def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
-    """A caution with the coverage if effects of nearby places are correlated; none if that was not simulated."""
+    """Warn with the coverage if effects of nearby places are correlated; none if that was not simulated."""
     size, ends = _nearest(ALIKE_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:
         return ()
@@ -91,7 +91,7 @@ def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
 
 def _covers(size: int, low: float, high: float) -> str:
     """
-    The text of a coverage.
+    Return the text of a coverage.
 
     >>> _covers(16, 81.7, 95.7)
     'covers in 81.7 to 95.7 % of cases in simulated surveys of 16 regions'

@@ -21,13 +21,13 @@ CHUNK_CELLS = 4_000_000  # Weights held at a time, 32 MB
 
 
 def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Whether each pair has each region as an end (regions, pairs)."""
+    """Tell whether each pair has each region as an end (regions, pairs)."""
     region = np.arange(n_regions)[:, None]
     return (first == region) | (second == region)
 
 
 def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Sum of `values` (pairs, ...) over the pairs of each region, each pair once: (regions, ...)."""
+    """Compute the sum of `values` (pairs, ...) over the pairs of each region, each pair once: (regions, ...)."""
     total = np.zeros((n_regions, *values.shape[1:]))
     np.add.at(total, first, values)
     apart = first != second
@@ -36,7 +36,7 @@ def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_reg
 
 
 def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Sum of `values` (rows, ...) over the rows of each group: (groups, ...)."""
+    """Compute the sum of `values` (rows, ...) over the rows of each group: (groups, ...)."""
     total = np.zeros((n_groups, *values.shape[1:]))
     np.add.at(total, group, values)
     return total
@@ -123,7 +123,7 @@ def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.
 
 def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> np.ndarray:
     """
-    Median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
+    Compute the median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
 
     A pair's weight is the product of its regions' weights; the median is the mean of two middle values.
     """
@@ -133,7 +133,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> n
 
 
 def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Median of `values` (n,) for each row of weights (rows, n); NaN for a row without weight."""
+    """Compute the median of `values` (n,) for each row of weights (rows, n); NaN for a row without weight."""
     order = np.argsort(values, kind="stable")
     values, below = values[order], np.cumsum(weights[:, order], axis=1)
     half = below[:, -1:] / 2
@@ -144,9 +144,22 @@ def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return median
 
 
+def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Compute the means of `values` (rows, k) without each region (regions, k), and without each pair (pairs, k).
+
+    If both directions of a pair are rows, they are left out together.
+    """
+    total, n = values.sum(axis=0), len(values)
+    pair = unordered_numbers(first, second, n_regions)
+    of_region = region_sums(np.ones(n), first, second, n_regions)
+    without_region = (total - region_sums(values, first, second, n_regions)) / (n - of_region)[:, None]
+    return without_region, (total - sums(values, pair, pair.max() + 1)) / (n - np.bincount(pair))[:, None]
+
+
 def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
     """
-    The sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.
+    Return the sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.
 
     The interval uses `variance` and a t quantile with (regions - 1) degrees of freedom.
     """

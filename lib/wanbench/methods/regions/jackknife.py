@@ -26,6 +26,10 @@ from . import dyadic
 ROUNDS = 30  # Limit of the iteration, which usually converges earlier
 CLOSE = 1e-3  # Change of the components, as a share of the residual variance, that counts as converged
 SMALLEST = 1e-6  # Smallest share of the residual variance for single pairs, which keeps the equations regular
+FEWEST_DEGREES = 1.5  # Lower bound of the degrees of freedom: the t quantile grows beyond use below it
+SINGULAR = 1e-9  # Eigenvalues below this share of the largest are zero up to rounding
+LOST = 1e-6  # Entries of a projection above this are more than rounding
+FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be divided
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Sums:
 
     @classmethod
     def of(cls, design: np.ndarray, y: np.ndarray, first, second, n_regions: int) -> Sums:
-        """Sums of a design (pairs, k) and y (pairs,); `first` and `second` index each pair's regions."""
+        """Compute the sums of a design (pairs, k) and y (pairs,); `first` and `second` index each pair's regions."""
         k = design.shape[1]
         outer, cross = np.zeros((n_regions, n_regions, k, k)), np.zeros((n_regions, n_regions, k))
         for a, b in ((first, second), (second, first)):
@@ -104,7 +108,7 @@ class Components:
 
 def reml(sums: Sums, random: int | None = None) -> Components:
     """
-    Components of the working model, with a positive semidefinite covariance of regions.
+    Compute the components of the working model, with a positive semidefinite covariance of regions.
 
     y should have unit variance, and the columns of the design similar sizes. Regions shift the first `random`
     coefficients only; default all.
@@ -138,14 +142,14 @@ def reml(sums: Sums, random: int | None = None) -> Components:
 
 
 def _positive(matrix: np.ndarray) -> np.ndarray:
-    """The nearest positive semidefinite matrix."""
+    """Return the nearest positive semidefinite matrix."""
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
 def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     """
-    Left and right sides of the MINQUE equations at these components.
+    Compute the left and right sides of the MINQUE equations at these components.
 
     With P = V^-1 - V^-1 X (X' V^-1 X)^-1 X' V^-1 and V_i the derivative of V = Var(y) by component i, the left side is
     tr(P V_i P V_j) and the right side y' P V_i P y. Woodbury's formula replaces V^-1, (pairs, pairs), by matrices of
@@ -199,11 +203,6 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     return matrix, right
 
 
-FEWEST_DEGREES = 1.5  # Lower bound of the degrees of freedom: the t quantile grows beyond use below it
-SINGULAR = 1e-9  # Eigenvalues below this share of the largest are zero up to rounding
-LOST = 1e-6  # Entries of a projection above this are more than rounding
-
-
 @dataclass(frozen=True)
 class LeaveOut:
     """
@@ -219,7 +218,7 @@ class LeaveOut:
     lost: np.ndarray
 
     def determined(self, combination) -> np.ndarray:
-        """Whether combinations (..., k) are determined without any one region."""
+        """Tell whether combinations (..., k) are determined without any one region."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
 
@@ -248,7 +247,7 @@ class LeaveOut:
         return np.where(self.determined(combination), variance, np.nan), np.maximum(freedom, FEWEST_DEGREES)
 
     def half(self, combination, level: float) -> np.ndarray:
-        """Half the width of the interval of combinations (..., k)."""
+        """Compute half the width of the interval of combinations (..., k)."""
         variance, freedom = self.spread(combination)
         with np.errstate(invalid="ignore"):
             return t_quantile(level, freedom) * np.sqrt(variance)
@@ -291,9 +290,6 @@ def pseudo_inverses(matrices: np.ndarray, zero) -> tuple[np.ndarray, np.ndarray]
         np.einsum("gij,gj,gkj->gik", axes, inverse, axes),
         np.einsum("gij,gj,gkj->gik", axes, (~used).astype(float), axes),
     )
-
-
-FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be divided
 
 
 def share_and_freedom(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:

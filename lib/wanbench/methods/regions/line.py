@@ -34,11 +34,25 @@ PERFECT = 1 - 1e-12
 VARIES = 1e-9  # Sum of squares of standardised x below which x is constant up to rounding
 HEIGHT = (1.0, 0.0)
 SLOPE = (0.0, 1.0)
+PARAMETERS = 2
+NAMES = ("intercept", "slope", "pearson", "spearman")
+SCALED = "jackknife over places, scaled by variance components"
+DYADIC = "dyadic-robust variance, leave-one-region-out form"
+SANDWICH = "dyadic-robust sandwich"
+BOOTSTRAP = "region bootstrap"
+REFERENCES = (
+    "Fafchamps & Gubert 2007; Cameron & Miller 2014; Aronow, Samii & Assenova 2015; MacKinnon, Nielsen & Webb 2023"
+)
+SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
+ASSUMPTION = (
+    "Pairs without a common place are independent, and the places represent those of interest. "
+    "Places that share a cable would break it"
+)
 
 
 def fisher_z(r):
     """
-    Fisher's z, kept finite for a perfect correlation.
+    Compute Fisher's z, kept finite for a perfect correlation.
 
     >>> float(round(fisher_z(0.5), 3))
     0.549
@@ -80,21 +94,21 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
 
 
 def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
-    """The interval of rho from its values without each region."""
+    """Return the interval of rho from its values without each region."""
     if not np.isfinite(without).all() or np.abs(without).max() > PERFECT:
         return Interval(SCALED_Z)
     return _interval(rho, np.sqrt(left.scale(SLOPE)) * jackknife(fisher_z(without)), left, level)
 
 
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's rho; NaN, without a warning as scipy gives, if either is constant or empty."""
+    """Compute Spearman's rho; NaN, without a warning as scipy gives, if either is constant or empty."""
     a, b = (stats.rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
     with np.errstate(invalid="ignore"):
         return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
 def spearman_without(x: np.ndarray, y: np.ndarray, first, second, n_regions: int) -> np.ndarray:
-    """Spearman's rho without each region."""
+    """Compute Spearman's rho without each region."""
     region = np.arange(n_regions)[:, None]
     return np.array([spearman(x[kept], y[kept]) for kept in (first != region) & (second != region)])
 
@@ -107,28 +121,11 @@ def _interval(r: float, variance: float, left: LeaveOut, level: float) -> Interv
 
 
 def _parts(sums: np.ndarray):
-    """Slope of y on x, variance of x, variance of y about the line."""
+    """Compute the slope of y on x, variance of x, variance of y about the line."""
     slope, xx, xy, yy = slope_and_squares(sums)
     n = sums[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         return slope, xx / n, np.maximum(yy - slope * xy, 0) / n
-
-
-PARAMETERS = 2
-NAMES = ("intercept", "slope", "pearson", "spearman")
-
-SCALED = "jackknife over places, scaled by variance components"
-DYADIC = "dyadic-robust variance, leave-one-region-out form"
-SANDWICH = "dyadic-robust sandwich"
-BOOTSTRAP = "region bootstrap"
-REFERENCES = (
-    "Fafchamps & Gubert 2007; Cameron & Miller 2014; Aronow, Samii & Assenova 2015; MacKinnon, Nielsen & Webb 2023"
-)
-SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
-ASSUMPTION = (
-    "Pairs without a common place are independent, and the places represent those of interest. "
-    "Places that share a cable would break it"
-)
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,7 @@ class Part:
     standard_error: float = nan
 
     def estimate(self, change: Callable[[float], float] = float, **fields) -> Estimate:
-        """The part as an Estimate with these fields; `change` must increase, such as a unit conversion."""
+        """Return the part as an Estimate with these fields; `change` must increase, such as a unit conversion."""
         low, high = change(self.interval.low), change(self.interval.high)
         naive = Interval(PAIRS_INDEPENDENT, change(self.naive.low), change(self.naive.high))
         return Estimate(estimate=change(self.value), low=low, high=high, naive=naive, **fields)
@@ -180,7 +177,7 @@ class Line:
         return self.grouped.n
 
     def band(self, x) -> pd.DataFrame:
-        """The line at `x` with the interval of its height: columns x, y, low, high."""
+        """Return the line at `x` with the interval of its height: columns x, y, low, high."""
         x = np.asarray(x, dtype=float)
         y = self.intercept.value + self.slope.value * x
         half = np.full_like(y, nan)
@@ -300,7 +297,7 @@ def _method(scale: Scale, left: LeaveOut | None) -> str:
 
 
 def _with_intervals(parts: dict[str, Part], x, y, moments, scale, left, grouped, level) -> dict[str, Part]:
-    """The parts with their main intervals, from the line without each unit."""
+    """Return the parts with their main intervals, from the line without each unit."""
     first, second, n = grouped.first, grouped.second, grouped.n
     without = moments.sum(axis=0) - dyadic.region_sums(moments, first, second, n)
     rho_without = spearman_without(x, y, first, second, n)
@@ -326,7 +323,7 @@ def _with_intervals(parts: dict[str, Part], x, y, moments, scale, left, grouped,
 
 
 def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
-    """The plain jackknife and the bootstrap (intercept, slope, r), the sandwich (not r); none for rho."""
+    """Return the plain jackknife and the bootstrap (intercept, slope, r), the sandwich (not r); none for rho."""
     first, second, n = grouped.first, grouped.second, grouped.n
     t = t_quantile(level, n - PARAMETERS)
     centre = np.array(values[:3])
@@ -359,7 +356,7 @@ def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, 
 
 
 def _naive(x, y, values, level) -> list[Interval]:
-    """Intervals that treat pairs as independent: OLS with t; Fisher's z (rho: Bonett & Wright 2000)."""
+    """Compute the intervals that treat pairs as independent: OLS with t; Fisher's z (rho: Bonett & Wright 2000)."""
     n, (intercept, slope, r, rho) = len(x), values
     off = x - x.mean()
     residual = y - intercept - slope * x

@@ -116,7 +116,7 @@ def p_estimate(
     warnings: tuple[str, ...],
     method: str = METHOD,
 ) -> Estimate:
-    """A permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
+    """Return a permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
     p, low, high = permutation.p_value(extreme, permutations)
     return Estimate(
         quantity=quantity,
@@ -134,7 +134,7 @@ def p_estimate(
 
 
 def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
-    """A caution if the regions have fewer permutations than were drawn."""
+    """Warn if the regions have fewer permutations than were drawn."""
     orders = factorial(n_regions)
     if orders > permutations:
         return ()

@@ -17,6 +17,10 @@ from wanbench.regions import light_rtt_ms
 ENDS = ("from_region", "to_region")
 TEXTS = (*ENDS, "from_cloud", "to_cloud")
 LENGTHS = ("distance_km", "light_rtt_ms")
+FEWEST_FOR_INTERVAL = 5  # With fewer units the jackknife has too few degrees of freedom for an interval worth reading
+FEW = 10  # Below this many regions every interval carries a caution
+SAME_DISTANCE_KM = 1.0  # Tolerance for rounded distances of the two directions of a pair, which have the same length
+COMBINE = ("median", "geometric mean")
 
 
 def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
@@ -57,12 +61,6 @@ def _refuse(rows: pd.DataFrame, name: str, bad: np.ndarray, allowed: str) -> Non
     where = f" ({' to '.join(ends)})" if len(ends) == 2 else ""
     more = f"; {int(bad.sum()) - 1:,} more rows have the same fault" if bad.sum() > 1 else ""
     raise refusal(f"{name} in row {at} of table pairs{where}", row[name], allowed + more)
-
-
-FEWEST_FOR_INTERVAL = 5  # With fewer units the jackknife has too few degrees of freedom for an interval worth reading
-FEW = 10  # Below this many regions every interval carries a caution
-SAME_DISTANCE_KM = 1.0  # Tolerance for rounded distances of the two directions of a pair, which have the same length
-COMBINE = ("median", "geometric mean")
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +132,7 @@ class Sample:
 
 
 def cloud_pair(first: pd.Series, second: pd.Series) -> pd.Series:
-    """The unordered pair of clouds of two columns of region names: "aws-gcp" for either direction."""
+    """Return the unordered pair of clouds of two columns of region names: "aws-gcp" for either direction."""
     clouds = [[name.partition(":")[0] for name in names] for names in (first, second)]
     joined = ["-".join(sorted(both)) for both in zip(*clouds, strict=True)]
     return pd.Series(joined, index=first.index, dtype="str")
@@ -181,7 +179,7 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
 
 
 def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
-    """The reason for leaving a row out, or None; later reasons override earlier ones."""
+    """Return the reason for leaving a row out, or None; later reasons override earlier ones."""
     value = rows[column].to_numpy(dtype="float64", na_value=np.nan)
     reason = np.full(len(rows), None, dtype=object)
     reason[~(value > 0)] = f"where {column} is not positive"
@@ -193,14 +191,14 @@ def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def left_out_of_any(*samples: Sample) -> pd.DataFrame:
-    """The rows that any of several samples of the same pairs leaves out, each direction of a pair once."""
+    """Return the rows that any of several samples of the same pairs leaves out, each direction of a pair once."""
     rows = pd.concat([sample.left_out for sample in samples], ignore_index=True)
     return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
 
 
 def unordered_numbers(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
     """
-    Number of the unordered pair of each row, from 0: the same for the two directions of one.
+    Compute the number of the unordered pair of each row, from 0: the same for the two directions of one.
 
     >>> unordered_numbers(np.array([0, 2, 1]), np.array([1, 1, 2]), 3).tolist()
     [0, 1, 1]

@@ -21,9 +21,14 @@ from wanbench.formatting import count
 from wanbench.methods.result import exact_binomial
 from wanbench.regions import catalogue, distance_km
 
+PERMUTATIONS = 10_000
+CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which a processor's cache holds
+TIE = 1e-12  # Statistics closer than this are the same number, summed in another order
+Cells = tuple[np.ndarray, np.ndarray]
+
 
 def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndarray:
-    """Values at (first, second), and if `symmetric` at (second, first): (regions, regions)."""
+    """Put values at (first, second), and if `symmetric` at (second, first): (regions, regions)."""
     out = np.full((n_regions, n_regions), np.nan)
     out[first, second] = values
     if symmetric:
@@ -64,15 +69,8 @@ def gaps(n_pairs: int, n_regions: int) -> tuple[str, ...]:
     return (f"{missing}: every relabelling is compared over the {n_pairs:,} measured ones",)
 
 
-PERMUTATIONS = 10_000
-CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which a processor's cache holds
-TIE = 1e-12  # Statistics closer than this are the same number, summed in another order
-
-Cells = tuple[np.ndarray, np.ndarray]
-
-
 def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
-    """Random orders of the regions: (permutations, regions)."""
+    """Draw random orders of the regions: (permutations, regions)."""
     check_number("permutations", permutations, 1, whole=True)
     check_number("seed", seed, 0, whole=True)
     rng = np.random.default_rng(seed)
@@ -81,7 +79,7 @@ def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
 
 def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """
-    The cells of a matrix under each relabelling, in chunks of relabellings: (slice, (cells, relabellings)).
+    Return the cells of a matrix under each relabelling, in chunks of relabellings: (slice, (cells, relabellings)).
 
     Region i becomes region orders[k, i], so the cell (i, j) takes the value of (orders[k, i], orders[k, j]).
     """
@@ -102,8 +100,8 @@ def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: b
     x is known for every pair of regions, so all relabellings use the same cells, those known in y. NaN for fewer than 3
     cells or constant values.
     """
-    known = np.isfinite(y[cells])
-    cells = cells[0][known], cells[1][known]
+    measured = np.isfinite(y[cells])
+    cells = cells[0][measured], cells[1][measured]
     value = stats.rankdata(y[cells]) if ranks else y[cells]
     if len(value) < 3:
         return np.full(len(orders), np.nan)
@@ -123,15 +121,15 @@ def as_extreme(drawn: np.ndarray, observed: float) -> int:
     return int((~(np.abs(drawn) < abs(observed) - TIE * max(1.0, abs(observed)))).sum())
 
 
-def p_value(extreme: int, permutations: int, level: float = 0.95) -> tuple[float, float, float]:
+def p_value(extreme: int, permutations: int) -> tuple[float, float, float]:
     """
-    The permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value over all relabellings
+    Return the permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value over all relabellings
     (Clopper & Pearson 1934).
 
     >>> [round(number, 5) for number in p_value(0, 9999)]
     [0.0001, 0.0, 0.00037]
     """
-    return (extreme + 1) / (permutations + 1), *exact_binomial(extreme, permutations, level)
+    return (extreme + 1) / (permutations + 1), *exact_binomial(extreme, permutations)
 
 
 def t_statistics(
@@ -144,8 +142,8 @@ def t_statistics(
     for every pair of regions: then all relabellings use the same cells, those known in y.
     """
     stack = np.stack([np.ones_like(y), *others])
-    known = np.isfinite(y[cells])
-    cells = cells[0][known], cells[1][known]
+    measured = np.isfinite(y[cells])
+    cells = cells[0][measured], cells[1][measured]
     design, value = stack[:, *cells].T, y[cells]
     n, k = len(value), design.shape[1] + 1
     if n <= k:

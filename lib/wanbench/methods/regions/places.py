@@ -42,6 +42,10 @@ MORAN_PERMUTATIONS = 999  # Enough for a p-value to the nearest 0.001, far finer
 # surveys without a pattern
 MORAN_P = 0.1
 UNKNOWN_KM = 1e6  # Stands for an unknown distance: longer than any on Earth, so unknown distances join no regions
+FEWEST_FOR_SKEW = 8  # The test's normal approximation starts here (D'Agostino 1970)
+SIGNIFICANT_P = 0.025  # Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed
+# A smaller one does no harm; exponential effects have a skewness of 2, effects of 1 place in 10 have 2.7
+HARMFUL_SKEWNESS = 1.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Units:
         return self.n < len(self.of_region)
 
     def warnings(self) -> tuple[str, ...]:
-        """A caution if there are too few units for an interval."""
+        """Warn if there are too few units for an interval."""
         if not self.clustered or self.n >= FEWEST_FOR_INTERVAL:
             return ()
         return (f"no interval from {count(self.n, 'place')}; it needs at least {FEWEST_FOR_INTERVAL}",)
@@ -106,9 +110,9 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
     return Units(names, of_region, of_region[sample.first], of_region[sample.second])
 
 
-def unit_of_region(sample, cluster: str | float | Mapping[str, str] = PLACE) -> dict[str, str]:
-    """Map region names to units, using the whole sample's `cluster`: a part of it may lack the near pairs."""
-    grouped = units(sample, cluster)
+def unit_of_region(sample) -> dict[str, str]:
+    """Map region names to units; a part of the sample may lack the near pairs that make a place."""
+    grouped = units(sample)
     return dict(zip(sample.regions, (grouped.names[k] for k in grouped.of_region), strict=True))
 
 
@@ -127,7 +131,7 @@ def _distances(sample, regions: list[str]) -> np.ndarray:
 
 
 def _nearby(far: np.ndarray, km: float) -> np.ndarray:
-    """Labels of groups with all members within `km` of each other (complete linkage)."""
+    """Compute the labels of groups with all members within `km` of each other (complete linkage)."""
     if len(far) < 2:
         return np.arange(len(far))
     apart = squareform(np.minimum(far, UNKNOWN_KM), checks=False)
@@ -186,12 +190,6 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     i = ((drawn @ near) * drawn).sum(axis=1) / near.sum() / (effect @ effect) * n
     p = float((i >= i[0] - 1e-12).mean())  # the first row is the data; 1e-12 allows for rounding
     return Moran(float(i[0]), -1 / (n - 1), p, n)
-
-
-FEWEST_FOR_SKEW = 8  # The test's normal approximation starts here (D'Agostino 1970)
-SIGNIFICANT_P = 0.025  # Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed
-# A smaller one does no harm; exponential effects have a skewness of 2, effects of 1 place in 10 have 2.7
-HARMFUL_SKEWNESS = 1.0
 
 
 @dataclass(frozen=True)

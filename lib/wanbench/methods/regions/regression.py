@@ -40,7 +40,7 @@ class Coefficients:
     turned: np.ndarray
 
     def freedom(self, weights) -> float:
-        """Degrees of freedom of the interval of a weighted sum of the coefficients."""
+        """Compute the degrees of freedom of the interval of a weighted sum of the coefficients."""
         return float(self.left.spread(np.asarray(weights, dtype=float) @ self.turned)[1])
 
     def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
@@ -122,7 +122,7 @@ def least_squares(
 
 
 def determined(design: np.ndarray, grouped) -> bool:
-    """Whether every coefficient is determined, also without any one unit; columns must have unit size."""
+    """Tell whether every coefficient is determined, also without any one unit; columns must have unit size."""
     gram = design[:, :, None] * design[:, None, :]
     total = gram.sum(axis=0)
     left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)
@@ -153,7 +153,7 @@ def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarr
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest-norm solutions (cases, k) and projections (cases, k, k) onto undetermined combinations."""
+    """Compute the smallest-norm solutions (cases, k) and projections (cases, k, k) onto undetermined combinations."""
     inverse, lost = pseudo_inverses(gram, SINGULAR * np.linalg.eigvalsh(gram)[:, -1:])
     return np.einsum("cij,cj->ci", inverse, target), lost
 

@@ -123,7 +123,7 @@ def _rows(result) -> pd.DataFrame:
 
 
 def _by_rule(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
-    """Number of ordered pairs left out by each flagged region, and by each rule that flags rows."""
+    """Compute the number of ordered pairs left out by each flagged region, and by each rule that flags rows."""
     rows = [
         (", ".join(group.rule.unique()), region, int(suspects(pairs, group).sum()))
         for region, group in flags[flags.scope == "region"].groupby("region", sort=False)

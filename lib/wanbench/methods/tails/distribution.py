@@ -24,6 +24,7 @@ from wanbench.checks import check_level, check_resamples, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Interval
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.time import series
 
@@ -46,14 +47,9 @@ class Parts:
     """
     A sample divided into stretches of time, whose differences show how dependent its records are.
 
-    Attributes
-    ----------
-    run : array
-        The number of the run of each stretch, from 0; stretches are in order of run and time.
-    sizes : array
-        Records in each.
-    below : function
-        The number of records of each stretch with at most a latency; one that can be pickled.
+    run: The number of the run of each stretch, from 0; stretches are in order of run and time.
+    sizes: Records in each.
+    below: The number of records of each stretch with at most a latency; one that can be pickled.
     """
 
     run: np.ndarray = field(repr=False)
@@ -70,12 +66,12 @@ class Parts:
         return "runs" if self.n_runs > 1 else "stretches of time"
 
     def beyond(self, x: float) -> np.ndarray:
-        """The number of records of each stretch that took longer than x ms."""
+        """Return the number of records of each stretch that took longer than x ms."""
         return self.sizes - self.below(x)
 
     def design_effect(self, x: float, level: float = 0.95) -> float:
         """
-        The number of records that carry as much information as one independent record, from 1.
+        Return the number of records that carry as much information as one independent record, from 1.
 
         It includes the widening for few units: t at this level in place of the normal.
         """
@@ -94,7 +90,7 @@ class Parts:
         else:
             units = series.effective_n(len(deviation), series.fit_autoregression(deviation, np.random.default_rng(0)))
         variance = (deviation / sizes.mean()).var(ddof=1) / units
-        wider = stats.t.ppf((1 + level) / 2, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
+        wider = t_quantile(level, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
         return max(float(sizes.sum() * variance / (share * (1 - share)) * wider**2), 1.0)
 
     def bursts(self, x: float) -> np.ndarray:
@@ -111,7 +107,7 @@ class Parts:
 
 def equal_bursts(bursts: np.ndarray) -> float:
     """
-    The effective number of bursts: how many equal ones would give the same variance of the total.
+    Return the effective number of bursts: how many equal ones would give the same variance of the total.
 
     >>> equal_bursts(np.array([5.0, 5.0])), round(equal_bursts(np.array([20.0, 3.0, 3.0])), 2)
     (2.0, 1.62)
@@ -147,7 +143,7 @@ def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:
 
 def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
     """
-    The values of a histogram, ascending, and the count of each.
+    Return the values of a histogram, ascending, and the count of each.
 
     A value stands for all that share its bucket, and is the largest of them.
 
@@ -211,24 +207,14 @@ class Tail:
     """
     A distribution of latencies.
 
-    Parameters
-    ----------
-    name : str
-        Name of the measured quantity, for sentences.
-    values_ms, counts : array
-        Latencies, ascending, and the number of records with each.
-    n_lost : int
-        Records that never arrived.
-    parts : Parts, optional
-        The sample in stretches of time; None if the dependence of the values is unknown.
-    resolution_ms : float
-        Largest error of a value by clock or histogram; intervals are wider by it at both ends.
-    runs : tuple of array
-        The values of each run in order of time, infinite if lost; empty if single values are unknown.
-    n_cut : int
-        Records cut as warm-up.
-    cautions : tuple of str
-        What a reader must know before quoting a quantile.
+    name: Name of the measured quantity, for sentences.
+    values_ms, counts: Latencies, ascending, and the number of records with each.
+    n_lost: Records that never arrived.
+    parts: The sample in stretches of time; None if the dependence of the values is unknown.
+    resolution_ms: Largest error of a value by clock or histogram; intervals are wider by it at both ends.
+    runs: The values of each run in order of time, infinite if lost; empty if single values are unknown.
+    n_cut: Records cut as warm-up.
+    cautions: What a reader must know before quoting a quantile.
     """
 
     name: str
@@ -256,7 +242,7 @@ class Tail:
         return round(float(self.cumulative[-1])) + self.n_lost if len(self.counts) else self.n_lost
 
     def at_rank(self, rank: int) -> float:
-        """The latency at a rank, from 1; infinite for a lost record."""
+        """Return the latency at a rank, from 1; infinite for a lost record."""
         place = int(np.searchsorted(self.cumulative, rank - 1e-6))
         return float(self.values_ms[place]) if place < len(self.values_ms) else inf
 
@@ -286,7 +272,7 @@ class Tail:
         return self._ends(low, None if self.too_few_bursts(q) else high)
 
     def bursts(self, q: float) -> np.ndarray:
-        """The number of records beyond the quantile in each burst; empty without bursts."""
+        """Return the number of records beyond the quantile in each burst; empty without bursts."""
         x = self.quantile(q)
         return self.parts.bursts(x) if self.parts is not None and isfinite(x) else np.empty(0)
 
@@ -322,10 +308,7 @@ class Tail:
 
         The standard error is Woodruff's (1952): the width of the interval over that of a standard normal one.
 
-        Raises
-        ------
-        ParameterError
-            If there is no record, or the quantile or the level is not between 0 and 1.
+        Raises ParameterError: there is no record, or the quantile or the level is not between 0 and 1.
         """
         q, level = order.check_quantile(q), check_level(level)
         check_resamples(resamples, seed)

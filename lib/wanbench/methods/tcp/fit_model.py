@@ -34,6 +34,11 @@ from .models import Paths, throughput_models
 
 ENDS = ["region_a", "region_b"]
 COLUMNS = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
+NAMES = {"W": "window W", "C": "capacity C", "p": "loss rate p"}
+METHOD = (
+    "Huber's loss on log throughput; interval from the dyadic-robust variance of the logarithm, leave-one-region-out "
+    f"form ({REFERENCES})"
+)
 
 
 def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
@@ -63,13 +68,6 @@ def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
     return Sample("rtt_ms and throughput_bps", frame[COLUMNS], left_out)
 
 
-NAMES = {"W": "window W", "C": "capacity C", "p": "loss rate p"}
-METHOD = (
-    "Huber's loss on log throughput; interval from the dyadic-robust variance of the logarithm, leave-one-region-out "
-    f"form ({REFERENCES})"
-)
-
-
 @dataclass(frozen=True, repr=False)
 class ModelFit(Result):
     """
@@ -96,14 +94,14 @@ class ModelFit(Result):
         return " ".join(estimate.sentence for estimate in self.estimates)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Every pair of a fit, and the model's throughput at their RTTs."""
+        """Draw every pair of a fit, and the model's throughput at their RTTs."""
         frame = self.pairs
         figure = go.Figure()
         rtt_and_throughput(figure, frame, frame.model_bps)
         curve = frame.sort_values("rtt_ms")
         add_curve(figure, curve.rtt_ms, curve.model_bps, self.model)
         parameters = "; ".join(
-            f"{each.quantity} {each.formatted} ({each.formatted_interval})" for each in self.estimates
+            f"{estimate.quantity} {estimate.formatted} ({estimate.formatted_interval})" for estimate in self.estimates
         )
         return theme.finish(
             figure,
@@ -128,7 +126,7 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
     Raises ParameterError: an unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
     """
     models = throughput_models(transfer_s)
-    by_name = {each.name: each for each in models if all(unit for _, unit in each.parameters)}
+    by_name = {candidate.name: candidate for candidate in models if all(unit for _, unit in candidate.parameters)}
     chosen = by_name[check_choice("model", model, by_name)]
     sample = pairs_with_both(pairs, ordered=True)
     require_regions(sample, FEWEST_FOR_INTERVAL, "a model's interval")
@@ -172,7 +170,7 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
 
 
 def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
-    """Points of throughput against RTT on log axes that also hold the model's throughput."""
+    """Compute the points of throughput against RTT on log axes that also hold the model's throughput."""
     add_points(figure, frame, frame.rtt_ms, frame.throughput_bps, "%{x:.1f} ms<br>%{y:.3s}bit/s")
     shown = np.concatenate([frame.throughput_bps, model_bps])
     figure.update_xaxes(title="round-trip time (ms, log axis)", **theme.log_axis(frame.rtt_ms, ""))
@@ -180,6 +178,6 @@ def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
 
 
 def add_curve(figure: go.Figure, rtt_ms, throughput_bps, name: str, style: dict | None = None) -> None:
-    """A line without hover text, in the style of fits unless another is given."""
+    """Return a line without hover text, in the style of fits unless another is given."""
     line = style or {"color": theme.FIT, "width": 2.5}
     figure.add_scatter(x=rtt_ms, y=throughput_bps, mode="lines", name=name, line=line, hoverinfo="skip")

@@ -19,11 +19,29 @@ BITS = 8  # Bits per byte
 # 0.66 if the device merges them (measured, 6.18). Since 6.6 the kernel derives it from the memory that packets actually
 # use; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
 WINDOW_SHARE = 0.64
+MSS_BYTES = 1448  # Payload of a segment of 1,500 bytes: 20 IPv4, 20 TCP, 12 timestamps
+# Constant of the law for evenly spaced losses (Mathis et al. 1997), for a sender whose window grows by one segment per
+# round trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). For a sender that counts delayed
+# acknowledgements it is smaller by 1/sqrt(2).
+PERIODIC = np.sqrt(3 / 2)
+# Constant of the law for the same sender if each packet is lost independently (Ott, Kemperman & Mathis 1996)
+RANDOM = 1.3098
+MIN_RTO_MS = 200.0  # Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)
+TINY_LOSS = 1e-12  # Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms
+SCALE = 0.4  # C, in segments per s^3 (RFC 9438, section 5)
+DECREASE = 0.7  # The factor beta by which a loss shrinks the window (RFC 9438, section 4.6)
+# 1.054: mean window of the cubic region over (RTT / p) ^ (3/4), for evenly spaced losses (RFC 9438, section 5.1)
+CONVEX = (SCALE * (3 + DECREASE) / (4 * (1 - DECREASE))) ** 0.25
+INITIAL_SEGMENTS = 10  # First flight (RFC 6928)
+MIN_LOSS = 1e-10  # Smallest loss that a fit tries: at 1 ms Reno would reach 1.4 Tbit/s, more than any path
+MAX_LOSS = 0.4  # Largest loss that a fit tries: beyond it the formulas no longer hold, and a transfer hardly moves
+UNITS = {"W": "bytes", "p": "fraction", "C": "bit/s"}
+CONSTANT = "constant"  # Name of the model with one throughput for all pairs: the baseline that a useful model must beat
 
 
 def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
     """
-    Throughput of a sender with at most `window_bytes` unacknowledged: min(C, 8 W / RTT), in bit/s.
+    Compute the throughput of a sender with at most `window_bytes` unacknowledged: min(C, 8 W / RTT), in bit/s.
 
     window_bytes, rtt_ms, capacity_bps: Broadcast against each other.
 
@@ -36,7 +54,7 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
 
 def buffer_bytes(rate_bps, rtt_ms):
     """
-    The bandwidth-delay product: bytes in flight that fill a path, which is the smallest sufficient window.
+    Return the bandwidth-delay product: bytes in flight that fill a path, which is the smallest sufficient window.
 
     A socket buffer must be larger, as it also holds the kernel's bookkeeping (Linux: about twice).
 
@@ -48,7 +66,7 @@ def buffer_bytes(rate_bps, rtt_ms):
 
 def advertised_window_bytes(receive_buffer_bytes):
     """
-    The window that a Linux receiver advertises for a buffer, when the application reads at once.
+    Return the window that a Linux receiver advertises for a buffer, when the application reads at once.
 
     The buffer is the one that autotuning may reach, the third number of `tcp_rmem`. A program that sets SO_RCVBUF
     itself (iperf3 -w) gets twice the requested size, up to twice `net.core.rmem_max`: the kernel adds room for
@@ -58,15 +76,6 @@ def advertised_window_bytes(receive_buffer_bytes):
     83886.1
     """
     return np.asarray(receive_buffer_bytes, dtype=float) * WINDOW_SHARE
-
-
-MSS_BYTES = 1448  # Payload of a segment of 1,500 bytes: 20 IPv4, 20 TCP, 12 timestamps
-# Constant of the law for evenly spaced losses (Mathis et al. 1997), for a sender whose window grows by one segment per
-# round trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). For a sender that counts delayed
-# acknowledgements it is smaller by 1/sqrt(2).
-PERIODIC = np.sqrt(3 / 2)
-# Constant of the law for the same sender if each packet is lost independently (Ott, Kemperman & Mathis 1996)
-RANDOM = 1.3098
 
 
 def mathis_bps(loss, rtt_ms, constant=PERIODIC):
@@ -83,10 +92,6 @@ def mathis_bps(loss, rtt_ms, constant=PERIODIC):
     rtt_s, loss = np.asarray(rtt_ms, dtype=float) / 1000, np.asarray(loss, dtype=float)
     with np.errstate(divide="ignore"):
         return BITS * constant * MSS_BYTES / (rtt_s * np.sqrt(loss))
-
-
-MIN_RTO_MS = 200.0  # Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)
-TINY_LOSS = 1e-12  # Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms
 
 
 def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
@@ -145,12 +150,6 @@ def backoff(loss):
     return 1 + loss * np.polynomial.polynomial.polyval(loss, [1, 2, 4, 8, 16, 32])
 
 
-SCALE = 0.4  # C, in segments per s^3 (RFC 9438, section 5)
-DECREASE = 0.7  # The factor beta by which a loss shrinks the window (RFC 9438, section 4.6)
-# 1.054: mean window of the cubic region over (RTT / p) ^ (3/4), for evenly spaced losses (RFC 9438, section 5.1)
-CONVEX = (SCALE * (3 + DECREASE) / (4 * (1 - DECREASE))) ** 0.25
-
-
 def cubic_bps(loss, rtt_ms):
     """
     Compute the throughput of loss-limited CUBIC, in bit/s: the average window of RFC 9438 (section 5.1) per round trip.
@@ -165,9 +164,6 @@ def cubic_bps(loss, rtt_ms):
     with np.errstate(divide="ignore"):
         segments = np.maximum(PERIODIC / np.sqrt(loss), CONVEX * (rtt_s / loss) ** 0.75)
     return BITS * MSS_BYTES * segments / rtt_s
-
-
-INITIAL_SEGMENTS = 10  # First flight (RFC 6928)
 
 
 def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
@@ -190,16 +186,10 @@ def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
 
 
 def _slow_start(window_bytes):
-    """The first and the largest flight in segments, and the round trips until the largest is sent."""
+    """Return the first and the largest flight in segments, and the round trips until the largest is sent."""
     max_flight = np.maximum(np.asarray(window_bytes, dtype=float) / MSS_BYTES, 1.0)
     first = np.minimum(INITIAL_SEGMENTS, max_flight)
     return first, max_flight, np.log2(max_flight / first) + 1
-
-
-MIN_LOSS = 1e-10  # Smallest loss that a fit tries: at 1 ms Reno would reach 1.4 Tbit/s, more than any path
-MAX_LOSS = 0.4  # Largest loss that a fit tries: beyond it the formulas no longer hold, and a transfer hardly moves
-UNITS = {"W": "bytes", "p": "fraction", "C": "bit/s"}
-CONSTANT = "constant"  # Name of the model with one throughput for all pairs: the baseline that a useful model must beat
 
 
 @dataclass(frozen=True)
@@ -294,7 +284,7 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
 
 
 def _line(name: str, formula: str, unit: str, x) -> ThroughputModel:
-    """A straight line of log throughput on x of paths."""
+    """Return a straight line of log throughput on x of paths."""
 
     def bounds(paths, y):
         # A robust line is hardly steeper than four times the range of y over that of x.

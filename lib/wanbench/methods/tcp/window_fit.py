@@ -53,6 +53,7 @@ NAMES = {
     "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
     "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
 }
+CURVE_POINTS = 200  # Enough that the bend at the knee looks sharp on a page 1,000 pixels wide
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +67,6 @@ class WindowFit(Result):
     pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps, implied_window_bytes
         (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps, ratio (measured /
         model), limit ("window" or "capacity").
-    left_out: Rows not in use, with their reason.
     """
 
     TITLE = "Throughput = min(C, 8 W / RTT)"
@@ -75,7 +75,6 @@ class WindowFit(Result):
     capacity: Estimate
     knee_rtt: Estimate
     pairs: pd.DataFrame
-    left_out: pd.DataFrame
 
     @property
     def limits(self) -> str:
@@ -88,12 +87,13 @@ class WindowFit(Result):
         return f"{self.window.sentence} {self.capacity.sentence} In this fit {self.limits}."
 
     def throughput_bps(self, rtt_ms) -> np.ndarray:
-        """The model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
-        window, capacity = (each.estimate if isfinite(each.estimate) else inf for each in (self.window, self.capacity))
+        """Return the model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
+        limits = (self.window.estimate, self.capacity.estimate)
+        window, capacity = (limit if isfinite(limit) else inf for limit in limits)
         return window_limited_bps(window, rtt_ms, capacity)
 
     def over_buffer(self, buffer_bytes: float) -> Estimate:
-        """The window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
+        """Return the window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
         check_number("buffer_bytes", buffer_bytes, 0, above=True)
         return self.window.transformed(
             lambda window: window / buffer_bytes,
@@ -103,7 +103,7 @@ class WindowFit(Result):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Throughput against RTT on log axes, with the fitted min(C, 8 W / RTT) and its two limits."""
+        """Draw throughput against RTT on log axes, with the fitted min(C, 8 W / RTT) and its two limits."""
         frame = self.pairs
         rtt = np.geomspace(frame.rtt_ms.min() / 1.1, frame.rtt_ms.max() * 1.1, CURVE_POINTS)
         model = self.throughput_bps(rtt)
@@ -167,10 +167,13 @@ def window_of(
     intervals = _intervals(fit, sides, places, level, resamples, seed)
     ends, values = {}, {}
     for name, of_name in intervals.items():
-        bounds = _bounds(name, sides, fit, next(each for each in of_name if each.method == BOOTSTRAP))
+        bounds = _bounds(name, sides, fit, next(interval for interval in of_name if interval.method == BOOTSTRAP))
         if bounds:  # not identified: the interval says how small or large it is at least
             of_name = (Interval(BOOTSTRAP, *bounds), Interval(NAIVE))
-        ends[name] = [Interval(each.method, _in_unit(name, each.low), _in_unit(name, each.high)) for each in of_name]
+        ends[name] = [
+            Interval(interval.method, _in_unit(name, interval.low), _in_unit(name, interval.high))
+            for interval in of_name
+        ]
         values[name] = nan if bounds else _in_unit(name, _logarithm(name, fit.level, fit.falling))
     window, capacity = (values[name] if isfinite(values[name]) else inf for name in ("window", "capacity"))
     model = window_limited_bps(window, frame.rtt_ms, capacity)
@@ -194,11 +197,11 @@ def window_of(
         _estimate(name, values[name], ends[name], sample, places.n, level, warnings + more[name]) for name in NAMES
     ]
     estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
-    return WindowFit(*estimates, frame, sample.left_out)
+    return WindowFit(*estimates, frame)
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
-    """A warning if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
+    """Warn if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
@@ -210,7 +213,7 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
 
 
 def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
-    """A warning on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
+    """Warn on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
     beyond, residual = fit.is_falling, fit.beyond_knee
     first, second = places.first[beyond], places.second[beyond]
     clipped = fit.clipped(residual)
@@ -231,7 +234,7 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
 
 
 def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
-    """A warning if some cloud pairs lie well off the model that fits the others."""
+    """Warn if some cloud pairs lie well off the model that fits the others."""
     ratios = frame.groupby("cloud_pair").ratio.agg(["median", "size"])
     ratios = ratios[ratios["size"] >= MIN_FOR_MISFIT]["median"].sort_values()
     if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
@@ -259,7 +262,7 @@ def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
 
 
 def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[float, float] | None:
-    """The range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
+    """Return the range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
     lacking = [side for side, (n_pairs, _) in sides.items() if n_pairs < MIN_PER_SIDE]
     if not lacking or name not in (*lacking, "knee"):
         return None
@@ -271,7 +274,7 @@ def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[floa
 
 
 def _logarithm(name: str, level, falling):
-    """The logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
+    """Return the logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
     return {"window": falling, "capacity": level}[name] if name != "knee" else falling - level
 
 
@@ -328,7 +331,7 @@ def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: f
 
 
 def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
-    """Percentiles without interpolation, so that infinite values can be among them."""
+    """Compute the percentiles without interpolation, so that infinite values can be among them."""
     values = values[~np.isnan(values)]
     if not len(values):
         return nan, nan
@@ -355,9 +358,6 @@ def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
         others=tuple(ends[2:]),
         warnings=warnings,
     )
-
-
-CURVE_POINTS = 200  # Enough that the bend at the knee looks sharp on a page 1,000 pixels wide
 
 
 def _label(symbol: str, limit: Estimate, level: str) -> str:

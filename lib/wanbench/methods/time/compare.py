@@ -18,7 +18,7 @@ import pandas as pd
 from wanbench.checks import check_columns, check_level, check_resamples, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
-from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result import Estimate, Interval, Result, reasons
 from wanbench.methods.result.estimate import t_interval
 from wanbench.methods.sizes import check_sizes, numbers
 
@@ -31,8 +31,8 @@ GAP = 3.0  # A step of time this many times the median step is a gap; jitter of 
 NAIVE = "Welch's interval over single values"
 ONE_RUN = "an arm has a single run: runs may differ by more than this interval, and only further runs can show it"
 METHODS = {
-    "series": "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White 2004; "
-    "Davison & Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values",
+    "series": "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White "
+    "2004; Davison & Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values",
     "runs": "t on run means, with the run as the unit (Welch 1947)",
     "blocks": "paired: t on the differences between the arms within each {unit}",
 }
@@ -74,14 +74,9 @@ class Comparison(Result):
     """
     Arm b against arm a.
 
-    Attributes
-    ----------
-    ratio : Estimate
-        Mean of b over mean of a.
-    unit_of_replication : str
-        "blocks", "runs" or "series".
-    left_out : DataFrame
-        Rows that were not in use, with the reason.
+    ratio: Mean of b over mean of a.
+    unit_of_replication: "blocks", "runs" or "series".
+    left_out: Rows that were not in use, with the reason.
     """
 
     TITLE = "Two arms compared"
@@ -166,23 +161,14 @@ def compare_arms(
     autoregressive series, where Welch's falls to 17.5. Under slow regimes, drift or long memory the interval is far too
     narrow; a caution then advises to compare runs (slow.csv), but often not under weak long memory.
 
-    Parameters
-    ----------
-    observations : DataFrame
-        One row per observation; rows without a finite `value` are left out and counted.
-    arm, arms : str, pair of str
-        The column of the arms, and its values a and b; by default both values, in order of name.
-    run, time, block : str, optional
-        Columns: the run, the time within it (by default rows are in order of time), and the block in which both arms
-        were interleaved. With blocks the comparison is paired; with two or more runs in each arm the run is the unit;
-        otherwise a stretch of time.
-    resamples, seed
-        Of the bootstrap.
+    observations: One row per observation; rows without a finite `value` are left out and counted.
+    arm, arms: The column of the arms, and its values a and b; by default both values, in order of name.
+    run, time, block: Columns: the run, the time within it (by default rows are in order of time), and the block in
+        which both arms were interleaved. With blocks the comparison is paired; with two or more runs in each arm the
+        run is the unit; otherwise a stretch of time.
+    resamples, seed: Of the bootstrap.
 
-    Raises
-    ------
-    ParameterError
-        If a column is missing, there are not two arms, an arm has no values, or a mean is not positive.
+    Raises ParameterError: a column is missing, there are not two arms, an arm has no values, or a mean is not positive.
     """
     level = check_level(level)
     check_resamples(resamples, seed)
@@ -309,7 +295,7 @@ def welch(a: np.ndarray, b: np.ndarray, level: float) -> tuple[float, float, flo
 
 
 def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.DataFrame, tuple]:
-    """The rows in use, the rows left out with their reason, and the names of both arms."""
+    """Return the rows in use, the rows left out with their reason, and the names of both arms."""
     others = [name for name in others if name is not None]
     check_columns("observations", observations, [value, arm, *others])
     present = sorted(observations[arm].dropna().unique().tolist(), key=str)
@@ -317,18 +303,18 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(present):
         values = ", ".join(map(str, present)) or "none"
         raise refusal("arms", arms, f"two different values of column {arm}, which has {values}")
-    found = pd.to_numeric(observations[value], errors="coerce").astype("float64")
-    check_sizes(value, found)
+    numeric = pd.to_numeric(observations[value], errors="coerce").astype("float64")
+    check_sizes(value, numeric)
     reason = np.full(len(observations), None, dtype=object)
     for name in others:
         reason[observations[name].isna().to_numpy()] = f"without {name}"
-    reason[~np.isfinite(found.to_numpy())] = f"without {value}"
+    reason[~np.isfinite(numeric.to_numpy())] = f"without {value}"
     reason[~observations[arm].isin(names).to_numpy()] = "of another arm"
     out = reason != None  # noqa: E711  (of each element)
     left_out = observations[out].reset_index(drop=True)
     left_out = left_out.assign(reason=pd.Series(reason[out], dtype=object))
     used = observations[list(dict.fromkeys([value, arm, *others]))]
-    rows = used.assign(**{value: found})[~out].reset_index(drop=True)
+    rows = used.assign(**{value: numeric})[~out].reset_index(drop=True)
     for name in names:
         if not (rows[arm] == name).any():
             raise ParameterError(f"arm {name} has no row with {value}.")
@@ -336,14 +322,14 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
 
 
 def _ordered(rows: pd.DataFrame, run, time) -> pd.DataFrame:
-    """The rows of an arm in order of time, run by run."""
+    """Return the rows of an arm in order of time, run by run."""
     if time is None:
         return rows
     return rows.sort_values([time] if run is None else [run, time], kind="stable")
 
 
 def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list[dict], list[str]]:
-    """The kind of the unit of replication, the values of each unit by arm, and cautions."""
+    """Return the kind of the unit of replication, the values of each unit by arm, and cautions."""
 
     def groups(column) -> list[dict]:
         return [{key: part.to_numpy() for key, part in side.groupby(column)[value]} for side in sides]
@@ -366,8 +352,7 @@ def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list
 def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, time, arm: str, run) -> list[str]:
     notes = []
     if len(left_out):
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
-        notes.append(f"{count(len(left_out), 'row')} left out ({reasons})")
+        notes.append(f"{count(len(left_out), 'row')} left out ({reasons(left_out)})")
     if time is not None:
         for key, part in rows.groupby([arm, run] if run else [arm])[time]:
             steps = part.sort_values().diff().dropna()

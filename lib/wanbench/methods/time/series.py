@@ -4,8 +4,8 @@ One autocorrelated series: its effective number of independent values, and stati
 The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks. Under strong
 autocorrelation its intervals are too narrow: of 95 % intervals for 100 values with a first autocorrelation of 0.9,
 71.6 of 100 cover (`make validity`, data/validity/compare.csv). So the series is whitened by an autoregression
-(`autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis &
-White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
+(`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis
+& White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy as np
 from arch.bootstrap import StationaryBootstrap, optimal_block_length
 from scipy import optimize, stats
 from scipy.signal import lfilter
+
+from wanbench.methods.result.estimate import t_quantile
 
 MIN_VALUES = 20  # With fewer values an autoregression cannot be distinguished from chance.
 LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate.
@@ -61,7 +63,7 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 
 
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """The residuals of the autoregression, shorter than the series by its order."""
+    """Return the residuals of the autoregression, shorter than the series by its order."""
     return lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
 
 
@@ -84,7 +86,7 @@ def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.nda
 
 def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
     """
-    The coefficients, shrunk so that no root exceeds the limit.
+    Return the coefficients, shrunk so that no root exceeds the limit.
 
     >>> stable(np.array([1.1])).tolist(), stable(np.array([0.5])).tolist()
     ([0.97], [0.5])
@@ -97,7 +99,7 @@ def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
 
 def largest_root(coefficients: np.ndarray) -> float:
     """
-    The largest root in absolute value: the factor per step by which the slowest mode decays.
+    Return the largest root in absolute value: the factor per step by which the slowest mode decays.
 
     >>> largest_root(np.array([0.5])), largest_root(np.empty(0))
     (0.5, 0.0)
@@ -125,7 +127,7 @@ def variances(coefficients: np.ndarray) -> tuple[float, float]:
 
 
 def _order(centred: np.ndarray, highest: int) -> int:
-    """The order by AICc, along the recursion of Levinson & Durbin."""
+    """Return the order by AICc, along the recursion of Levinson & Durbin."""
     n = len(centred)
     covariance = np.array([centred[k:] @ centred[: n - k] for k in range(highest + 1)]) / n
     rest, coefficients, best, order = covariance[0], np.empty(0), np.inf, 1
@@ -188,15 +190,10 @@ class Series:
     """
     A series and its dependence.
 
-    Attributes
-    ----------
-    coefficients : array
-        The autoregression that whitens it, corrected for bias.
-    effective_n : float
-        Number of independent values with the same information on the mean: n times the variance of a value over the
-        long-run variance; from 2 to n.
-    block_length : float
-        Mean length of the blocks in which the residuals are resampled.
+    coefficients: The autoregression that whitens it, corrected for bias.
+    effective_n: Number of independent values with the same information on the mean: n times the variance of a value
+        over the long-run variance; from 2 to n.
+    block_length: Mean length of the blocks in which the residuals are resampled.
     """
 
     values: np.ndarray = field(repr=False)
@@ -214,7 +211,7 @@ class Series:
 
 
 def fit_series(values) -> Series:
-    """The dependence of a series of values in order of time, equally far apart."""
+    """Return the dependence of a series of values in order of time, equally far apart."""
     values = np.asarray(values, dtype=float)
     coefficients = fit_autoregression(values, np.random.default_rng(0))
     residuals = whitened(values - values.mean(), coefficients)
@@ -271,7 +268,7 @@ def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units)
     root of n / (n - 1) for the `units` n of each arm.
     """
     shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
-    tail = stats.norm.cdf(-stats.t.ppf((1 + level) / 2, max(freedom, 1.0)) * sqrt(shrunk))
+    tail = stats.norm.cdf(-t_quantile(level, max(freedom, 1.0)) * sqrt(shrunk))
     known = drawn[~np.isnan(drawn)]
     if not len(known):
         return nan, nan

@@ -54,17 +54,12 @@ class Limits(Result):
     """
     Measured rates against the lowest of three limits.
 
-    Attributes
-    ----------
-    trials : DataFrame
-        Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
+    trials: Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
         twice the requested delay), `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that
         each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached` (measured over predicted),
         `losses` (mean number of packets that a connection loses in the counted seconds).
-    reached : dict
-        Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
-    basis : str
-        What the three limits were computed from.
+    reached: Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
+    basis: What the three limits were computed from.
     """
 
     trials: pd.DataFrame
@@ -102,7 +97,7 @@ class Limits(Result):
         counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
         return PredictedRatio(*ratios, counts, names)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         trials = self.trials
         ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
         figure = go.Figure()
@@ -133,7 +128,6 @@ class Limits(Result):
             alt=f"Measured against allowed rates. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
-            note=note,
         )
 
 
@@ -142,14 +136,10 @@ class PredictedRatio(Result):
     """
     The predicted and the measured ratio of link b to link a.
 
-    Attributes
-    ----------
-    predicted, measured, measured_over_predicted : Estimate
-        The ratio by the limits, the ratio by the trials, and the second over the first.
-    limits : dict
-        Per link, the number of trials that each limit bounds.
-    names : tuple of str
-        The links.
+    predicted, measured, measured_over_predicted: The ratio by the limits, the ratio by the trials, and the second over
+        the first.
+    limits: Per link, the number of trials that each limit bounds.
+    names: The links.
     """
 
     predicted: Estimate
@@ -188,18 +178,11 @@ def limits(
     """
     Compare each trial's rate with its upper bound.
 
-    Parameters
-    ----------
-    brokers : int
-        Number of brokers that lead partitions of the load, at most the number of partitions.
-    connection_window_bytes : float
-        TCP window per connection with fixed socket buffers; by default Linux's window for the brokers' default buffer.
-        Infinite if the brokers have -1, so that the kernel tunes the buffer.
+    brokers: Number of brokers that lead partitions of the load, at most the number of partitions.
+    connection_window_bytes: TCP window per connection with fixed socket buffers; by default Linux's window for the
+        brokers' default buffer. Infinite if the brokers have -1, so that the kernel tunes the buffer.
 
-    Raises
-    ------
-    ParameterError
-        If a required level is missing: partitions, producers, batch_bytes, delay or pings.
+    Raises ParameterError: a required level is missing: partitions, producers, batch_bytes, delay or pings.
     """
     level = check_level(level)
     check_number("brokers", brokers, 1, whole=True)
@@ -251,15 +234,10 @@ def window_batches_per_s(rtt_ms, batch_bytes, producers, leaders, partitions, co
     """
     Batches per second that the producers' in-flight requests allow: producers x leaders x window / RTT.
 
-    Parameters
-    ----------
-    rtt_ms : float or array
-        The harmonic mean, if round trips vary.
-    leaders, partitions : float or array
-        Number of brokers that lead the partitions to which a producer writes, and number of these partitions.
+    rtt_ms: The harmonic mean, if round trips vary.
+    leaders, partitions: Number of brokers that lead the partitions to which a producer writes, and number of these
+        partitions.
 
-    Examples
-    --------
     >>> float(window_batches_per_s(100, 16_384, producers=3, leaders=1, partitions=1))
     150.0
     """
@@ -300,7 +278,7 @@ def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -
 
 
 def _of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
-    """The geometric mean of one side, or the ratio of those of two (b over a)."""
+    """Return the geometric mean of one side, or the ratio of those of two (b over a)."""
     logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
     basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")
     if len(logs) == 1:

@@ -23,11 +23,9 @@ class Steadiness(RowsResult):
     """
     The ratio of batches in the later half of the counted seconds to the earlier half.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per setting: setting, n_trials, later_over_earlier (geometric mean over trials), low, high, level. The intervals
-        (t on the logarithms) are simultaneous over all settings (Bonferroni); they are null for too few trials.
+    rows: Per setting: setting, n_trials, later_over_earlier (geometric mean over trials), low, high, level. The
+        intervals (t on the logarithms) are simultaneous over all settings (Bonferroni); they are null for too few
+        trials.
     """
 
     @property
@@ -72,18 +70,13 @@ def _ratio(row) -> str:
 
 def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
     """
-    The later half of the counted seconds against the earlier half.
+    Return the later half of the counted seconds against the earlier half.
 
     A second in the middle belongs to neither half. Trials without a batch in a half, and those without a log, are left
     out.
 
-    Parameters
-    ----------
-    seconds : DataFrame
-        As `TrialRates.seconds`.
+    seconds: As `TrialRates.seconds`.
 
-    Examples
-    --------
     >>> about = {"run_id": "r", "attempt": 1, "setting": "a"}
     >>> rows = [{**about, "test_id": t, "second": s, "batches": 100 + 10 * s} for t in "xyz" for s in range(4)]
     >>> steadiness(pd.DataFrame(rows)).rows.later_over_earlier.round(3).tolist()

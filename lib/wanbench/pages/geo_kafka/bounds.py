@@ -1,7 +1,7 @@
 """
 Upper bounds of each trial from settings, placement and metrics, and the share it reached.
 
-Link, window and replication are those of `stats.trials.region_limits`. The machine's bound is measured: the throughput
+Link, window and replication are those of `region_limits`. The machine's bound is measured: the throughput
 at the same processor time per byte with no processor idle. The share of that bound that a trial reaches is simply the
 utilisation, so trials whose lowest bound it is are left out of the shares.
 """
@@ -44,14 +44,11 @@ class Bounds(Result):
     """
     The share of its bounds that each trial reached.
 
-    Attributes
-    ----------
-    trials : DataFrame
-        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four bounds,
-        bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its name and
-        those of bounds close above it), reached (measured over allowed; NaN if limit is the machine), reached_link;
-        busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link), in the
-        counted seconds.
+    trials: Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four
+        bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its
+        name and those of bounds close above it), reached (measured over allowed; NaN if limit is the machine),
+        reached_link; busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest
+        link), in the counted seconds.
     """
 
     trials: pd.DataFrame
@@ -78,7 +75,7 @@ class Bounds(Result):
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """The shares of the links' rate and of the lowest bound that the trials of one setting reached."""
+        """Return the shares of the links' rate and of the lowest bound that the trials of one setting reached."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting} has bounds.")
@@ -119,7 +116,7 @@ class Bounds(Result):
         }
         return rows.rename(columns=heads)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         trials, figure = self.trials, go.Figure()
         ends = [trials.measured.min(), trials.allowed.max()]
         line = {"mode": "lines", "line": primitives.REFERENCE, "hoverinfo": "skip"}
@@ -150,7 +147,6 @@ class Bounds(Result):
             alt=f"Measured against allowed throughput. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
-            note=note,
         )
 
 
@@ -168,10 +164,6 @@ class Share(Result):
     trials: pd.DataFrame
 
     TITLE = "Shares of the bounds"
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.link, *((self.lowest,) if self.lowest else ()))
 
     @property
     def sentence(self) -> str:
@@ -194,17 +186,11 @@ class Share(Result):
 
 def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
     """
-    The bounds of every trial of the curves, and the share it reached.
+    Return the bounds of every trial of the curves, and the share it reached.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
+    tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
 
-    Raises
-    ------
-    MissingDataError
-        If the run has no placement of replicas, or its lab has no emulated links.
+    Raises MissingDataError: the run has no placement of replicas, or its lab has no emulated links.
     """
     for name in ("placements", "links"):
         if name not in tables or tables[name].empty:

@@ -61,20 +61,11 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
     """
     Every claim of source 001, on its own numbers and on a re-run.
 
-    Parameters
-    ----------
-    cost : ClusterCost
-        The cost of the re-run, shown without a verdict.
-    **measured
-        The quantities of `RULES` and `SHOWN` that were measured.
+    cost: The cost of the re-run, shown without a verdict.
+    **measured: The quantities of `RULES` and `SHOWN` that were measured.
 
-    Raises
-    ------
-    ParameterError
-        There is no such quantity, or it is no estimate.
+    Raises ParameterError: there is no such quantity, or it is no estimate.
 
-    Examples
-    --------
     >>> rows = geo_kafka().table().set_index("claim")
     >>> rows.own[["message-rate", "per-message", "per-hour", "rto"]].tolist()
     ['not reproduced', 'not reproduced', 'undecided', 'not tested']
@@ -89,12 +80,9 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
 
 def source_deployment(audit: Audit, **inputs) -> Deployment:
     """
-    The cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
+    Return the cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
 
-    Parameters
-    ----------
-    **inputs
-        In place of the source's: fields of `stats.cost.Deployment`.
+    **inputs: In place of the source's: fields of `Deployment`.
     """
     size = 1e3 * audit.number("message-size")
     own = {

@@ -58,14 +58,11 @@ NO_CONSUMERS = "no consumers"
 
 def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
-    The trials with a column for every broker setting of any trial, and the names of all setting columns.
+    Return the trials with a column for every broker setting of any trial, and the names of all setting columns.
 
     Nulls become None and counts floats, so that equal settings compare as equal.
 
-    Raises
-    ------
-    RawDataError
-        If `broker_settings` is not a JSON object.
+    Raises RawDataError: `broker_settings` is not a JSON object.
     """
     names = [name for name in tables.table("trials").names if name in trials and name not in ABOUT]
     frame = trials.reset_index(drop=True).copy()
@@ -116,7 +113,7 @@ def position(factor: str) -> int:
 
 
 def factor_label(factor: str) -> str:
-    """The readable name of a factor."""
+    """Return the readable name of a factor."""
     return LABELS.get(factor, factor.replace("_", " "))
 
 

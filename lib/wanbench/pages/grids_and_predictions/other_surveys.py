@@ -23,6 +23,9 @@ from wanbench.methods.result import Estimate, Result
 from .prediction import fit_predictor
 from .prediction_coverage import share_interval
 
+RESAMPLES = 2_000
+ENDS = ["region_a", "region_b"]
+
 
 @dataclass(frozen=True, repr=False)
 class HalfDistances(Result):
@@ -54,10 +57,6 @@ def half_distances(pairs: pd.DataFrame) -> HalfDistances:
     if pairs.empty:
         raise ParameterError("no pair is given, so no cloud sends.")
     return HalfDistances({cloud: fit_with_ceiling(part) for cloud, part in pairs.groupby("from_cloud")})
-
-
-RESAMPLES = 2_000
-ENDS = ["region_a", "region_b"]
 
 
 @dataclass(frozen=True, repr=False)

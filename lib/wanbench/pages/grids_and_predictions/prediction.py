@@ -1,7 +1,7 @@
 """
 What if: RTT and throughput of a pair that was not measured, with prediction intervals.
 
-RTT is a robust line over distance plus a shrunken effect of each region (`region_effects`), never below light in fibre.
+RTT is a robust line over distance plus a shrunken effect of each region (`prediction_fits`), never below light.
 Throughput is the window-limited model at the predicted RTT, or log throughput over distance, plus effects of regions:
 the one with the smaller error on left-out regions. Intervals are conformal (`prediction_fits`), separately for three
 situations: both regions have other measured pairs, one has, none has.
@@ -47,6 +47,7 @@ ASSUMPTION = (
     "those with, and unmeasured pairs are not exceptional. Hosts, tool and load are as in "
     "the measurements"
 )
+POINT = {"size": 6, "opacity": 0.55}
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,7 +88,7 @@ class Prediction(Result):
         return pd.concat([front, super().table()], axis=1)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
+        """Draw a predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
         estimates = dict(zip(UNITS, self.estimates, strict=False))
         figure = make_subplots(rows=1, cols=len(estimates), horizontal_spacing=0.18)
         for col, (name, estimate) in enumerate(estimates.items(), start=1):
@@ -255,7 +256,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:
-    """The pairs as arrays, whose indices are those of the sample's regions, and the sample of RTTs."""
+    """Return the pairs as arrays, whose indices are those of the sample's regions, and the sample of RTTs."""
     rtt = unordered(pairs, "rtt_ms")
     require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
     if rtt.n_pairs < prediction_fits.MIN_PAIRS:
@@ -278,11 +279,8 @@ def _checked(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _between(pairs: pd.DataFrame, ends: tuple[str, str]) -> pd.Series:
-    """The rows of a pair, in both directions."""
+    """Return the rows of a pair, in both directions."""
     return pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
-
-
-POINT = {"size": 6, "opacity": 0.55}
 
 
 def _add_measured(figure: go.Figure, prediction: Prediction, name: str, col: int) -> None:

@@ -33,6 +33,9 @@ HOW = {
     "one": "each region left out in turn",
     "none": f"groups of regions left out, pairs inside a group predicted, {REPEATS} times over",
 }
+HEADROOM_PX = 24  # Room for one line of panel titles
+COLOURS = {"rtt_ms": theme.WITHIN, "throughput_bps": theme.OUTSIDE}
+LABELS = {"both": "pair left out", "one": "one region left out", "none": "both regions left out"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,7 +170,7 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
 def _splits(
     observed: prediction_fits.ObservedPairs, situation: str, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """The kept pairs, the tested pairs and the left-out region (-1: several) of each split."""
+    """Return the kept pairs, the tested pairs and the left-out region (-1: several) of each split."""
     first, second, n = observed.first, observed.second, observed.n_regions
     if situation == "both":
         fold = rng.permutation(len(observed)) % FOLDS
@@ -237,7 +240,7 @@ def _predicted(
 
 
 def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes: tuple[str, ...]) -> Estimate:
-    """The share covered, with an interval from leaving out each region, and each pair, of the comparison."""
+    """Return the share covered, with an interval from leaving out each region, and each pair, of the comparison."""
     ends = np.sort(part[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     pairs = part.covered.groupby([ends[:, 0], ends[:, 1]]).agg(["sum", "size"])
     share, low, high, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
@@ -275,13 +278,8 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
     return float(share), float(max(share - half, 0.0)), float(min(share + half, 1.0)), n_regions
 
 
-HEADROOM_PX = 24  # Room for one line of panel titles
-COLOURS = {"rtt_ms": theme.WITHIN, "throughput_bps": theme.OUTSIDE}
-LABELS = {"both": "pair left out", "one": "one region left out", "none": "both regions left out"}
-
-
 def _add_regions(figure: go.Figure, result: PredictionCoverage) -> pd.DataFrame:
-    """A strip of regions per quantity in the right panel; returns the first strip's rows, the worst first."""
+    """Return a strip of regions per quantity in the right panel; returns the first strip's rows, the worst first."""
     frames = {name: result.by_region(name) for name, situation in result.coverage if situation == "one"}
     for row, (name, frame) in enumerate(frames.items()):
         figure.add_scatter(

@@ -19,6 +19,7 @@ from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.methods.tcp.fit_model import ModelFit, fit_model
 
 ALL = "all"
+PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,7 +48,7 @@ class Chart(Result):
         return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Every unordered pair of a chart, with both lines and the intervals of their heights."""
+        """Draw every unordered pair of a chart, with both lines and the intervals of their heights."""
         figure = make_subplots(rows=1, cols=2, subplot_titles=PANELS, horizontal_spacing=0.12)
         for column, panel in enumerate((self.rtt.figure(), self.throughput.figure()), start=1):
             for trace in panel.data:
@@ -177,9 +178,6 @@ def _cell(estimate: Estimate | None) -> str:
         return "not identified"
     interval = estimate.formatted_interval
     return f"{estimate.formatted} ({interval})" if interval else estimate.formatted
-
-
-PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
 
 
 def _r_text(r: Estimate) -> str:

@@ -91,7 +91,7 @@ def throughput_across_clouds(
 
 
 def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
-    """Text of estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3)"."""
+    """Make text of estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3)"."""
     return "; ".join(
         f"{name.replace('->', ' to ')} {estimate.formatted} ({estimate.formatted_interval})"
         for name, estimate in estimates.items()
@@ -179,7 +179,7 @@ def _facts(audit: Audit, tests: pd.DataFrame) -> None:
 
 
 def _cost(audit: Audit, tests: pd.DataFrame) -> None:
-    """The cost of a full test, by list prices and both volumes: what the source says, and what was sent."""
+    """Return the cost of a full test, by list prices and both volumes: what the source says, and what was sent."""
     n, n_pairs = audit.number("n-regions"), audit.number("n-pairs")
     hour_usd = n * audit.number("instance-high") / 100
     hours = audit.number("instances-cost") / hour_usd

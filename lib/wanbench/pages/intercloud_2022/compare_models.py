@@ -17,12 +17,36 @@ from wanbench.formatting import count, decimals, number, percent, quantity
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
-from wanbench.methods.regions.pairs import Sample, require_regions, unordered_numbers
+from wanbench.methods.regions.pairs import Sample, require_regions
 from wanbench.methods.result import LEVEL, Estimate, Result, t_quantile
 from wanbench.methods.tcp import robust_fit
 from wanbench.methods.tcp.fit_model import COLUMNS, pairs_with_both
+from wanbench.methods.tcp.knee import MAD_TO_SD
 from wanbench.methods.tcp.models import CONSTANT, Paths, ThroughputModel, throughput_models
-from wanbench.methods.tcp.robust_fit import MAD_TO_SD
+
+SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %
+BEST = "best"
+TIED = "not told apart from the best"
+WORSE = "worse"
+MIN_REGIONS = 5  # With fewer, the interval over left-out regions has hardly any degrees of freedom
+# A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a
+# test
+FACTOR = 2.0
+# A pair is unexplained only if it also lies beyond this many robust standard deviations of each model's residuals: 3 in
+# 1,000 if they were normal
+ROBUST_Z = 3.0
+RULE = (
+    f"every model but the {CONSTANT} misses it, when either of its regions is left out, on the same side by more "
+    f"than a factor of {FACTOR:g} and {ROBUST_Z:g} robust standard deviations"
+)
+METHOD = (
+    "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
+    f"interval from the dyadic-robust variance of the errors, leave-one-region-out form ({REFERENCES})"
+)
+TONES = {BEST: theme.WITHIN, TIED: theme.FIT, WORSE: theme.OUTSIDE}
+ROW_PX = 44  # Height of a model's row: its name, and the point with its interval, without touching the next
+TOP_PX = 150  # Room for title, subtitle and legend
+MIN_ROWS = 5  # The figure is at least as high as with so many models, so that its title does not fill it
 
 
 @dataclass(frozen=True)
@@ -101,7 +125,7 @@ def _check_enough_pairs(models, sample: Sample, kept: np.ndarray, groups: np.nda
 
 
 def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
-    """The fitted parameters as text; one at its bound is not identified."""
+    """Return the fitted parameters as text; one at its bound is not identified."""
     if len(values) == 1:
         return quantity(exp(values[0]), "bit/s")
     if not model.parameters[0][1]:
@@ -113,16 +137,10 @@ def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
     return ", ".join(texts)
 
 
-SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %
-BEST = "best"
-TIED = "not told apart from the best"
-WORSE = "worse"
-
-
 def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     """One row per model, the best first; columns as `ModelComparison.scores`."""
-    in_sample = np.array([each.in_sample for each in predictions])
-    error = np.array([each.error for each in predictions])
+    in_sample = np.array([prediction.in_sample for prediction in predictions])
+    error = np.array([prediction.error for prediction in predictions])
     mean = error.mean(axis=1)
     same = np.abs(in_sample[:, None] - in_sample[None]).max(axis=2) < SAME_CURVE
     # Of models that are the same curve, the simplest counts as the best.
@@ -131,13 +149,13 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     difference, half_of_difference = mean - mean[best], _half_widths(error - error[best], sample)
     is_worse = (difference - half_of_difference > 0) & ~same[best]
     is_best = np.arange(len(mean)) == best
-    names = np.array([each.name for each in predictions])
+    names = np.array([prediction.name for prediction in predictions])
     table = pd.DataFrame(
         {
             "model": names,
-            "formula": [each.formula for each in predictions],
-            "fitted": [each.fitted for each in predictions],
-            "n_parameters": [each.n_parameters for each in predictions],
+            "formula": [prediction.formula for prediction in predictions],
+            "fitted": [prediction.fitted for prediction in predictions],
+            "n_parameters": [prediction.n_parameters for prediction in predictions],
             "error_factor": np.exp(mean),
             "low": np.exp(mean - half),
             "high": np.exp(mean + half),
@@ -154,37 +172,9 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
 
 
 def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
-    """
-    Half the width of the interval of the mean over pairs, per row of values (rows, pairs).
-
-    If both directions of a pair are rows, they are left out together.
-    """
-    per_pair = values.T
-    total, n = per_pair.sum(axis=0), len(per_pair)
-    pair = unordered_numbers(sample.first, sample.second, sample.n_regions)
-    sums = dyadic.sums(per_pair, pair, pair.max() + 1)
-    without_pair = (total - sums) / (n - np.bincount(pair)[:, None])
-    sums = dyadic.region_sums(per_pair, sample.first, sample.second, sample.n_regions)
-    n_of_region = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
-    without_region = (total - sums) / (n - n_of_region)[:, None]
-    return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(without_region, without_pair))
-
-
-MIN_REGIONS = 5  # With fewer, the interval over left-out regions has hardly any degrees of freedom
-# A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a
-# test
-FACTOR = 2.0
-# A pair is unexplained only if it also lies beyond this many robust standard deviations of each model's residuals: 3 in
-# 1,000 if they were normal
-ROBUST_Z = 3.0
-RULE = (
-    f"every model but the {CONSTANT} misses it, when either of its regions is left out, on the same side by more "
-    f"than a factor of {FACTOR:g} and {ROBUST_Z:g} robust standard deviations"
-)
-METHOD = (
-    "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
-    f"interval from the dyadic-robust variance of the errors, leave-one-region-out form ({REFERENCES})"
-)
+    """Compute half the width of the interval of the mean over pairs, per row of values (rows, pairs)."""
+    without = dyadic.means_without(values.T, sample.first, sample.second, sample.n_regions)
+    return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(*without))
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,7 +195,6 @@ class ModelComparison(Result):
     scores: pd.DataFrame
     pairs: pd.DataFrame
     unexplained: pd.DataFrame
-    left_out: pd.DataFrame
     n_regions: int
     notes: tuple[str, ...] = ()
 
@@ -218,7 +207,7 @@ class ModelComparison(Result):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         ends = zip(self.pairs.region_a, self.pairs.region_b, strict=True)
-        n_pairs = len({frozenset(each) for each in ends})
+        n_pairs = len({frozenset(end) for end in ends})
         return tuple(
             Estimate(
                 quantity=f"error of {row.model} on left-out regions",
@@ -254,10 +243,10 @@ class ModelComparison(Result):
             parts.append(f"{_listed(rest.model[~worse & ~same])} do not differ significantly from it")
         if worse.any():
             factors, named = [], set()
-            for model, alike, bad, each in zip(rest.model, rest.same_curve_as, worse, others, strict=True):
+            for model, alike, bad, estimate in zip(rest.model, rest.same_curve_as, worse, others, strict=True):
                 if bad and model not in named:
                     named |= set(alike.split(", "))
-                    factors.append(f"{model} {each.formatted}" + (f" (the same curve: {alike})" if alike else ""))
+                    factors.append(f"{model} {estimate.formatted}" + (f" (the same curve: {alike})" if alike else ""))
             parts.append(f"worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
         n = len(self.unexplained)
         are = "is" if n == 1 else "are"
@@ -313,7 +302,7 @@ class ModelComparison(Result):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The error of each model on left-out regions with its interval, and in sample, the best on top."""
+        """Draw the error of each model on left-out regions with its interval, and in sample, the best on top."""
         scores = self.scores
         worst = float(np.nanmax(scores[["error_factor", "high", "in_sample_factor"]].to_numpy()))
         figure = go.Figure()
@@ -386,16 +375,16 @@ def compare_models(
     groups = frame.region_b.str.partition(":")[0].to_numpy(dtype=object) if by_receiver else np.full(len(frame), "all")
     predictions = cross_validate(models, sample, paths, y, groups)
     table = scores(predictions, sample)
-    for each in predictions:
-        frame[f"{each.name}: ratio"] = np.exp(each.left_out)
-    residual = np.array([each.left_out for each in predictions if each.name != CONSTANT])
+    for prediction in predictions:
+        frame[f"{prediction.name}: ratio"] = np.exp(prediction.left_out)
+    residual = np.array([prediction.left_out for prediction in predictions if prediction.name != CONSTANT])
     notes = sample.warnings()
     if "finite transfer" not in names:
         notes += ("the finite transfer was not fitted: transfer_s was not given",)
     if by_receiver:
         notes += ("each model is fitted separately per receiving cloud",)
     unexplained = _unexplained(frame, residual)
-    return ModelComparison(table, frame, unexplained, sample.left_out, sample.n_regions, notes)
+    return ModelComparison(table, frame, unexplained, sample.n_regions, notes)
 
 
 def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
@@ -405,21 +394,15 @@ def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
     bound = np.maximum(log(FACTOR), ROBUST_Z * scale)
     missed = (residual > bound).all(axis=0) | (residual < -bound).all(axis=0)
     closest = residual[np.abs(residual).argmin(axis=0), np.arange(residual.shape[1])]
-    found = frame[COLUMNS].assign(closest_ratio=np.exp(closest))[missed]
-    return found.iloc[np.argsort(-np.abs(closest[missed]), kind="stable")].reset_index(drop=True)
+    unexplained = frame[COLUMNS].assign(closest_ratio=np.exp(closest))[missed]
+    return unexplained.iloc[np.argsort(-np.abs(closest[missed]), kind="stable")].reset_index(drop=True)
 
 
 def _like(estimate: Estimate, value: float) -> str:
-    """A number with as many decimals as the estimate."""
+    """Return a number with as many decimals as the estimate."""
     return number(value, decimals(estimate.estimate, estimate.low, estimate.high))
 
 
 def _listed(names) -> str:
     *first, last = names
     return " and ".join(filter(None, [", ".join(first), last]))
-
-
-TONES = {BEST: theme.WITHIN, TIED: theme.FIT, WORSE: theme.OUTSIDE}
-ROW_PX = 44  # Height of a model's row: its name, and the point with its interval, without touching the next
-TOP_PX = 150  # Room for title, subtitle and legend
-MIN_ROWS = 5  # The figure is at least as high as with so many models, so that its title does not fill it

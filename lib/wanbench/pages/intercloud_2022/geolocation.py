@@ -116,7 +116,7 @@ def _points(figure, latitude, longitude, name, colour, size, symbol, opacity=1.0
 
 
 def _frame(figure, shown: np.ndarray) -> None:
-    """The part of the world that holds the points; all of it where they lie on both sides of the date line."""
+    """Return the part of the world that holds the points; all of it where they lie on both sides of the date line."""
     low, high = shown.min(axis=0) - MARGIN_DEG, shown.max(axis=0) + MARGIN_DEG
     short = np.maximum(MIN_SPAN_DEG - (high - low), 0) / 2
     low, high = low - short, high + short

@@ -36,7 +36,6 @@ class MatchedCities(Result):
     Pairs between two clouds compared with pairs within them, over the same pairs of cities.
 
     difference: Between clouds less within one: ms, or for throughput a ratio (between over within).
-    cities: The pairs of regions matched as one city: one, other, apart_km.
     pairs: Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
     """
 
@@ -44,7 +43,6 @@ class MatchedCities(Result):
 
     column: str
     difference: Estimate
-    cities: pd.DataFrame
     pairs: pd.DataFrame
 
     def figure(self, *, note: str = "") -> go.Figure:
@@ -143,7 +141,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
             "difference": difference,
         }
     )
-    return MatchedCities(column, result, pd.DataFrame(cities, columns=CITY_COLUMNS), table)
+    return MatchedCities(column, result, table)
 
 
 def _cities(pairs: pd.DataFrame) -> list[tuple[str, str, float]]:

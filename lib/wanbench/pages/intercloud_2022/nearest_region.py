@@ -146,7 +146,7 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
 
 
 def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:
-    """A row of `NearestRegion.sources`, from one source's pairs to one cloud."""
+    """Return a row of `NearestRegion.sources`, from one source's pairs to one cloud."""
     near, best = group.loc[group.distance_km.idxmin()], group.loc[group.throughput_bps.idxmax()]
     return {
         "from_region": region,

@@ -19,6 +19,22 @@ from wanbench.methods.distance.straight_lines import fit_rtt, fit_throughput
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import Estimate, Result, RowsResult
 
+# Boxes of latitude (from, to) and longitude (from, to), in degrees
+CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
+OWN = "all rows, own coordinates"
+CATALOGUE = "all rows, catalogue coordinates"
+UNFLAGGED = "flagged regions left out"
+UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
+NO_EUROPE_ASIA = "Europe-Asia left out"
+NO_EUROPE_ASIA_CATALOGUE = "Europe-Asia left out, catalogue coordinates"
+MIN_ROWS = 100  # A smaller selection cannot be the published chart, which has some 500 to 2,000 points
+CHART_KM = 17_000.0  # End of the distance axis of the published charts
+CHART_MS = 300.0  # End of the RTT axis of the published charts
+QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
+R_DECIMALS = 3  # One more than published correlations have, so that a reader can check the rounding
+ROW_PX = 30  # Height of a row: one line of text with room to the next
+DOT = {"color": theme.FIT, "size": 9}
+
 
 @dataclass(frozen=True, repr=False)
 class UnitReadings(RowsResult):
@@ -88,7 +104,7 @@ class UnitReadings(RowsResult):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The highest rate of each sender under each reading, over the limit of its instance."""
+        """Draw the highest rate of each sender under each reading, over the limit of its instance."""
         figure = go.Figure()
         for sender, part in self.rows.groupby("sender", sort=False):
             figure.add_bar(
@@ -156,19 +172,6 @@ def _step(values: np.ndarray) -> int:
     return max(int(np.gcd.reduce(values.astype("int64"))), 1)
 
 
-# Boxes of latitude (from, to) and longitude (from, to), in degrees
-CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
-OWN = "all rows, own coordinates"
-CATALOGUE = "all rows, catalogue coordinates"
-UNFLAGGED = "flagged regions left out"
-UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
-NO_EUROPE_ASIA = "Europe-Asia left out"
-NO_EUROPE_ASIA_CATALOGUE = "Europe-Asia left out, catalogue coordinates"
-MIN_ROWS = 100  # A smaller selection cannot be the published chart, which has some 500 to 2,000 points
-CHART_KM = 17_000.0  # End of the distance axis of the published charts
-CHART_MS = 300.0  # End of the RTT axis of the published charts
-
-
 def row_selections(
     tests: pd.DataFrame, catalogue: pd.DataFrame, flagged: tuple[str, ...] = ()
 ) -> dict[str, pd.DataFrame]:
@@ -206,16 +209,12 @@ def row_selections(
 
 
 def _continents(catalogue: pd.DataFrame) -> dict[str, str]:
-    """The continent of each region that lies in one of the boxes."""
+    """Return the continent of each region that lies in one of the boxes."""
     continents = {}
     for name, (south, north, west, east) in CONTINENTS.items():
         inside = catalogue.latitude_deg.between(south, north) & catalogue.longitude_deg.between(west, east)
         continents |= dict.fromkeys(catalogue.name[inside], name)
     return continents
-
-
-QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
-R_DECIMALS = 3  # One more than published correlations have, so that a reader can check the rounding
 
 
 @dataclass(frozen=True, repr=False)
@@ -286,12 +285,18 @@ class Correlations(Result):
         )
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The correlation with distance over each selection, with its interval, and the claimed one."""
+        """Draw the correlation with distance over each selection, with its interval, and the claimed one."""
         rows = self.table()
-        figure = dots(rows.selection, rows.r_pairs, rows.low, rows.high, "over unordered pairs")
+        figure, at = go.Figure(), list(range(len(rows)))
+        style = {"marker": DOT, "bar": {"width": 5}, "name": "over unordered pairs"}
+        interval_points(figure, at, rows.r_pairs, rows.low, rows.high, **style)
+        ticks = {"tickvals": at, "ticktext": [theme.plain(label) for label in rows.selection]}
+        figure.update_yaxes(**ticks, autorange="reversed", showgrid=False, zeroline=False)
+        figure.update_layout(height=max(theme.HEIGHT_PX - 160, 200 + ROW_PX * len(rows)))
         marker = {"color": theme.OUTSIDE, "size": 10, "symbol": "diamond-open", "line": {"width": 2}}
         figure.add_scatter(x=rows.r_rows, y=np.arange(len(rows)), mode="markers", marker=marker, name="over rows")
-        bound(figure, self.claimed, f"claimed: {self.claimed:g}")
+        claimed = theme.plain(f"claimed: {self.claimed:g}")
+        reference_line(figure, x=self.claimed, annotation_text=claimed, annotation_position="top")
         name = QUANTITIES[self.column]
         figure.update_xaxes(title=f"correlation of {name} with distance (Pearson r)")
         return theme.finish(
@@ -341,23 +346,3 @@ def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, colu
     if not any(isfinite(row["r_rows"]) for row in rows):
         raise ParameterError(f"no selection has a correlation: {column} or distance_km does not vary")
     return Correlations(column, claimed, pd.DataFrame(rows))
-
-
-ROW_PX = 30  # Height of a row: one line of text with room to the next
-DOT = {"color": theme.FIT, "size": 9}
-
-
-def dots(labels, values, lows, highs, name: str) -> go.Figure:
-    """One row per label: the value and its interval, the first on top."""
-    rows = list(range(len(values)))
-    figure = go.Figure()
-    interval_points(figure, rows, values, lows, highs, marker=DOT, bar={"width": 5}, name=name)
-    ticks = {"tickvals": rows, "ticktext": [theme.plain(label) for label in labels]}
-    figure.update_yaxes(**ticks, autorange="reversed", showgrid=False, zeroline=False)
-    figure.update_layout(height=max(theme.HEIGHT_PX - 160, 200 + ROW_PX * len(values)))
-    return figure
-
-
-def bound(figure: go.Figure, value: float, text: str) -> None:
-    """The dashed vertical reference line."""
-    reference_line(figure, x=value, annotation_text=theme.plain(text), annotation_position="top")

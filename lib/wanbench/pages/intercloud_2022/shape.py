@@ -36,9 +36,8 @@ class Shapes(Result):
     decided: Whether the intervals separate it from every other line.
     errors: By line: the typical factor between prediction and measurement for a left-out region.
     ratios: By (worse, better): the error of log10 throughput of one line over that of another.
-    lines: line, intercept, slope, r_squared, aic, aic_above_smallest, error_factor.
-    pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms if known, throughput_bps and, for
-        each line, the fitted throughput and the error of the two predictions (root mean square, of log10).
+    lines: line, intercept, slope, r_squared, aic, aic_above_smallest.
+    pairs: The unordered pairs in use.
     """
 
     best: str
@@ -47,7 +46,6 @@ class Shapes(Result):
     ratios: dict[tuple[str, str], Estimate]
     lines: pd.DataFrame
     pairs: pd.DataFrame
-    left_out: pd.DataFrame
 
     TITLE = "Which line throughput follows"
 
@@ -107,14 +105,13 @@ def compare_shapes(pairs: pd.DataFrame) -> Shapes:
     Raises ParameterError: with fewer than 4 regions or 4 pairs, or if no line can be fitted once some region is left
         out.
     """
-    sample, near = _sample(pairs)
+    sample, n_near = _sample(pairs)
     require_regions(sample, 4, "a comparison of lines")
     frame = sample.frame
     if len(frame) < 4:
         raise ParameterError(f"a comparison of lines needs at least 4 pairs; there are {len(frame)}")
     notes = sample.warnings()
-    if len(near):
-        n_near = len(near[ENDS].drop_duplicates())
+    if n_near:
         notes += (f"{count(n_near, 'pair')} nearer than {NEAREST_KM:g} km left out",)
     y = np.log10(frame.throughput_bps.to_numpy())
     predictors = {
@@ -126,12 +123,8 @@ def compare_shapes(pairs: pd.DataFrame) -> Shapes:
     for name, x in predictors.items():
         line, squares[name] = _score(x, y, sample)
         rows.append({"line": name, **line})
-        stem = name.replace(" ", "_").lower()
-        frame[f"{stem}_bps"] = 10 ** (line["intercept"] + line["slope"] * x)
-        frame[f"{stem}_error"] = np.sqrt(squares[name])
     lines = pd.DataFrame(rows)
     lines["aic_above_smallest"] = lines.aic - lines.aic.min()
-    lines["error_factor"] = [10 ** np.sqrt(squares[name].mean()) for name in lines.line]
     errors = {
         name: _estimate(
             {name: 0.5},
@@ -161,24 +154,21 @@ def compare_shapes(pairs: pd.DataFrame) -> Shapes:
     }
     best = ranking[0]
     decided = all(ratio.low > 1 for (_, better), ratio in ratios.items() if better == best)
-    left_out = pd.concat([sample.left_out, near.drop(columns=ENDS)], ignore_index=True)
-    return Shapes(best, decided, errors, ratios, lines, frame, left_out)
+    return Shapes(best, decided, errors, ratios, lines, frame)
 
 
-def _sample(pairs: pd.DataFrame) -> tuple[Sample, pd.DataFrame]:
-    """Select the unordered pairs with throughput and RTT, and the rows of pairs that are too near."""
+def _sample(pairs: pd.DataFrame) -> tuple[Sample, int]:
+    """Select the unordered pairs with throughput and RTT that are far enough, and count those that are not."""
     throughput, rtt = unordered(pairs, "throughput_bps", combine="geometric mean"), unordered(pairs, "rtt_ms")
     frame = throughput.frame.rename(columns={"value": "throughput_bps"})
     frame = frame.merge(rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"}), on=ENDS)
     far = frame.distance_km >= NEAREST_KM
-    both = pairs[["from_region", "to_region"]].to_numpy(dtype=object)
-    rows = pairs.assign(**dict(zip(ENDS, np.sort(both, axis=1).T, strict=True)))
-    near = rows.merge(frame.loc[~far, ENDS], on=ENDS).assign(reason=f"nearer than {NEAREST_KM:g} km")
-    return Sample("throughput_bps", frame[far].reset_index(drop=True), left_out_of_any(throughput, rtt)), near
+    left_out = left_out_of_any(throughput, rtt)
+    return Sample("throughput_bps", frame[far].reset_index(drop=True), left_out), int((~far).sum())
 
 
 def _score(x: np.ndarray, y: np.ndarray, sample: Sample) -> tuple[dict, np.ndarray]:
-    """The line through all pairs, and per pair the mean square of its two predictions' errors."""
+    """Return the line through all pairs, and per pair the mean square of its two predictions' errors."""
     first, second, n_regions = sample.first, sample.second, sample.n_regions
     centred = x - x.mean()
     # Row 0 holds the sums over all pairs, row 1 + k those without region k: every line follows from such sums.
@@ -221,12 +211,11 @@ def _estimate(
     stack = np.column_stack([squares[name] for name in powers])
     exponents = np.array([*powers.values()])
     total, n = stack.sum(axis=0), len(stack)
-    first, second, n_regions = sample.first, sample.second, sample.n_regions
+    n_regions = sample.n_regions
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(np.log(total / n) @ exponents)
-        by_pair = np.log((total - stack) / (n - 1)) @ exponents
-        counts = n - dyadic.region_sums(np.ones((n, 1)), first, second, n_regions)
-        by_region = np.log((total - dyadic.region_sums(stack, first, second, n_regions)) / counts) @ exponents
+        without = dyadic.means_without(stack, sample.first, sample.second, n_regions)
+        by_region, by_pair = (np.log(means) @ exponents for means in without)
     naive = np.sqrt(dyadic.jackknife(by_pair)) * t_quantile(LEVEL, n - 1)
     half = np.nan
     if n_regions >= FEWEST_FOR_INTERVAL:

@@ -25,6 +25,9 @@ REPEATED = (
     "minutes apart do not show day-to-day noise"
 )
 ENDS = ["from_region", "to_region"]
+# Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little
+MIN_DISTANCE_KM = 500.0
+REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +44,6 @@ class Repeats(Result):
 
     TITLE = "Repeated tests of one ordered pair"
 
-    column: str
     factor: Estimate
     share: Estimate
     pairs: pd.DataFrame
@@ -98,7 +100,6 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
     name = {"rtt_ms": "RTT", "throughput_bps": "throughput"}.get(column, column)
     basis = f"over the {len(pairs):,} ordered pairs that were repeated; {METHOD}"
     return Repeats(
-        column=column,
         factor=Estimate(
             quantity=f"factor between repeated tests, {name}",
             claim=f"Two tests of one ordered pair differ in {name} by a factor of {{}} in the median",
@@ -125,7 +126,7 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
 
 def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
     """
-    The sums of an analysis of variance per pair (pairs, 7); resamples are weighted sums of these.
+    Return the sums of an analysis of variance per pair (pairs, 7); resamples are weighted sums of these.
 
     n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2, 1.
     """
@@ -135,18 +136,13 @@ def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
 
 
 def _share_between(sums: np.ndarray) -> np.ndarray:
-    """The intraclass correlation from sums along the last axis (unbalanced one-way ANOVA; Donner 1986)."""
+    """Return the intraclass correlation from sums along the last axis (unbalanced one-way ANOVA; Donner 1986)."""
     n, freedom, within, first, second, squares, groups = np.moveaxis(sums, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ms_within = within / freedom
         ms_between = (second - first**2 / n) / (groups - 1)
         size = (n - squares / n) / (groups - 1)
         return (ms_between - ms_within) / (ms_between + (size - 1) * ms_within)
-
-
-# Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little
-MIN_DISTANCE_KM = 500.0
-REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
 @dataclass(frozen=True, repr=False)
@@ -251,7 +247,7 @@ def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
 
 
 def _weighted_medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The lower weighted median of each row of values (rows, n); NaN has no weight."""
+    """Return the lower weighted median of each row of values (rows, n); NaN has no weight."""
     order = np.argsort(values, axis=1)
     weights = np.take_along_axis(np.where(np.isnan(values), 0.0, weights), order, axis=1)
     running = np.cumsum(weights, axis=1)

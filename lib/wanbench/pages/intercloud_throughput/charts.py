@@ -15,11 +15,14 @@ from wanbench.methods.regions.pairs import unordered
 
 ENDS = ("from_region", "to_region")
 COLOURS = {"done": theme.WITHIN, "failed": theme.OUTSIDE, "interrupted": theme.UNKNOWN}
+CLASSES = 6  # Number of classes: the eye distinguishes no more shades
+RAMP = ("#2B1B5A", "#4A3C9A", "#2F7EBC", "#3FB5A3", "#A8C545", "#F2B134")
+FEW_LINKS = 60  # Up to this number of pairs lines are thick and nearly opaque; more would hide each other
 
 
 def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
     """
-    A bar for each region and test of table `tests`: bars of a region overlap if it was in two tests at once.
+    Draw a bar for each region and test of table `tests`: bars of a region overlap if it was in two tests at once.
 
     Interrupted tests have no end, and are drawn as points at their start.
     """
@@ -69,16 +72,11 @@ def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
 
 
 def overlapping(tests: pd.DataFrame) -> int:
-    """The number of times that a test of a region starts before an earlier one has ended."""
+    """Return the number of times that a test of a region starts before an earlier one has ended."""
     ended = tests.dropna(subset="ended_at_utc")
     both = pd.concat([ended.assign(region=ended[end]) for end in ENDS]).sort_values(["region", "started_at_utc"])
     before = both.groupby("region").ended_at_utc.cummax().groupby(both.region).shift()
     return int((both.started_at_utc < before).sum())
-
-
-CLASSES = 6  # Number of classes: the eye distinguishes no more shades
-RAMP = ("#2B1B5A", "#4A3C9A", "#2F7EBC", "#3FB5A3", "#A8C545", "#F2B134")
-FEW_LINKS = 60  # Up to this number of pairs lines are thick and nearly opaque; more would hide each other
 
 
 def link_map(pairs: pd.DataFrame, regions: pd.DataFrame, *, note: str = "") -> go.Figure:

@@ -60,7 +60,7 @@ NUMBERS = ["throughput_bps", "duration_s", "mean_rtt_ms", "mss_bytes"]
 
 def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
     """
-    Average window in segments of a Linux sender whose packets are lost independently.
+    Compute the average window in segments of a Linux sender whose packets are lost independently.
 
     loss, rtt_ms: float or array
     congestion_control: "reno" or "cubic".
@@ -79,7 +79,7 @@ def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
 
 def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     """
-    The loss at which `loss_limited_window` is this many segments, from 1e-9 to 1.
+    Return the loss at which `loss_limited_window` is this many segments, from 1e-9 to 1.
 
     >>> float(loss_of_window(loss_limited_window(1e-3, 50), 50).round(9))
     0.001
@@ -169,7 +169,7 @@ def _half_width(logs, weight, n_seen: float) -> float:
 
 
 def _retransmits(rows: pd.DataFrame, segments) -> tuple[Interval, ...]:
-    """Share of retransmitted segments, over the transfers that report it."""
+    """Compute the share of retransmitted segments, over the transfers that report it."""
     stated = rows.retransmits.notna().to_numpy()
     if not stated.any():
         return ()

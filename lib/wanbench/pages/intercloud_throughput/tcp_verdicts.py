@@ -107,7 +107,7 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, st
 
 def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verdicts:
     """
-    The fitted window (`fit_window(...).window`) against the window that receivers advertise: within 5 %.
+    Return the fitted window (`fit_window(...).window`) against the window that receivers advertise: within 5 %.
 
     window_bytes: The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or
         `advertised_window_bytes`.

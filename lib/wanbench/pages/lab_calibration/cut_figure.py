@@ -66,9 +66,9 @@ def _timeline(echoes: pd.DataFrame, event) -> pd.DataFrame:
     part = matching(echoes, (event.run_id, event.from_region, event.to_region))
     part = part[~part.duplicate.astype(bool)].sort_values("sequence")
     at = part.received_at_s.to_numpy(dtype=float)
-    known = np.isfinite(at)
-    if known.sum() >= 2:
-        at = np.where(known, at, np.interp(part.sequence, part.sequence[known], at[known]))
+    arrived = np.isfinite(at)
+    if arrived.sum() >= 2:
+        at = np.where(arrived, at, np.interp(part.sequence, part.sequence[arrived], at[arrived]))
     since = at - event.cut_at_s
     end = event.healed_at_s - event.cut_at_s if np.isfinite(event.healed_at_s) else np.nanmax(since, initial=0)
     timeline = pd.DataFrame(

@@ -9,6 +9,7 @@ number is read from the claims, so correcting a digit there corrects the verdict
 from __future__ import annotations
 
 from dataclasses import replace
+from math import nan
 
 import pandas as pd
 
@@ -21,79 +22,6 @@ from wanbench.methods.result import Estimate, Result
 from .comparisons import compare_all
 from .costs import Frontier, SizeCosts
 from .over_time import OverTime
-
-
-def evidence(
-    costs: SizeCosts, frontier: Frontier | None, times: OverTime, *, plain: str, more_network: str | None = None
-) -> dict[str, Estimate]:
-    """
-    Collect every measured estimate that a claim refers to.
-
-    `more_network` names a setting that differs from `plain` only in having twice the network rate.
-    """
-    trials = _with_requests(costs.trials, times)
-    found = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
-    if frontier is not None:
-        low, *_, high = frontier.latencies.settings
-        found["producer_latency"] = replace(
-            frontier.latencies.ratios[high, low],
-            quantity="largest p99 over smallest",
-            claim="The largest p99 of a setting is {} the smallest",
-        )
-    if more_network is not None:
-        for name, column, what in (
-            ("network_limit", "brokers_sent_bps", "bytes that brokers send"),
-            ("network_iowait", "iowait", "share of time in IOWait"),
-        ):
-            ratio = _ratio(trials, column, more_network, plain)
-            if ratio is not None:
-                claim = f"With twice the network's rate, {what} are {{}} those with the plain one"
-                found[name] = replace(ratio, quantity=f"{what}, twice the network", claim=claim)
-    best, other = costs.rates.settings[-1], plain
-    if best != other and (
-        ratio := _ratio(trials.assign(each=trials.requests / trials.messages_per_s), "each", best, other)
-    ):
-        found["requests_over_messages"] = replace(
-            ratio,
-            quantity="requests ratio over messages ratio",
-            claim=f"Between {best} and {other}, the ratio of requests is {{}} the ratio of messages",
-        )
-    return found
-
-
-def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
-    """Mean requests per second of each trial in its counted seconds; NaN without broker metrics."""
-    rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
-    keys = ["run_id", "test_id", "attempt"]
-    return trials.merge(rows.groupby(keys).value.mean().rename("requests").reset_index(), on=keys, how="left")
-
-
-def _ratio(trials: pd.DataFrame, column: str, of: str, over: str) -> Estimate | None:
-    """The ratio of two settings; None if either has no positive value."""
-    try:
-        pair = trials[trials.setting.isin([of, over])]
-        return compare_all(pair, column, "").ratios.get((of, over))
-    except ParameterError:
-        return None
-
-
-def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
-    """Largest over smallest rate of a setting's repeats: descriptive, without an interval."""
-    values = trials.messages_per_s[trials.setting == setting]
-    return Estimate(
-        quantity="largest rate over smallest of one size",
-        claim=f"The largest rate of a repeat of {setting} is {{}} the smallest",
-        estimate=float(values.max() / values.min()),
-        low=float("nan"),
-        high=float("nan"),
-        unit="times",
-        n=len(values),
-        basis=count(len(values), "trial"),
-        method="largest over smallest of the trials",
-        assumption="none: it describes these trials",
-        warnings=("more repeats would widen the range",),
-    )
-
 
 SOURCE = "004-price-performance"
 INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
@@ -121,6 +49,66 @@ SHOWN = {
     "producer_latency": ("producer-latency",),
 }
 """Quantities of other broker sizes, which are no verdict on these instances."""
+
+
+def evidence(
+    costs: SizeCosts, frontier: Frontier | None, times: OverTime, *, plain: str, more_network: str | None = None
+) -> dict[str, Estimate]:
+    """
+    Collect every measured estimate that a claim refers to.
+
+    `more_network` names a setting that differs from `plain` only in having twice the network rate.
+    """
+    trials = _with_requests(costs.trials, times)
+    found = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
+    if frontier is not None:
+        low, *_, high = frontier.latencies.settings
+        texts = ("largest p99 over smallest", "The largest p99 of a setting is {} the smallest")
+        found["producer_latency"] = _named(frontier.latencies.ratios[high, low], *texts)
+    for name, column, what in (
+        ("network_limit", "brokers_sent_bps", "bytes that brokers send"),
+        ("network_iowait", "iowait", "share of time in IOWait"),
+    ):
+        ratio = _ratio(trials, column, more_network, plain) if more_network is not None else None
+        if ratio is not None:
+            claim = f"With twice the network's rate, {what} are {{}} those with the plain one"
+            found[name] = _named(ratio, f"{what}, twice the network", claim)
+    best = costs.rates.settings[-1]
+    each = trials.assign(each=trials.requests / trials.messages_per_s)
+    if best != plain and (ratio := _ratio(each, "each", best, plain)):
+        claim = f"Between {best} and {plain}, the ratio of requests is {{}} the ratio of messages"
+        found["requests_over_messages"] = _named(ratio, "requests ratio over messages ratio", claim)
+    return found
+
+
+def _named(one: Estimate, quantity: str, claim: str) -> Estimate:
+    return replace(one, quantity=quantity, claim=claim)
+
+
+def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
+    """Mean requests per second of each trial in its counted seconds; NaN without broker metrics."""
+    rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
+    keys = ["run_id", "test_id", "attempt"]
+    return trials.merge(rows.groupby(keys).value.mean().rename("requests").reset_index(), on=keys, how="left")
+
+
+def _ratio(trials: pd.DataFrame, column: str, of: str, over: str) -> Estimate | None:
+    """Return the ratio of two settings; None if either has no positive value."""
+    try:
+        pair = trials[trials.setting.isin([of, over])]
+        return compare_all(pair, column, "").ratios.get((of, over))
+    except ParameterError:
+        return None
+
+
+def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
+    """Largest over smallest rate of a setting's repeats: descriptive, without an interval."""
+    values = trials.messages_per_s[trials.setting == setting]
+    about = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
+    about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
+    claim = f"The largest rate of a repeat of {setting} is {{}} the smallest"
+    ratio = float(values.max() / values.min())
+    return Estimate("largest rate over smallest of one size", claim, ratio, nan, nan, "times", len(values), **about)
 
 
 def price_performance(**measured: Estimate | Result | None) -> Audit:
@@ -231,7 +219,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Implied rates against the sentences on performance; ratios of instances need no factor."""
+    """Compare implied rates against the sentences on performance; ratios of instances need no factor."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)

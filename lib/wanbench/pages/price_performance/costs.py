@@ -13,10 +13,16 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result, RowsResult
 
-from .comparisons import Comparisons, compare_all
+from .comparisons import LEVEL, Comparisons, compare_all
 from .trials import SizeTrials
 
 RATE, COST = "messages_per_s", "usd_per_billion"
+
+
+PANELS = {RATE: "messages per second", COST: "USD per billion messages"}
+P99 = "p99_ms"
+DOMINATED, NOT_SHOWN, FIRST = "dominated", "not shown to be dominated", "on the frontier of the means"
+STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle"), DOMINATED: (theme.OUTSIDE, "x")}
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,24 +45,18 @@ class SizeCosts(Result):
         costs, names = self.costs, self.costs.settings
         listed = ", ".join(f"{name} {costs.means[name].formatted}" for name in names)
         leaders = [name for name in names if costs.rank(name)[0] == 1]
-        lead = (
-            f"{leaders[0]} is shown to be the cheapest"
-            if len(leaders) == 1
-            else f"the cheapest is one of {', '.join(leaders)}: these tie"
-        )
+        lead = f"the cheapest is one of {', '.join(leaders)}: these tie"
+        lead = f"{leaders[0]} is shown to be the cheapest" if len(leaders) == 1 else lead
         return (
-            f"Cost of a billion messages: {listed}; {lead} ({percent(costs.level)} intervals of all "
+            f"Cost of a billion messages: {listed}; {lead} ({percent(LEVEL)} intervals of all "
             f"{count(len(costs.ratios) // 2, 'ratio')} together; {count(len(self.trials), 'trial')})."
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
         lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items())
-        return (
-            *super().cautions,
-            *self.measured.cautions,
-            *([f"failed trials are not included in any cost ({lost})"] if lost else []),
-        )
+        failed = (f"failed trials are not included in any cost ({lost})",) if lost else ()
+        return (*super().cautions, *self.measured.cautions, *failed)
 
     @property
     def trials(self) -> pd.DataFrame:
@@ -77,12 +77,9 @@ class SizeCosts(Result):
     def price_that_ties(self, setting: str, other: str) -> Estimate:
         """The price of a setting, in USD per hour, at which a billion messages would cost as much as with the other."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
-        return self.ratio(other, setting).transformed(
-            lambda ratio: now * ratio,
-            quantity=f"price at which {setting} ties with {other}",
-            claim=f"{setting} would cost as much per message as {other} at {{}} (it has {now:g})",
-            unit="USD/hour",
-        )
+        claim = f"{setting} would cost as much per message as {other} at {{}} (it has {now:g})"
+        about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
+        return self.ratio(other, setting).transformed(lambda ratio: now * ratio, **about)
 
     def ratio(self, setting: str, other: str, of: str = COST) -> Estimate:
         """
@@ -117,7 +114,7 @@ class SizeCosts(Result):
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A row per setting, the cheapest first; small points are trials, bars intervals."""
+        """Draw a row per setting, the cheapest first; small points are trials, bars intervals."""
         titles = list(PANELS.values())
         figure = make_subplots(1, 2, shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=titles)
         names = list(self.costs.settings)
@@ -148,22 +145,15 @@ class SizeCosts(Result):
         )
 
 
-def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
+def cost_per_billion(trials: SizeTrials) -> SizeCosts:
     """
     Compute the cost of a billion messages with each setting: price per hour over messages per hour.
 
     Two settings tie unless the interval of their cost ratio, simultaneous over all pairs, excludes 1.
     """
-    rates = compare_all(trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}")
-    costs = compare_all(trials.trials, COST, "USD", level=level, claim="With {name} a billion messages cost {{}}")
+    rates = compare_all(trials.trials, RATE, "messages/s", claim="With {name} the brokers take {{}}")
+    costs = compare_all(trials.trials, COST, "USD", claim="With {name} a billion messages cost {{}}")
     return SizeCosts(trials, rates, costs)
-
-
-PANELS = {RATE: "messages per second", COST: "USD per billion messages"}
-
-
-P99 = "p99_ms"
-DOMINATED, NOT_SHOWN, FIRST = "dominated", "not shown to be dominated", "on the frontier of the means"
 
 
 def _with_ends(name: str, one: Estimate) -> dict[str, float]:
@@ -171,7 +161,7 @@ def _with_ends(name: str, one: Estimate) -> dict[str, float]:
 
 
 def _formatted(one: Estimate, name: str) -> dict[str, str]:
-    """The cells of an estimate; the column names the unit, except that of latency."""
+    """Return the cells of an estimate; the column names the unit, except that of latency."""
     text = one.formatted.removesuffix(" messages/s").removesuffix(" USD")
     return {name: text, f"{name}, interval": one.formatted_interval}
 
@@ -199,7 +189,7 @@ class Frontier(RowsResult):
         parts = [f"{verdict}: {', '.join(part.setting)}" for verdict, part in self.rows.groupby("verdict", sort=True)]
         return (
             f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both "
-            f"cheaper and faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."
+            f"cheaper and faster ({percent(LEVEL)} intervals, all pairs together, for each of the two)."
         )
 
     def formatted_table(self) -> pd.DataFrame:
@@ -211,7 +201,7 @@ class Frontier(RowsResult):
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A point per setting; bars are its intervals."""
+        """Draw a point per setting; bars are its intervals."""
         figure, rows = go.Figure(), self.rows
         first = rows[rows.verdict == FIRST].sort_values(COST)
         figure.add_scatter(
@@ -245,7 +235,7 @@ class Frontier(RowsResult):
 
 def frontier(costs: SizeCosts) -> Frontier:
     """
-    Cost per billion messages against the p99 from send to acknowledgement.
+    Compare cost per billion messages against the p99 from send to acknowledgement.
 
     ParameterError if fewer than two settings have a p99: a killed tool prints none.
     """
@@ -262,6 +252,3 @@ def frontier(costs: SizeCosts) -> Frontier:
         row = {"setting": name} | _with_ends(COST, cost) | _with_ends(P99, p99)
         rows.append(row | {"verdict": DOMINATED if by else NOT_SHOWN if below else FIRST, "by": ", ".join(by)})
     return Frontier(pd.DataFrame(rows), costs.costs, latencies)
-
-
-STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle"), DOMINATED: (theme.OUTSIDE, "x")}

@@ -22,21 +22,14 @@ STEP_S = 5.0
 CPU = {"usr": "CPU user", "user": "CPU user", "sys": "CPU system", "system": "CPU system"}
 CPU |= {"iowait": "CPU IOWait", "steal": "CPU steal"}
 TOTAL = "CPU total"
-PANELS = {
-    "messages in": "1/s",
-    "requests": "1/s",
-    "latency, mean": "ms",
-    "latency, largest": "ms",
-    "CPU user": "%",
-    "CPU system": "%",
-    "CPU IOWait": "%",
-    "CPU steal": "%",
-    TOTAL: "%",
-    "disk written": "MB/s",
-    "brokers sent": "MB/s",
-    "brokers received": "MB/s",
-}
+PANELS = {"messages in": "1/s", "requests": "1/s", "latency, mean": "ms", "latency, largest": "ms"}
+PANELS |= dict.fromkeys(("CPU user", "CPU system", "CPU IOWait", "CPU steal", TOTAL), "%")
+PANELS |= dict.fromkeys(("disk written", "brokers sent", "brokers received"), "MB/s")
 KIB = 1024
+
+
+COLUMNS = 3
+PANEL_PX = 190
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +53,7 @@ class OverTime(Result):
         """None: the figure has the values."""
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Small multiples of all metrics that were measured."""
+        """Draw small multiples of all metrics that were measured."""
         rows = self.rows
         panels = [name for name in PANELS if (rows.quantity == name).any()]
         lines = -(-len(panels) // COLUMNS)
@@ -101,7 +94,7 @@ class OverTime(Result):
 
 def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: float = STEP_S) -> OverTime:
     """
-    The metrics of every trial, in steps.
+    Return the metrics of every trial, in steps.
 
     Latencies are the mean and the maximum that producers print per interval; they print quantiles only at the end.
     """
@@ -163,7 +156,3 @@ def _producers(windows: pd.DataFrame) -> pd.DataFrame:
         for name, column in (("latency, mean", "mean_latency_ms"), ("latency, largest", "max_latency_ms"))
     ]
     return pd.concat(parts)
-
-
-COLUMNS = 3
-PANEL_PX = 190

@@ -55,7 +55,7 @@ class FullResource(RowsResult):
 
 
 def full_resource(trials: SizeTrials) -> FullResource:
-    """Which resources were saturated in the counted seconds of each setting's trials."""
+    """Tell which resources were saturated in the counted seconds of each setting's trials."""
     rows = []
     for name, part in trials.trials.groupby("setting", sort=False):
         means = {column: float(part[column].mean()) for column in FULL}

@@ -26,6 +26,10 @@ STARTED = "process_start_time_seconds"
 COUNTED = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restarted"]
 
 
+QUANTILES = ("p50", "p95", "p99")
+COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
+
+
 def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     Compute the increase of cumulative metrics from one sample to the next, absolute and per second, in order of time.
@@ -54,14 +58,14 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _starts(metrics):
-    """The start of the process at each sample, where it is reported."""
+    """Return the start of the process at each sample, where it is reported."""
     keys = [*KEY, "source", "host", "node_id", "at_utc"]
     rows = metrics[(metrics.metric == STARTED) & metrics.at_utc.notna()]
     return rows.drop_duplicates(keys)[[*keys, "value"]].rename(columns={"value": "started_s"})
 
 
 def each_size(broker_sizes: str, brokers: int) -> list[dict | None]:
-    """The size of each broker, from column broker_sizes of table trials; None for one without."""
+    """Return the size of each broker, from column broker_sizes of table trials; None for one without."""
     sizes = json.loads(broker_sizes) if broker_sizes else None
     return sizes if isinstance(sizes, list) else [sizes] * brokers
 
@@ -81,7 +85,7 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
 
 def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
     """
-    A list price per processor: an instance's price over its processors, with region, date and source.
+    Return a list price per processor: an instance's price over its processors, with region, date and source.
 
     >>> round(per_processor_hour("aws", "m6i.2xlarge", 8).value, 4)
     0.048
@@ -102,10 +106,6 @@ def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) ->
         {item: price(provider, item, **more).value for item in items} for more in ({"term": term} | which, which)
     )
     return {item: paid[item] / listed[item] for item in paid}
-
-
-QUANTILES = ("p50", "p95", "p99")
-COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,7 +201,7 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
-    """The maximum of the producers' quantiles per trial; NaN unless each producer reports them."""
+    """Return the maximum of the producers' quantiles per trial; NaN unless each producer reports them."""
     columns = {f"{name}_latency_ms": f"{name}_ms" for name in QUANTILES}
     totals = producers[~producers.warmup.astype(bool)].astype(dict.fromkeys(columns, float))
     largest = totals.groupby(KEY)[list(columns)].agg(lambda values: values.max(skipna=False))
@@ -230,5 +230,5 @@ def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
 
 
 def quotas_of(broker_sizes: str, brokers: int) -> list[float | None]:
-    """The processors of each broker; None for one without a quota."""
+    """Return the processors of each broker; None for one without a quota."""
     return [None if size is None else size.get("processors") for size in each_size(broker_sizes, brokers)]

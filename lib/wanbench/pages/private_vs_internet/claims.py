@@ -57,32 +57,18 @@ def private_vs_internet(
 
     Omit what was not measured, or pass None: its claims are then tested on the source's own numbers only.
 
-    Parameters
-    ----------
-    batches : Estimate
-        Batches per second over the private link over those over the VPN: "times".
-    packets : Estimate
-        The same of packets per second that the brokers receive.
-    machine : ProcessorEffect
-        How busy the processors were (`stats.trials.processors.processor_effect`). If they were full, they may have
+    batches: Batches per second over the private link over those over the VPN: "times".
+    packets: The same of packets per second that the brokers receive.
+    machine: How busy the processors were (`processor_effect`). If they were full, they may have
         changed both ratios, which then decide nothing.
-    traffic : mapping
-        Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
-        (`studies.private_vs_internet.traffic`).
-        Shown without a verdict: background and batches were set.
-    capacity : Capacity
-        Capacity of the links of this comparison (`stats.lab.utilisation.capacity`); that its load was set near their
-        rate is no verdict on whether the source's were full.
-    factorial : Factorial
-        Batches per second on delay, jitter, loss and rate.
+    traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
+        (`traffic`). Shown without a verdict: background and batches were set.
+    capacity: Capacity of the links of this comparison (`utilisation.capacity`); that its load was set near
+        their rate is no verdict on whether the source's were full.
+    factorial: Batches per second on delay, jitter, loss and rate.
 
-    Raises
-    ------
-    ParameterError
-        For another claim in `traffic`.
+    Raises ParameterError for another claim in `traffic`.
 
-    Examples
-    --------
     >>> rows = private_vs_internet().table().set_index("claim")
     >>> rows.own[["total", "more", "thesis"]].tolist()
     ['reproduced', 'not reproduced', 'undecided']
@@ -129,7 +115,7 @@ def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
 
 def _harmonic(audit: Audit, path: str) -> float:
     """
-    The harmonic mean of a path's RTTs, in ms: 1 over the mean of 1/RTT, to second order in the deviation.
+    Return the harmonic mean of a path's RTTs, in ms: 1 over the mean of 1/RTT, to second order in the deviation.
 
     The source's deviation is taken as a standard deviation; that of the VPN can be one, and that of the private link
     changes its mean by a ten-thousandth.

@@ -56,7 +56,7 @@ class GainMap:
         self.critical_value = max(critical(weights, cover, self.freedom, self.level) for cover in self.covers)
 
     def gains(self, points: pd.DataFrame) -> pd.DataFrame:
-        """The points with elasticities, gain, its interval, and the verdict."""
+        """Return the points with elasticities, gain, its interval, and the verdict."""
         along_delay, along_rate, weights = self._weights(points)
         value = weights @ self.params
         variance = np.max([np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0)
@@ -72,7 +72,7 @@ class GainMap:
         )
 
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The coefficients' weights in both elasticities, and in the log2 gain (minus their sum)."""
+        """Return the coefficients' weights in both elasticities, and in the log2 gain (minus their sum)."""
         codes = coded(self.factors, points)
         along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
         return (*along, -along[0] - along[1])

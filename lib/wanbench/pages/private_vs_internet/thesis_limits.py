@@ -23,11 +23,8 @@ class Explanation(Result):
     """
     Gain from halved delay over gain from doubled rate, as fitted and as the limits predict.
 
-    Attributes
-    ----------
-    combinations : DataFrame
-        Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit), `predicted_gain` (by
-        the lowest limit), `predicted_verdict` and `limit` (the name of the lowest).
+    combinations: Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit),
+        `predicted_gain` (by the lowest limit), `predicted_verdict` and `limit` (the name of the lowest).
     """
 
     combinations: pd.DataFrame
@@ -65,10 +62,7 @@ def explain(fitted: Factorial, limits: Limits) -> Explanation:
     Halving the one-way delay subtracts it from the RTT. Doubling the rate also doubles the rate left by the background,
     which is taken as a share of the rate.
 
-    Raises
-    ------
-    ParameterError
-        If the trials of `limits` lack the factors, or none of the combinations.
+    Raises ParameterError: the trials of `limits` lack the factors, or none of the combinations.
     """
     factors = fitted.factors
     trials = check_columns("trials", limits.trials, [*factors, "delay_ms"])

@@ -45,16 +45,16 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
-        told = self.settings if len(told) == len(self.settings) - 1 else told
+        named = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
+        named = self.settings if len(named) == len(self.settings) - 1 else named
         parts = []
-        for name in told:
+        for name in named:
             outage, worst = self._outages(name)
             parts.append(
                 f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the hit region all writes "
                 f"stopped for {outage}, those to the worst partition for {worst}, at worst for {self._longest([name])}."
             )
-        names = [name for name in self.settings if name not in told]
+        names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]
         if others:
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
@@ -66,7 +66,7 @@ class Comparison(Result):
         return " ".join(parts)
 
     def _outages(self, name: str) -> list[str]:
-        """The outage of all writes and that of the worst partition, as text."""
+        """Return the outage of all writes and that of the worst partition, as text."""
         return [self.recovered.of(name, each).formatted_with_interval for each in ("writes", "writes_partition")]
 
     def _longest(self, names: list[str]) -> str:
@@ -140,10 +140,10 @@ class Comparison(Result):
         )
 
 
-def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
+def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
     """Outages and losses of each setting with a fault, and how settings differ."""
     rows = []
-    for name, own in found.with_fault().by_setting().items():
+    for name, own in episodes.with_fault().by_setting().items():
         about = own[0].about
         rows.append({"setting": name} | {key: _text(about.get(key)) for key in COLUMNS})
     abouts = pd.DataFrame(rows)
@@ -152,7 +152,7 @@ def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comp
 
 
 def _text(value) -> str:
-    """A setting as text; JSON as a list of settings."""
+    """Return a setting as text; JSON as a list of settings."""
     if value is None or value is pd.NA or value != value:
         return ""
     if isinstance(value, str) and value.startswith("{"):

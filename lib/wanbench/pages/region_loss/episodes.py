@@ -95,7 +95,7 @@ class Episode:
         return {(row.role, int(row.client)): row.region for row in clients.itertuples()}
 
     def side(self, region: str) -> str:
-        """Whether a region was affected by the fault."""
+        """Tell whether a region was affected by the fault."""
         return HIT if region in self.hit else SURVIVING
 
     @cached_property
@@ -176,20 +176,20 @@ class Episodes(Result):
         return tuple(sorted(abouts, key=lambda name: _setting_order(abouts[name])))
 
     def of(self, *settings: str) -> Episodes:
-        """The episodes of these settings; ParameterError lists the allowed ones."""
+        """Return the episodes of these settings; ParameterError lists the allowed ones."""
         for name in settings:
             check_choice("setting", name, self.settings)
         return replace(self, items=tuple(each for each in self.items if each.setting in settings))
 
     def with_fault(self) -> Episodes:
-        """The episodes that affected a region; MissingDataError if there are none."""
+        """Return the episodes that affected a region; MissingDataError if there are none."""
         items = tuple(each for own in self.by_setting().values() for each in own if each.has_fault)
         if not items:
             raise MissingDataError("no episode of this run has a fault.")
         return replace(self, items=items)
 
     def by_setting(self) -> dict[str, list[Episode]]:
-        """The episodes of each setting, in the order of `settings`."""
+        """Return the episodes of each setting, in the order of `settings`."""
         return {name: [each for each in self.items if each.setting == name] for name in self.settings}
 
     @property
@@ -252,7 +252,7 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
 
 
 def _brokers(sets: pd.Series) -> frozenset[int]:
-    """All brokers named in sets such as "1,3"."""
+    """Return all brokers named in sets such as "1,3"."""
     return frozenset(int(each) for text in sets.dropna().unique() for each in str(text).split(",") if each)
 
 
@@ -263,5 +263,5 @@ def _setting_order(about: pd.Series) -> tuple:
 
 
 def is_planted(about: pd.Series) -> bool:
-    """Whether this episode's output was damaged on purpose."""
+    """Tell whether this episode's output was damaged on purpose."""
     return isinstance(about.get("damage"), str) and about.damage != ""

@@ -62,9 +62,9 @@ class Healing(OverEpisodes):
         return pd.concat([shown, pd.DataFrame(more)], ignore_index=True)
 
 
-def healing(found: Episodes, *, check_s: float = CHECK_S) -> Healing:
+def healing(episodes: Episodes, *, check_s: float = CHECK_S) -> Healing:
     """Find when the state before the fault was restored: the times of the first samples that show it."""
-    rows = [each.key | {"setting": each.setting} | _healed(each) for each in found.with_fault()]
+    rows = [each.key | {"setting": each.setting} | _healed(each) for each in episodes.with_fault()]
     return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
 
 
@@ -79,14 +79,11 @@ def _healed(episode: Episode) -> dict:
     gone = of_hit[(of_hit.index > begin) & (of_hit.index < heal) & (of_hit == 0)]
     rejoined = of_hit[(of_hit.index >= heal) & (of_hit >= usual)]
     seen = usual > 0 and len(gone)
-    return {
-        "in_sync_s": _since(after.at_s, after.n_isr >= int(episode.about.replication)) - heal,
-        "reassigned_s": float(gone.index[0] - begin) if seen else nan,
-        "rejoined_s": float(rejoined.index[0] - heal) if seen and len(rejoined) else nan,
-        "moved": len(moved),
-        "back": int((last.reindex(moved) == episode.leaders_before.reindex(moved)).sum()),
-        "watched_s": float(after.at_s.max() - heal) if len(after) else nan,
-    }
+    in_sync_s = _since(after.at_s, after.n_isr >= int(episode.about.replication)) - heal
+    row = {"in_sync_s": in_sync_s, "reassigned_s": float(gone.index[0] - begin) if seen else nan}
+    row["rejoined_s"] = float(rejoined.index[0] - heal) if seen and len(rejoined) else nan
+    back = int((last.reindex(moved) == episode.leaders_before.reindex(moved)).sum())
+    return row | {"moved": len(moved), "back": back, "watched_s": float(after.at_s.max() - heal) if len(after) else nan}
 
 
 def _since(times: pd.Series, good: pd.Series) -> float:

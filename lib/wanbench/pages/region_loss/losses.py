@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from wanbench.checks import check_kind, check_level
+from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, percent
 from wanbench.methods.result import Estimate, Result, RowsResult, text_table
@@ -21,13 +21,14 @@ from .episodes import HIT, SURVIVING, Episodes, is_planted
 from .phases import first_changes
 from .records import MORE, NAMES, account, lost_records
 
+LEVEL = 0.95
+
 
 @dataclass(frozen=True, repr=False)
 class Losses(Result):
     """Faults of records: one row per episode, with the counts of `records.account`."""
 
     rows: pd.DataFrame
-    level: float = 0.95
 
     TITLE = "What became of acknowledged records"
 
@@ -37,29 +38,29 @@ class Losses(Result):
         return list(dict.fromkeys(self.rows.setting))
 
     def sums(self, setting: str) -> pd.Series:
-        """Counts over all episodes of a setting."""
+        """Sum counts over all episodes of a setting."""
         own = self.rows[self.rows.setting == setting]
         return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
     def episodes_with(self, setting: str, kind: str = "gone", what: str = "a loss") -> Estimate:
-        """The share of episodes with a count above 0, such as a loss of acknowledged records."""
+        """Return the share of episodes with a count above 0, such as a loss of acknowledged records."""
         own = self.rows[(self.rows.setting == setting) & (self.rows.acknowledged > 0)]
         quantity, claim = f"episodes with {what}, {setting}", f"Under “{setting}”, {{}} of the episodes had {what}"
-        return share_of(int((own[kind] > 0).sum()), len(own), level=self.level, quantity=quantity, claim=claim)
+        return share_of(int((own[kind] > 0).sum()), len(own), level=LEVEL, quantity=quantity, claim=claim)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return tuple(self.episodes_with(name) for name in self.settings)
 
     def counted(self, setting: str, noun: str = "") -> str:
-        """Records lost or undelivered, and in how many episodes; for none the bound of the share of episodes."""
+        """Count records lost or undelivered, and in how many episodes; for none the bound of the share of episodes."""
         sums, share = self.sums(setting), self.episodes_with(setting)
         text = f"{int(sums.gone):,} of {int(sums.acknowledged):,}{noun}"
         if sums.gone:
             return f"{text} in {share.basis}"
         if not share.n:
             return f"{text}: nothing was acknowledged"
-        bound = f"{percent(self.level)}: under {percent(round(share.high, 3))} of episodes lose any"
+        bound = f"{percent(LEVEL)}: under {percent(round(share.high, 3))} of episodes lose any"
         return f"{text} in {count(share.n, 'episode')} ({bound})"
 
     @property
@@ -93,21 +94,20 @@ class Losses(Result):
         return pd.DataFrame({"": heads} | columns)
 
 
-def losses(found: Episodes, *, level: float = 0.95) -> Losses:
+def losses(episodes: Episodes) -> Losses:
     """
     Account for every acknowledged record; `gone` are those lost from the log or undelivered.
 
     Episodes whose output was damaged on purpose are left out. A record that vanished from the log after delivery counts
     as lost: later readers will not find it.
     """
-    check_level(level)
-    check_kind("found", found, Episodes)
+    check_kind("episodes", episodes, Episodes)
     rows = []
-    for each in (each for own in found.by_setting().values() for each in own if not is_planted(each.about)):
+    for each in (each for own in episodes.by_setting().values() for each in own if not is_planted(each.about)):
         counts = account(*(each.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))
         about = {"setting": each.setting, "acks": each.about.acks, "gone": counts["lost"] + counts["undelivered"]}
         rows.append(each.key | about | counts)
-    return Losses(pd.DataFrame(rows), level)
+    return Losses(pd.DataFrame(rows))
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,10 +139,10 @@ class LostWhen(RowsResult):
         return pd.DataFrame(cells | {"leader replaced later": replaced})
 
 
-def lost_when(found: Episodes) -> LostWhen:
+def lost_when(episodes: Episodes) -> LostWhen:
     """Trace every acknowledged record that is missing from the log; MissingDataError if there is none."""
     rows = []
-    for setting, own in found.with_fault().by_setting().items():
+    for setting, own in episodes.with_fault().by_setting().items():
         parts = []
         for number, each in enumerate(own):
             lost = lost_records(each.tables["fault_records"], each.tables["fault_log"])
@@ -194,10 +194,10 @@ class ClientErrors(RowsResult):
         return text_table(self.rows.assign(side=where)).set_axis(heads, axis=1)
 
 
-def client_errors(found: Episodes) -> ClientErrors:
+def client_errors(episodes: Episodes) -> ClientErrors:
     """Count errors by kind, separately for clients inside and outside the hit regions."""
     parts = []
-    for each in found.with_fault():
+    for each in episodes.with_fault():
         rows = each.tables["fault_errors"]
         side = [each.side(each.regions.get((row.role, int(row.client)), "")) for row in rows.itertuples()]
         about = {"setting": each.setting, "side": side, "episode": str(each.key)}

@@ -44,7 +44,7 @@ class Phases(OverEpisodes):
         return (*super().cautions, *coarse)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Stacked bars from the fault on, episodes below each other."""
+        """Draw stacked bars from the fault on, episodes below each other."""
         rows = self.rows.reset_index(drop=True)
         figure = go.Figure()
         for (phase, title), shade in zip(self.QUANTITIES.items(), theme.SERIES_COLOURS, strict=False):
@@ -73,7 +73,7 @@ class Phases(OverEpisodes):
         )
 
 
-def phases(found: Episodes, recovered: Recovery) -> Phases:
+def phases(episodes: Episodes, recovered: Recovery) -> Phases:
     """
     Split the outage of the worst partition of every episode in which a leader changed.
 
@@ -81,7 +81,7 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     sample with a different leader. MissingDataError if no leader change was seen.
     """
     rows, silent = [], 0
-    for each in found.with_fault():
+    for each in episodes.with_fault():
         split = _split(each, recovered)
         silent += split is None
         if split is not None:
@@ -119,17 +119,12 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     worst = own.loc[(own.end_s - own.start_s).idxmax()] if len(own) else None
     censored = worst is not None and bool(worst.censored)
     answered = nan if worst is None else episode.heal_at_s - begin if censored else float(worst.end_s)
-    return {
-        "detection_s": noticed - begin,
-        "election_s": max(moved - noticed, 0.0),
-        "refresh_s": nan if worst is None else max(answered - (moved - begin), 0.0),
-        "refresh_s_censored": censored,
-        "resolution_s": resolution,
-        "source": source,
-    }
+    refresh_s = nan if worst is None else max(answered - (moved - begin), 0.0)
+    row = {"detection_s": noticed - begin, "election_s": max(moved - noticed, 0.0), "refresh_s": refresh_s}
+    return row | {"refresh_s_censored": censored, "resolution_s": resolution, "source": source}
 
 
 def _before(episode: Episode, at_s: float) -> float:
-    """Time since the previous sample: the possible error of a sampled time."""
+    """Measure the time since the previous sample: the possible error of a sampled time."""
     times = episode.samples.at_s
     return float(at_s - times[times < at_s].max())

@@ -52,19 +52,25 @@ MORE = {
 """Further counts, of records that may also have one of the faults above."""
 
 
+EXPECTED = {
+    "drop": "undelivered",
+    "duplicate": "duplicates_in_delivery",
+    "reorder": "order_in_delivery",
+    "alter": "damaged_in_delivery",
+}
+"""The fault that each damage must be reported as, once, with no other fault."""
+
+
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
     """
-    Counts of the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
+    Count the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
     """
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
-    return {
-        "acknowledged": int(records.acknowledged_at_s.notna().sum()),
-        **{name: len(part) for name, part in rows.items()},
-        "damaged_receipts": len(spoilt),
-        "lost_after_delivery": int(_among(rows["lost"], received, RECORD).sum()),
-        "overwritten": int(_among(rows["lost"], _split(log)[0], PLACE).sum()),
-    }
+    counts = {"acknowledged": int(records.acknowledged_at_s.notna().sum())}
+    counts |= {name: len(part) for name, part in rows.items()} | {"damaged_receipts": len(spoilt)}
+    counts["lost_after_delivery"] = int(_among(rows["lost"], received, RECORD).sum())
+    return counts | {"overwritten": int(_among(rows["lost"], _split(log)[0], PLACE).sum())}
 
 
 def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -105,14 +111,14 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
 
 
 def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
-    """Acknowledged records that are missing from the log."""
+    """Find acknowledged records that are missing from the log."""
     acknowledged = records[records.acknowledged_at_s.notna()]
     in_log, damaged_in_log = _in_log(acknowledged, *_split(log))
     return acknowledged[~in_log & ~damaged_in_log]
 
 
 def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
-    """Rows whose sequence number is below an earlier one of the same group."""
+    """Return rows whose sequence number is below an earlier one of the same group."""
     if rows.empty:
         return rows
     sequence = rows.sequence.astype("int64")
@@ -136,19 +142,10 @@ def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Series:
-    """Which rows have a key that occurs among the others; a key with a missing value never does."""
+    """Tell which rows have a key that occurs among the others; a key with a missing value never does."""
     keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
     known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
     return pd.Series(keys.isin(known), index=rows.index)
-
-
-EXPECTED = {
-    "drop": "undelivered",
-    "duplicate": "duplicates_in_delivery",
-    "reorder": "order_in_delivery",
-    "alter": "damaged_in_delivery",
-}
-"""The fault that each damage must be reported as, once, with no other fault."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,14 +171,14 @@ class Checked(RowsResult):
         return shown.set_axis(["Done to the notes", "Found", "Once, only under its own name"], axis=1)
 
 
-def check_checker(found: Episodes) -> Checked:
+def check_checker(episodes: Episodes) -> Checked:
     """
     Compare planted with detected damage; MissingDataError if none was planted.
 
     Damage is planted in episodes without a fault, in which nothing else may be found.
     """
     rows = []
-    for each in found:
+    for each in episodes:
         damage = each.about.get("damage")
         if damage not in EXPECTED:
             continue

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_kind, check_level
+from wanbench.checks import check_kind
 from wanbench.figures import primitives, theme
 from wanbench.methods.result.means import Median
 from wanbench.methods.result.over_episodes import OverEpisodes
@@ -26,6 +26,10 @@ FEWEST = 5
 Minimum number of events before the fault. A stream with fewer is left out, because it has no rate that could be
 interrupted.
 """
+
+
+SHOWN = ("writes", "writes_partition", "reads_partition")
+"""Quantities drawn: the whole service, and the worst partition to write and to read. The others are in the table."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +105,7 @@ class Recovery(OverEpisodes):
         )
 
 
-def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
+def recovery(episodes: Episodes) -> Recovery:
     """
     Measure the outages of every stream of every episode with a fault.
 
@@ -112,18 +116,17 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
     An outage that healing ended is a lower limit, except of clients in the hit regions, which only healing restores.
     Outages that begin after healing are counted separately.
     """
-    check_level(level)
     rows, streams = [], []
-    for each in check_kind("found", found, Episodes).with_fault():
+    for each in check_kind("episodes", episodes, Episodes).with_fault():
         about = each.key | {"setting": each.setting}
         own = [about | row for row in _streams(each)]
         streams += own
         rows.append(about | _worst(own))
-    return Recovery(pd.DataFrame(rows), level, pd.DataFrame(streams))
+    return Recovery(pd.DataFrame(rows), streams=pd.DataFrame(streams))
 
 
 def _worst(streams: list[dict]) -> dict:
-    """The longest outage of each quantity; a lower limit if a censored one might have been the longest."""
+    """Return the longest outage of each quantity; a lower limit if a censored one might have been the longest."""
     worst = {}
     for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
         name = row["quantity"]
@@ -167,10 +170,6 @@ def _stream(episode: Episode, quantity: str, unit, times: pd.Series):
     censored = outage.censored and outage.end_s - outage.start_s > np.diff(np.sort(earlier)).max()
     ends = {"start_s": outage.start_s - begin, "end_s": outage.end_s - begin}
     yield {"quantity": quantity, "unit": unit} | ends | {"outage_s": outage.length_s, "censored": censored}
-
-
-SHOWN = ("writes", "writes_partition", "reads_partition")
-"""Quantities drawn: the whole service, and the worst partition to write and to read. The others are in the table."""
 
 
 def open_ends(figure: go.Figure, at: Sequence[float], medians: Sequence[Median], edge: float, shade: str) -> None:

@@ -15,6 +15,25 @@ from wanbench.methods.result import Result
 from .episodes import Episode, Episodes
 from .gaps import WINDOW_S, rates
 
+TITLES = (
+    "partitions led by each broker",
+    "partitions with all replicas in sync",
+    "partitions assigned to the consumers of each region",
+    "acknowledgements per second to the producers of each region",
+    "receipts per second by the consumers of each region",
+)
+BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing was ordered"
+FRAME_MS = 1500
+"""Long enough to compare three small tables with the previous ones."""
+SHADE = "#FBEFE6"
+"""Background of the panels during the fault."""
+MARKERS = {
+    "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
+    "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
+    "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
+}
+AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
+
 
 @dataclass(frozen=True, repr=False)
 class Timeline(Result):
@@ -51,7 +70,7 @@ class Timeline(Result):
         )
 
     def moments_figure(self, *, note: str = ""):
-        """An animation of leaders, replicas in sync and assignment, with a frame for each change."""
+        """Draw an animation of leaders, replicas in sync and assignment, with a frame for each change."""
         return moments_figure(self, note=note)
 
     def led(self) -> tuple[str, str, str]:
@@ -134,7 +153,7 @@ def _line(figure, row, x, y, name, line, **more):
 
 def stem(text: str) -> str:
     """
-    A file name.
+    Return a file name.
 
     >>> stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'
@@ -142,9 +161,9 @@ def stem(text: str) -> str:
     return "-".join("".join(each if each.isalnum() and each.isascii() else " " for each in text.lower()).split())
 
 
-def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
+def timeline(episodes: Episodes, setting: str, number: int = 0) -> Timeline:
     """Show one episode of a setting over time: that with this `number` among those with a fault, from 0."""
-    own = found.of(setting).with_fault().items
+    own = episodes.of(setting).with_fault().items
     episode = own[check_number("number", number, 0, len(own) - 1, whole=True)]
     zero = episode.fault_at_s
     samples = episode.samples
@@ -172,21 +191,9 @@ def _filled(numbers: pd.Series, name: str) -> pd.DataFrame:
 
 
 def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
-    """The rows of the last sample up to a time."""
+    """Return the rows of the last sample up to a time."""
     own = rows[rows.at_s <= at_s]
     return own[own.at_s == own.at_s.max()]
-
-
-TITLES = (
-    "partitions led by each broker",
-    "partitions with all replicas in sync",
-    "partitions assigned to the consumers of each region",
-    "acknowledgements per second to the producers of each region",
-    "receipts per second by the consumers of each region",
-)
-
-
-BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing was ordered"
 
 
 @dataclass(frozen=True)
@@ -222,7 +229,7 @@ def moments(story: Timeline) -> list[Moment]:
 
 
 def moments_table(states: list[Moment]) -> pd.DataFrame:
-    """The three tables in long form: at_s, phase, table (leader, in sync, assigned), of, value."""
+    """Return the three tables in long form: at_s, phase, table (leader, in sync, assigned), of, value."""
     rows = []
     for each in states:
         in_sync = {partition: ",".join(map(str, sorted(of))) for partition, of in each.in_sync.items()}
@@ -239,18 +246,6 @@ def _tables(state: Moment) -> tuple:
 
 def _brokers(isr) -> frozenset[int]:
     return frozenset(int(each) for each in str(isr).split(",") if each) if pd.notna(isr) else frozenset()
-
-
-FRAME_MS = 1500
-"""Long enough to compare three small tables with the previous ones."""
-SHADE = "#FBEFE6"
-"""Background of the panels during the fault."""
-MARKERS = {
-    "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
-    "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
-    "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
-}
-AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
 
 
 def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
@@ -293,7 +288,7 @@ def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
 
 
 def _replicas(states: list[Moment]) -> dict[int, frozenset[int]]:
-    """The brokers that were ever in sync, by partition."""
+    """Return the brokers that were ever in sync, by partition."""
     partitions = sorted({partition for state in states for partition in state.in_sync})
     return {each: frozenset().union(*(state.in_sync.get(each, ()) for state in states)) for each in partitions}
 
@@ -327,7 +322,7 @@ def _bars(names: list[str], counts: list[int], colour: str) -> go.Bar:
 
 
 def _announced(state: Moment, story: Timeline) -> dict:
-    """The layout of a moment: its time, and whether the fault is on."""
+    """Return the layout of a moment: its time, and whether the fault is on."""
     about = story.episode.about
     what = theme.plain(f"{about.fault} of {' and '.join(sorted(story.episode.hit))}")
     text = {
@@ -358,7 +353,7 @@ def _buttons() -> dict:
 
 
 def _spoken(states: list[Moment]) -> str:
-    """How many partitions are fully in sync and how many brokers lead, before, during and at the end."""
+    """Show how many partitions are fully in sync and how many brokers lead, before, during and at the end."""
     replicas = _replicas(states)
     chosen = [states[0], [each for each in states if each.phase == DURING][-1], states[-1]]
     parts = []

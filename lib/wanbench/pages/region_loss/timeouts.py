@@ -78,6 +78,16 @@ RETRY_JITTER = 1.2
 """librdkafka's largest factor on a retry's backoff."""
 
 
+QUANTITIES = {
+    "writes": ("all writes", "writes"),
+    "partition": ("worst partition", "writes_partition"),
+    "reads": ("worst partition's reads", "reads_partition"),
+}
+"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
+PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
+"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
+
+
 def implied(
     settings: Mapping[str, object], rtt_ms: float, *, acks="all", controller_lost=False, group_protocol="classic"
 ) -> dict[str, tuple[float, float]]:
@@ -125,16 +135,6 @@ def _seconds(name: str, value) -> float:
         raise ParameterError(f"{name} is {value!r}; allowed: milliseconds.") from None
 
 
-QUANTITIES = {
-    "writes": ("all writes", "writes"),
-    "partition": ("worst partition", "writes_partition"),
-    "reads": ("worst partition's reads", "reads_partition"),
-}
-"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
-PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
-"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
-
-
 @dataclass(frozen=True, repr=False)
 class Planned(RowsResult):
     """
@@ -170,7 +170,7 @@ class Planned(RowsResult):
 
 
 def planned(
-    found: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
+    episodes: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
 ) -> Planned:
     """
     Compare implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
@@ -178,7 +178,7 @@ def planned(
     `cluster_settings` are those of the brokers, for episodes that record none.
     """
     rows, measured = [], recovered.rows.set_index(KEY)
-    for name, own in found.with_fault().by_setting().items():
+    for name, own in episodes.with_fault().by_setting().items():
         about = own[0].about
         if about.fault not in ("cut", "kill", "freeze") or len(own[0].hit) > 1:
             continue
@@ -205,7 +205,7 @@ def planned(
 
 def controller_lost(episode: Episode) -> bool | None:
     """
-    Whether the active controller was in the affected region; None if unknown.
+    Tell whether the active controller was in the affected region; None if unknown.
 
     True if the fault targeted the controller, or if a node of another region became controller during the fault. False
     if such a node fenced brokers without becoming controller.

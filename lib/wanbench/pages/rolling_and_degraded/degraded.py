@@ -29,6 +29,9 @@ LEAST_DEMOTED = 0.5
 METHOD = "t on the logarithm of the ratio, episode by episode"
 
 
+STEPS = {"before_ms": "undisturbed"} | {f"{name}_ms": title for name, title in PHASES.items()}
+
+
 @dataclass(frozen=True, repr=False)
 class Degraded(RowsResult):
     """
@@ -55,7 +58,7 @@ class Degraded(RowsResult):
         return tuple(self.demotions.values())
 
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
-        """The episodes of one kind of slowness, with or without demotion."""
+        """Return the episodes of one kind of slowness, with or without demotion."""
         return self.rows[(self.rows.system == system) & (self.rows.demotes == demotes)]
 
     @property
@@ -65,7 +68,7 @@ class Degraded(RowsResult):
         return [(name, on) for name in dict.fromkeys(self.rows.system) for on in (False, True) if (name, on) in present]
 
     def of(self, system: str, demotes: bool, phase: str) -> Median:
-        """The median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        """Return the median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
         return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}")
@@ -120,24 +123,20 @@ class Degraded(RowsResult):
         return pd.DataFrame(columns).rename_axis("").reset_index()
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A thin line per episode and a thick one for the median of each arm, on a logarithmic axis."""
+        """Draw a thin line per episode and a thick one for the median of each arm, on a logarithmic axis."""
         figure, places = go.Figure(), np.arange(len(STEPS))
         for k, (system, demotes) in enumerate(self.arms):
             own, name = self.arm(system, demotes), theme.plain(label(system, demotes))
             colour = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
             at = places + 0.06 * (k - (len(self.arms) - 1) / 2)
+            both, hover = {"x": at, "mode": "lines+markers", "legendgroup": name}, f"%{{y:.4g}} ms<extra>{name}</extra>"
+            thin = {"line": {"color": colour, "width": 1}, "marker": {"size": 5}, "opacity": 0.45, "showlegend": False}
+            thick = {"line": {"color": colour, "width": 4}, "marker": {"size": 10}, "name": name}
             for values in own[list(STEPS)].to_numpy(dtype=float):
                 shown = np.where(np.isfinite(values), values, np.nan)
-                line = {"color": colour, "width": 1}
-                figure.add_scatter(
-                    x=at, y=shown, mode="lines+markers", line=line, opacity=0.45, marker={"size": 5}, legendgroup=name,
-                    showlegend=False, hovertemplate="%{y:.4g} ms<extra>" + name + "</extra>",
-                )  # fmt: skip
+                figure.add_scatter(y=shown, hovertemplate=hover, **thin, **both)
             middle = own[list(STEPS)].median().to_numpy(dtype=float)
-            figure.add_scatter(
-                x=at, y=middle, mode="lines+markers", name=name, legendgroup=name, line={"color": colour, "width": 4},
-                marker={"size": 10}, hovertemplate="median %{y:.4g} ms<extra>" + name + "</extra>",
-            )  # fmt: skip
+            figure.add_scatter(y=middle, hovertemplate=f"median {hover}", **thick, **both)
         primitives.reference_line(figure, y=self.limit_ms)
         values = np.append(self.rows[list(STEPS)].to_numpy(dtype=float).ravel(), self.limit_ms)
         figure.update_yaxes(title="p99, due to received", **theme.log_axis(values, "ms"))
@@ -191,13 +190,9 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
         middle_s, next_s = (begin_s + end_s) / 2, float(starts[starts > begin_s].min())
         again = restored[(restored.began_at_s >= end_s) & (restored.began_at_s < next_s)].done_at_s
         well_s = float(max([end_s, *again.astype(float)])) + SETTLE_S
-        p99 = {
-            "before_ms": trial.undisturbed_ms(0.99),
-            "early_ms": _p99(trial, begin_s, middle_s),
-            "late_ms": _p99(trial, middle_s, end_s),
-            "return_ms": _p99(trial, end_s, well_s, whole=False),
-            "after_ms": _p99(trial, well_s, next_s),
-        }
+        p99 = {"before_ms": trial.undisturbed_ms(0.99), "early_ms": _p99(trial, begin_s, middle_s)}
+        p99 |= {"late_ms": _p99(trial, middle_s, end_s), "return_ms": _p99(trial, end_s, well_s, whole=False)}
+        p99["after_ms"] = _p99(trial, well_s, next_s)
         back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
         own, named = alarms[alarms.node_id == action.node_id], alarms[alarms.at_s.between(begin_s, end_s)]
         alarm, demoted = named[named.node_id == action.node_id], own[own.demoted_at_s.between(begin_s, end_s)]
@@ -249,6 +244,3 @@ def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     }
     mean = float(logs.mean()) if len(logs) else nan
     return ratio_estimate(mean, half, n=len(logs), method=METHOD, level=LEVEL, **about)
-
-
-STEPS = {"before_ms": "undisturbed"} | {f"{name}_ms": title for name, title in PHASES.items()}

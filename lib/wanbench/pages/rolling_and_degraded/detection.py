@@ -17,10 +17,12 @@ from scipy import stats
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
 from wanbench.checks import check_table
 from wanbench.formatting import count, number
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import Median, median_of, share_of
 
-KEY = ["run_id", "test_id", "attempt"]
+from .trials import rows_of
+
 EPISODES = ("slow", "link", "kill")
 """Actions that a detector should notice: no others slow a broker unannounced."""
 RECOVERY_S = 15.0
@@ -82,14 +84,14 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
     episodes, alarms, hours, left_out, agreed, short = [], [], 0.0, 0, [], {}
     for run in runs[runs.began_at_s.notna()].to_dict("records"):
-        own = {name: _of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
+        own = {name: rows_of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
         recorded = recorded_settings(run)
         online = own["detections"][["node_id", "at_s", "ratio", "demoted_at_s"]].to_dict("records")
         offline = replay(own["detection_latencies"], recorded, run["began_at_s"])
         agreed.append(same_alarms(online, offline))
         short |= dict.fromkeys(recorded.cautions)
         begin_s = run["began_at_s"] + recorded.learn_s + 2 * recorded.window_s
-        acted = _of(actions, run)
+        acted = rows_of(actions, run)
         mine, skipped = _episodes(acted, online, run, begin_s)
         episodes, left_out = episodes + mine, left_out + skipped
         demoted = [one["demoted_at_s"] for one in online if pd.notna(one.get("demoted_at_s"))]
@@ -112,7 +114,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """The detector's settings, from a row of detection_runs."""
+    """Return the detector's settings, from a row of detection_runs."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 
@@ -123,16 +125,8 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
     As online, a late record counts as the limit, at the time when it exceeded the limit.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
-    node, due = rows.node_id.to_numpy(int), rows.due_at_s.to_numpy(float)
-    known = rows.known_at_s.to_numpy(float)
-    value = rows.latency_ms.astype(float).fillna(np.inf).to_numpy()
-    late = rows.late.to_numpy(bool)
-    recorded_ms = (known - due)[late].max() * 1e3 if late.any() else np.inf
-    if late.any() and abs(recorded_ms - settings.limit_ms) > 1:
-        known = due + np.minimum(value, settings.limit_ms) / 1e3
-        order = np.argsort(known, kind="stable")
-        node, known, value, late = node[order], known[order], value[order], value[order] > settings.limit_ms
-    value = np.where(late, settings.limit_ms, value)
+    node, known = rows.node_id.to_numpy(int), rows.known_at_s.to_numpy(float)
+    value = np.where(rows.late.to_numpy(bool), settings.limit_ms, rows.latency_ms.astype(float).fillna(np.inf))
     detector = Detector(settings)
     found = (
         detector.update(at_s, int(broker), one)
@@ -143,7 +137,7 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
 
 
 def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
-    """Whether both are alarms for the same brokers at the same times."""
+    """Tell whether both are alarms for the same brokers at the same times."""
     return len(online) == len(offline) and all(
         one["node_id"] == two.broker and abs(one["at_s"] - two.at_s) < AGREE_S
         for one, two in zip(online, offline, strict=True)
@@ -154,7 +148,7 @@ def undisturbed(
     actions: pd.DataFrame, begin_s: float, end_s: float, recovery_s: float, demoted: list[float] = ()
 ) -> list[tuple[float, float]]:
     """
-    The periods that no action affects.
+    Return the periods that no action affects.
 
     >>> one = pd.DataFrame({"began_at_s": [10.0], "done_at_s": [20.0], "healthy_at_s": [25.0]})
     >>> undisturbed(one, 0, 100, 5)
@@ -175,7 +169,7 @@ def undisturbed(
 
 def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
-    Events per hour with the exact interval of a Poisson process (Garwood 1936).
+    Estimate events per hour with the exact interval of a Poisson process (Garwood 1936).
 
     >>> found = rate_per_h(0, 10.0)
     >>> found.low, round(found.high, 3)
@@ -221,15 +215,6 @@ def _judged(alarm: dict, episodes: list[dict], quiet: list[tuple[float, float]])
     false = any(first <= at_s <= last for first, last in quiet)
     what = "episode" if hit else "false" if false else "other"
     return {name: alarm[name] for name in ("node_id", "at_s", "ratio")} | {"what": what}
-
-
-def _of(frame: pd.DataFrame, run: Mapping) -> pd.DataFrame:
-    """The rows of a run's test and attempt; missing keys match missing keys."""
-    same = np.ones(len(frame), bool)
-    for name in KEY:
-        column = frame[name]
-        same &= (column.isna() if pd.isna(run[name]) else column.eq(run[name]).fillna(False)).to_numpy(bool)
-    return frame[same]
 
 
 def _key(run: Mapping) -> dict:

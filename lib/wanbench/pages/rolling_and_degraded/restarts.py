@@ -103,7 +103,7 @@ class Restarts(OverEpisodes):
 
 def restarts(measured: DisturbedTrials) -> Restarts:
     """
-    Every restart of the rolls that count; MissingDataError if there is none.
+    Measure every restart of the rolls that count; MissingDataError if there is none.
 
     A restart lasts until `CALM_S` after all brokers were up and no partition was under-replicated, or until the next
     one or the end of the load.
@@ -212,7 +212,7 @@ def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> 
 
 
 def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    """The largest share of one zone in the bytes that leave all brokers' zones in a period."""
+    """Return the largest share of one zone in the bytes that leave all brokers' zones in a period."""
     if trial.links.empty:
         return nan
     seen = windows(trial.links)

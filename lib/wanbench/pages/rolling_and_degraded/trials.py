@@ -16,13 +16,13 @@ from wanbench.checks import check_columns, check_table
 from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count, number, percent, quantity
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import RowsResult
 from wanbench.methods.tails import distribution
 from wanbench.methods.tails.distribution import Tail
 from wanbench.methods.trials.counted_seconds import attempts_of
 from wanbench.open_loop import LATE_MS, LATE_PART
 
-KEY = ["run_id", "test_id", "attempt"]
 LEVEL = 0.95
 BACK_S = 3
 """Whole seconds in a row that must lie within the limit for latency to be back."""
@@ -41,14 +41,17 @@ NEEDED = {
     "open_loop_loads": (*KEY, "start_s", "warmup_s", "duration_s", "late_p99_ms", "error"),
     "open_loop_histograms": (*KEY, "what", "window", "start_s", "warm_up", "n_lost", "histogram"),
 }
-ACTIONS = (
-    *KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s", "detail",
-    "leaders_moved",
-)  # fmt: skip
+ACTIONS = (*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
+ACTIONS += ("detail", "leaders_moved")
 SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
 """Columns of tables that a run without actions lacks."""
 Second = tuple[np.ndarray, np.ndarray, int]
 """Latencies in us, their counts, and the number of lost records."""
+
+
+LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
+PANEL_PX = 210
+ABOVE_PX = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ class DisturbedTrial:
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
 
     def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
-        """Latencies of the records due in these seconds; None if there is no such second."""
+        """Merge latencies of the records due in these seconds; None if there is no such second."""
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
     def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
@@ -112,7 +115,7 @@ class DisturbedTrial:
         return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
 
     def undisturbed_ms(self, q: float) -> float:
-        """A percentile of its undisturbed seconds; NaN if it has none."""
+        """Return a percentile of its undisturbed seconds; NaN if it has none."""
         tail = self.tail(self.start_s, self.quiet_s, whole=True)
         return nan if tail is None else tail.quantile(q)
 
@@ -131,7 +134,7 @@ class DisturbedTrial:
         return len(seen), int((seen.leader == node_id).sum())
 
     def resent(self, from_s: float, to_s: float) -> float:
-        """Records sent again in the seconds that overlap a period; NaN if that was not counted."""
+        """Count records sent again in the seconds that overlap a period; NaN if that was not counted."""
         own = self.sent[(self.sent.at_s + 1 > from_s) & (self.sent.at_s < to_s)].n_resent
         return float(own.sum()) if len(own) and own.notna().all() else nan
 
@@ -204,7 +207,7 @@ class DisturbedTrials(RowsResult):
         return pd.DataFrame(cells)
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
-        """The trials with such an action; MissingDataError if there is none."""
+        """Return the trials with such an action; MissingDataError if there is none."""
         trials = [
             each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
@@ -213,7 +216,7 @@ class DisturbedTrials(RowsResult):
         return trials
 
     def figure(self, *, settings: Sequence[str], note: str = "") -> go.Figure:
-        """One panel for the first counted trial of each setting; MissingDataError if there is none."""
+        """Draw one panel for the first counted trial of each setting; MissingDataError if there is none."""
         first = {name: [each for each in self.items if each.about.setting == name][:1] for name in settings}
         shown = [trial for found in first.values() for trial in found]
         if not shown:
@@ -302,7 +305,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
         frame = tables.get(name)
         if frame is None or frame.empty:
             return pd.DataFrame(columns=KEY)
-        return frame[np.logical_and.reduce([(frame[key] == about[key]).to_numpy(dtype=bool) for key in KEY])]
+        return rows_of(frame, about)
 
     latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
     if len(samples):
@@ -315,6 +318,15 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
     samples, sent = samples.reindex(columns=list(SAMPLES)), own("open_loop_seconds")
     sent = sent.reindex(columns=["at_s", "n_resent"])
     return DisturbedTrial(about, demotes, latencies, actions, samples, own("link_samples"), sent)
+
+
+def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
+    """Return the rows of a run's test and attempt; missing keys match missing keys."""
+    same = np.ones(len(frame), bool)
+    for name in KEY:
+        column = frame[name]
+        same &= (column.isna() if pd.isna(run[name]) else column.eq(run[name]).fillna(False)).to_numpy(bool)
+    return frame[same]
 
 
 def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
@@ -330,7 +342,7 @@ def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
 
 
 def merged(parts: Iterable[Second]) -> Tail | None:
-    """The latencies of several seconds as one distribution; None if there is none."""
+    """Return the latencies of several seconds as one distribution; None if there is none."""
     parts = list(parts)
     if not parts:
         return None
@@ -359,13 +371,8 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
     return float(back.start_s.iloc[0] - from_s), False
 
 
-LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
-PANEL_PX = 210
-ABOVE_PX = 150
-
-
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
-    """The columns of LINES per second since the warm-up; a quantile is infinite if lost records reach it."""
+    """Return the columns of LINES per second since the warm-up; a quantile is infinite if lost records reach it."""
     tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
     rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]
     return pd.DataFrame(rows, columns=["second", *LINES])

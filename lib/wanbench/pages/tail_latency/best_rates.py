@@ -216,7 +216,7 @@ class BestRates(Result):
         return " ".join(parts)
 
     def agree(self, name: str) -> bool:
-        """Whether the brackets of both methods, each widened to its interval, overlap."""
+        """Tell whether the brackets of both methods, each widened to its interval, overlap."""
         (a, b), (c, d) = self.stepped[name].widest, self.searched[name].widest
         return a <= d and c <= b
 

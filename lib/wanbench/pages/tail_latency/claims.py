@@ -25,10 +25,8 @@ from .trials import TailTrials
 
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
-CAVEATS = (
-    "penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable", "tiering",
-    "not-alike", "not-in-production",
-)  # fmt: skip
+CAVEATS = ("penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable")
+CAVEATS += ("tiering", "not-alike", "not-in-production")
 """The claims by which the authors limit their others."""
 CLUSTERS = {"2": 2, "28": 28}
 """CKUs by their name in claims."""
@@ -65,6 +63,14 @@ SHOWN = {
 """Quantities of two other systems, which are no verdict on Confluent Cloud."""
 
 
+CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
+COMBINED = {
+    "method": "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks",
+    "assumption": "Blocks are independent and represent further ones",
+}
+FAR, MIDDLE = 0.999, 0.5
+
+
 def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
     Test every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
@@ -99,7 +105,7 @@ def ratio(audit: Audit, row: str) -> float:
 
 
 def _mb_per_s(audit: Audit, claim: str) -> float:
-    """A claimed throughput in MB/s."""
+    """Return a claimed throughput in MB/s."""
     return audit.number(claim) * {"MB/s": 1, "GB/s": 1000}[audit.claims[claim].unit]
 
 
@@ -135,7 +141,7 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
 
 
 def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
-    """Limits per CKU, topics and partitions."""
+    """Recompute limits per CKU, topics and partitions."""
     reads, each, rows, per_topic = audit.number("fan-out"), audit.number("t1-per-topic"), [], []
     for one, other in (("2", "28"), ("28", "2")):
         topics, partitions = audit.number(f"t1-{one}cku-topics"), audit.number(f"cku{one}-partitions")
@@ -183,7 +189,7 @@ def _client(audit: Audit) -> None:
 
 
 def _rows(audit: Audit) -> None:
-    """Figures 6 and 7: their settings, and the column of improvements recomputed."""
+    """Test figures 6 and 7: their settings, and the column of improvements recomputed."""
     for cku in CLUSTERS:
         limit = audit.number(f"cku{cku}-ingress")
         for row in FIGURE_6[cku]:
@@ -249,7 +255,7 @@ def _headlines(audit: Audit) -> None:
 
 
 def _growth(audit: Audit) -> None:
-    """How much each system's p99 grows over a cluster's rows."""
+    """Show how much each system's p99 grows over a cluster's rows."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
     kafka, kora = (_growths(audit, FIGURE_6, system) for system in ("kafka", "kora"))
     kafka_partitions, kora_partitions = (_growths(audit, by_partitions, system) for system in ("kafka", "kora"))
@@ -300,28 +306,20 @@ def _series(ratios: dict[str, list[float]]) -> str:
 
 
 def _caveats(audit: Audit) -> None:
-    """The note under figure 7."""
+    """Return the note under figure 7."""
     kora = [audit.number(f"{row}-kora") for row in _by_partitions("2")]
     loads = [*(audit.number(f"{row}-load") for row in FIGURE_7["2"]), audit.number("cku2-partitions")]
     series = ", ".join(f"{number(ms)} ms with {number(load)}" for ms, load in zip(kora, loads, strict=True))
     again = "Few partitions explain the first; nothing is said of the last, which is slow again and not marked."
     falls = "It falls with the number of partitions, as the note says."
-    said = again if kora[-1] > kora[-2] else falls
-    audit.judge("tiering", None, f"Own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {said}")
+    course = again if kora[-1] > kora[-2] else falls
+    audit.judge("tiering", None, f"Own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}")
     audit.judge(
         "not-alike",
         None,
         "An admission about the whole comparison: Apache Kafka ran without tiered storage in all "
         f"{len(ROWS_6 + ROWS_7)} rows, of which {len(FIGURE_7['2'])} are marked.",
     )
-
-
-CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
-COMBINED = {
-    "method": "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks",
-    "assumption": "Blocks are independent and represent further ones",
-}
-FAR, MIDDLE = 0.999, 0.5
 
 
 def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:
@@ -344,7 +342,7 @@ def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None
 
 
 def _grown(name: str, table: SideBySide) -> dict[str, Estimate]:
-    """How each system's percentile, and the ratio of both, grow along the steps."""
+    """Show how each system's percentile, and the ratio of both, grow along the steps."""
     if len(table.steps) < 2:
         return {}
     q, p = table.q, order.name(table.q)
@@ -389,7 +387,7 @@ def _far_out(table: SideBySide) -> dict[str, Estimate]:
 
 
 def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, float]], quantity: str) -> Estimate:
-    """A product of typical trials' quantiles over another, over the blocks that have all of them."""
+    """Return a product of typical trials' quantiles over another, over the blocks that have all of them."""
     logs = [
         sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
         for sign, terms in ((1, above), (-1, below))

@@ -221,16 +221,12 @@ class Knees(Result):
     def formatted_table(self) -> pd.DataFrame:
         rows = []
         for name, one in self.knees.items():
-            row = {
-                "system": name,
-                "knee": one.knee.formatted if isfinite(one.knee.estimate) else one.where,
-                f"{one.knee.formatted_level} interval": one.knee.formatted_interval,
-                "a second run's": one.second_run.formatted_interval,
-                "by Kneedle": quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else "",
-                "level before it": quantity(one.level_ms, "ms") if isfinite(one.level_ms) else "",
-            }
-            links = self.links.get(name)
-            row["links allow"] = "" if links is None else links.formatted
+            row = {"system": name, "knee": one.knee.formatted if isfinite(one.knee.estimate) else one.where}
+            row[f"{one.knee.formatted_level} interval"] = one.knee.formatted_interval
+            row["a second run's"] = one.second_run.formatted_interval
+            row["by Kneedle"] = quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else ""
+            row["level before it"] = quantity(one.level_ms, "ms") if isfinite(one.level_ms) else ""
+            row["links allow"] = self.links[name].formatted if name in self.links else ""
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -290,7 +286,7 @@ def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99
 
 
 def _until_full(curve: StepCurve, rows: pd.DataFrame) -> StepCurve:
-    """The curve up to the first step at which the system never kept up."""
+    """Return the curve up to the first step at which the system never kept up."""
     kept_up = rows.groupby(RATE).kept_up.any()
     above = [rate for rate in curve.rates if not kept_up[kept_up.index < rate].all()]
     if not above or (curve.lost and curve.lost[0] <= above[0]):

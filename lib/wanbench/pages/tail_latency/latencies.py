@@ -15,6 +15,15 @@ from wanbench.methods.sizes import check_sizes, numbers
 from wanbench.methods.tails import distribution
 from wanbench.methods.tails.distribution import Parts, Tail, parts_of
 
+LOAD = ("run_id", "test_id", "attempt", "source_file")
+"""The columns that identify a load, if the table has them."""
+WHAT = ("end to end", "publish")
+NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "clock_error_ms", "histogram")
+WINDOW_S = 10.0
+"""Length of the benchmark's windows."""
+CLOCK_LIMITED = 0.01
+"""From this share of latencies below the clocks' uncertainty on, there is a caution."""
+
 
 def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> Tail:
     """
@@ -73,23 +82,13 @@ def _below_in_windows(sizes: np.ndarray, curves: list[tuple[np.ndarray, np.ndarr
 
 
 def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """The latencies that a window reports, and the share of its records up to each."""
+    """Return the latencies that a window reports, and the share of its records up to each."""
     latencies, shares = [0.0, *rows.latency_ms], [0.0, *rows["quantile"]]
     if maximum is not None and not np.isnan(maximum):
         latencies, shares = [*latencies, maximum], [*shares, 1.0]
     # interpolation takes strictly increasing latencies
     steps = np.arange(len(latencies)) * 1e-9
     return np.maximum.accumulate(np.array(latencies)) + steps, np.maximum.accumulate(np.array(shares))
-
-
-LOAD = ("run_id", "test_id", "attempt", "source_file")
-"""The columns that identify a load, if the table has them."""
-WHAT = ("end to end", "publish")
-NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "clock_error_ms", "histogram")
-WINDOW_S = 10.0
-"""Length of the benchmark's windows."""
-CLOCK_LIMITED = 0.01
-"""From this share of latencies below the clocks' uncertainty on, there is a caution."""
 
 
 def of_open_loop(frame: pd.DataFrame, *, what: str = "end to end", name: str = "the load") -> Tail:
@@ -133,7 +132,7 @@ def _below_in_seconds(seconds: list[tuple[np.ndarray, np.ndarray]], x: float) ->
 
 
 def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-    """The merged histogram of a second over the groups, and its lost records."""
+    """Return the merged histogram of a second over the groups, and its lost records."""
     return distribution.summed(distribution.decoded(text) for text in part.histogram), int(part.n_lost.sum())
 
 

@@ -126,7 +126,7 @@ class Causes(Result):
 
 
 def _marks(pauses: pd.DataFrame, start_s: float, end_s: float) -> pd.DataFrame:
-    """The pauses within the time shown, each with the name of its row."""
+    """Return the pauses within the time shown, each with the name of its row."""
     inside = pauses[(pauses.at_s <= end_s) & (pauses.at_s + pauses.duration_ms / 1_000 >= start_s)]
     inside = inside.sort_values(["kind", "node_id", "at_s"])
     nodes = ["?" if pd.isna(node) else int(node) for node in inside.node_id]
@@ -186,7 +186,7 @@ def _trial_keys(frame: pd.DataFrame) -> list[str]:
 
 def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """
-    Whether each second overlaps a pause: one row per shift.
+    Tell whether each second overlaps a pause: one row per shift.
 
     `second` has the ordinals of the observed seconds, from 0; `at` and `length` are in seconds since the start of
     second 0; `shifts` are the seconds by which all pauses are late; what leaves at the end comes back at the start.
@@ -261,7 +261,7 @@ def causes(
 
 
 def _trials(seconds: pd.DataFrame, pauses: pd.DataFrame) -> list[tuple]:
-    """Per trial: its rows, the indices of its seconds, the pauses that overlap it, and its start."""
+    """Find per trial: its rows, the indices of its seconds, the pauses that overlap it, and its start."""
     keys, found = _trial_keys(seconds), []
     groups = seconds.groupby(keys, dropna=False, sort=False) if keys else seconds.groupby(lambda _: 0)
     for rows in groups.indices.values():
@@ -312,7 +312,7 @@ def _wilson(shares: np.ndarray, n: int) -> tuple[float, float]:
 
 
 def _ratio(slow: tuple, others: tuple) -> tuple[float, float, float]:
-    """The ratio with its interval, combined on the log scale; open above if the other seconds have no pause."""
+    """Return the ratio with its interval, combined on the log scale; open above if the other seconds have no pause."""
     if not others[0]:
         return (inf, slow[1] / others[2], inf) if slow[0] and others[2] else (nan, nan, nan)
     if not slow[0]:

@@ -29,7 +29,6 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 METHOD = "the intervals of both quantiles combined (Zou & Donner 2008), each by {}"
-NUMBERS = ("estimate", "low", "high")
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,37 +81,27 @@ class TailComparison(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return self.differences
 
-    def table(self) -> pd.DataFrame:
-        """
-        A row per quantile: both values and the difference with intervals; whether intervals `overlap`, and whether the
-        values `agree` (the interval of the difference contains 0). Both are null if a quantile is unknown, or if an
-        open end alone decides.
-        """
-        rows = []
-        for q, a, b, difference in zip(
-            self.a.quantiles, self.a.estimates, self.b.estimates, self.differences, strict=True
-        ):
-            row = {"quantile": q}
-            for prefix, one in (("a", a), ("b", b), ("difference", difference)):
-                row |= {f"{prefix}_{name}": getattr(one, name) for name in NUMBERS}
-            row["overlap"] = _verdict(a.low <= b.high and b.low <= a.high, a, b)
-            row["agree"] = _verdict(difference.low <= 0 <= difference.high, difference)
-            rows.append(row)
-        return pd.DataFrame(rows)
+    @property
+    def agree(self) -> list[bool | None]:
+        """Whether 0 is in the interval of each difference; None if it is unknown, or if an open end alone decides."""
+        verdicts = []
+        for one in self.differences:
+            holds, closed = one.low <= 0 <= one.high, isfinite(one.low) and isfinite(one.high)
+            verdicts.append(None if not isfinite(one.estimate) or (holds and not closed) else holds)
+        return verdicts
 
     @property
     def sentence(self) -> str:
-        table = self.table()
-        parts = []
-        for agree, verb in ((True, "agree within the intervals of both"), (False, "differ")):
-            names = [order.name(q) for q in table["quantile"][table.agree == agree]]
+        agree, parts = self.agree, []
+        for word, verb in ((True, "agree within the intervals of both"), (False, "differ")):
+            names = [order.name(q) for q, one in zip(self.a.quantiles, agree, strict=True) if one == word]
             parts += [f"{verb} at {', '.join(names)}"] if names else []
-        unknown = int(table.agree.isna().sum())
+        unknown = agree.count(None)
         parts += [f"cannot be compared at {count(unknown, 'quantile')}"] if unknown else []
         return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(parts)}."
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The percentile plot of both."""
+        """Draw the percentile plot of both."""
         return percentile_plot([self.a, self.b], note=note or self.sentence)
 
 
@@ -158,14 +147,6 @@ def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> 
         return nan, nan, nan
     value = b[0] - a[0]
     return value, value - hypot(b[0] - b[1], a[2] - a[0]), value + hypot(b[2] - b[0], a[0] - a[1])
-
-
-def _verdict(holds: bool, *estimates: Estimate) -> bool | None:
-    """Whether the condition holds; None if an estimate is unknown, or if it may hold only because an end is open."""
-    if not all(isfinite(e.estimate) for e in estimates):
-        return None
-    closed = all(isfinite(end) for e in estimates for end in (e.low, e.high))
-    return holds if closed or not holds else None
 
 
 def _basis(estimate: Estimate, tail: Tail) -> str:
@@ -299,7 +280,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
 
 
 def _curve(tail) -> tuple[np.ndarray, np.ndarray]:
-    """The share of records above each latency, and the latency, thinned where points are dense."""
+    """Return the share of records above each latency, and the latency, thinned where points are dense."""
     above = 1 - np.concatenate([[0.0], tail.cumulative[:-1]]) / tail.n
     # points evenly far apart on the logarithmic axis
     places = np.unique(np.searchsorted(-above, -np.logspace(0, log10(above.min()), theme.MAX_POINTS)))

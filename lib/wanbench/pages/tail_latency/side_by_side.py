@@ -19,6 +19,7 @@ from wanbench.methods.tails import quantile_intervals as order
 from .trials import RATE, STEPS, SystemTrials, TailTrials
 from .verdicts import VERDICTS, verdicts
 
+SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
 BEYOND = "beyond the time waited"
 """Shown if the percentile falls on a lost record."""
 
@@ -98,7 +99,7 @@ class SideBySide(Result):
         return text
 
     def _lowest(self, ones: list[Estimate]) -> str:
-        """The lowest step, if it is neither the first nor the last."""
+        """Return the lowest step, if it is neither the first nor the last."""
         low = min(range(len(ones)), key=lambda k: ones[k].estimate if isfinite(ones[k].estimate) else inf)
         inside = 0 < low < len(ones) - 1
         return f", lowest at {number(self.steps[low].step)} ({ones[low].formatted})" if inside else ""
@@ -158,32 +159,18 @@ class SideBySide(Result):
             own = self.points[self.points.system == name]
             # beside the mark of their step, those of the first system to the right
             aside = 0.02 * (own.groupby("step").cumcount() + 1) * (-1) ** k
-            figure.add_scatter(
-                x=own.step * (1 + aside) if not along_rate else own.step + aside * max(self.points.step) / 2,
-                y=own.latency_ms,
-                mode="markers",
-                marker={"size": 6, "color": shade, "opacity": 0.4, "symbol": symbol},
-                showlegend=False,
-                legendgroup=name,
-                hovertemplate=f"one trial of {theme.plain(name)}: %{{y:.3g}} ms<extra></extra>",
-            )
-            estimates = [(step.a, step.b)[k] for step in self.steps]
-            at = [step.step for step in self.steps]
-            line = {"color": shade, "width": 1.5, "dash": DASHES[k]}
-            figure.add_scatter(
-                x=at, y=[one.estimate for one in estimates], mode="lines", line=line, hoverinfo="skip",
-                showlegend=False, legendgroup=name,
-            )  # fmt: skip
+            x = own.step + aside * max(self.points.step) / 2 if along_rate else own.step * (1 + aside)
+            group, label = {"legendgroup": name}, theme.plain(name)
+            small = {"mode": "markers", "marker": {"size": 6, "color": shade, "opacity": 0.4, "symbol": symbol}}
+            hover = f"one trial of {label}: %{{y:.3g}} ms<extra></extra>"
+            figure.add_scatter(x=x, y=own.latency_ms, showlegend=False, hovertemplate=hover, **small, **group)
+            estimates, at = [(step.a, step.b)[k] for step in self.steps], [step.step for step in self.steps]
+            joined = {"mode": "lines", "line": {"color": shade, "width": 1.5, "dash": DASHES[k]}, "hoverinfo": "skip"}
+            figure.add_scatter(x=at, y=[one.estimate for one in estimates], showlegend=False, **joined, **group)
             symbols = [symbol if step.kept_up[k] else f"{symbol}-open" for step in self.steps]
-            primitives.estimate_points(
-                figure,
-                at,
-                estimates,
-                marker={"size": 11, "color": shade, "symbol": symbols, "line": {"width": 2, "color": shade}},
-                vertical=True,
-                name=theme.plain(name),
-                legendgroup=name,
-            )
+            marker = {"size": 11, "color": shade, "symbol": symbols, "line": {"width": 2, "color": shade}}
+            more = {"marker": marker, "vertical": True, "name": label} | group
+            primitives.estimate_points(figure, at, estimates, **more)
             ends += [*own.latency_ms, *(end for one in estimates for end in (one.estimate, one.low, one.high))]
         known = np.asarray(ends, dtype=float)
         figure.update_yaxes(**theme.log_axis(known[np.isfinite(known) & (known > 0)], "ms"))
@@ -257,24 +244,10 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **
 
 def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio: Estimate) -> Step:
     a, b = names
-    ratio = ratio.transformed(
-        lambda b_over_a: 1 / b_over_a if b_over_a else inf,
-        quantity=f"{order.name(q)} at {number(value)}, {a} over {b}",
-        claim="",
-        unit="times",
-    )
+    texts = {"quantity": f"{order.name(q)} at {number(value)}, {a} over {b}", "claim": "", "unit": "times"}
+    ratio = ratio.transformed(lambda b_over_a: 1 / b_over_a if b_over_a else inf, **texts)
     claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"
-    return Step(
-        value,
-        *(each.pooled.estimate(q, level=ratio.level) for each in pair),
-        replace(ratio, claim=claim),
-        row.verdict,
-        row.reason,
-        pair,
-        tuple(bool(own.kept_up[own.system == name].all()) for name in names),
-        float(own.payload_bps.iloc[0]),
-    )
-
-
-SYMBOLS = ("circle", "square")
-DASHES = ("solid", "dash")
+    both = (each.pooled.estimate(q, level=ratio.level) for each in pair)
+    kept_up = tuple(bool(own.kept_up[own.system == name].all()) for name in names)
+    ratio, payload_bps = replace(ratio, claim=claim), float(own.payload_bps.iloc[0])
+    return Step(value, *both, ratio, row.verdict, row.reason, pair, kept_up, payload_bps)

@@ -13,11 +13,12 @@ from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
+from scipy import optimize
 
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 
 RATE = "rate_records_per_s"
@@ -50,7 +51,7 @@ class StepCurve:
     lost: tuple[float, ...] = ()
 
     def below(self, rate: float) -> StepCurve:
-        """The steps below a rate."""
+        """Return the steps below a rate."""
         steps = self.rates < rate
         lost = tuple(each for each in self.lost if each < rate)
         return replace(self, rates=self.rates[steps], logs=self.logs[:, steps], lost=lost)
@@ -132,13 +133,13 @@ def filled(logs: np.ndarray) -> np.ndarray:
 
 
 def rising(logs: np.ndarray) -> np.ndarray:
-    """The closest non-decreasing curve (isotonic regression)."""
+    """Return the closest non-decreasing curve (isotonic regression)."""
     return optimize.isotonic_regression(logs).x
 
 
 def student(level: float, units: int) -> float:
     """Student's t factor for this many units; infinite with fewer than two."""
-    return float(stats.t.ppf((1 + level) / 2, units - 1)) if units > 1 else float("inf")
+    return float(t_quantile(level, units - 1)) if units > 1 else float("inf")
 
 
 def ends(value: float, half: float) -> tuple[float, float]:

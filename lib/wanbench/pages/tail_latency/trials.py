@@ -37,6 +37,32 @@ from .step_curves import RATE
 COLUMNS = ("block", "tail")
 
 
+PARTITIONS, WHAT = "partitions", "end to end"
+ACKNOWLEDGED = "acknowledged_records_per_s"
+STEPS = {RATE: "rate", PARTITIONS: "partitions"}
+KEPT_UP = 0.98
+"""
+A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
+second, so that the tail only reflects the length of the trial.
+"""
+LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED)
+LOAD += ("late_p99_ms", "fell_behind", "error")
+NEEDED = {
+    "tests": [*KEY, "outcome"],
+    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
+    "open_loop_loads": [*KEY, *LOAD],
+    "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
+}
+BEHIND = "the generator fell behind its schedule"
+DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
+"""
+Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
+quarter by quarter.
+"""
+METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
+ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
+
+
 @dataclass(frozen=True, eq=False)
 class TailTrials:
     """
@@ -57,21 +83,13 @@ class TailTrials:
         if len(self.blocks) != len(self.tails):
             raise refusal("blocks", self.blocks, f"the block of each of the {len(self.tails)} trials")
 
-    def __repr__(self) -> str:
-        return f"{self.name}: {len(self.tails)} trials, {self.n:,} records"
-
-    @property
-    def n(self) -> int:
-        """Number of records, including lost ones."""
-        return sum(tail.n for tail in self.tails)
-
     @cached_property
     def pooled(self) -> Tail:
         """The records of all trials, with the trials as units: for quantiles with intervals."""
         return merged(self.tails, self.name)
 
     def by_trial(self, q: float) -> np.ndarray:
-        """The quantile of each trial in ms."""
+        """Return the quantile of each trial in ms."""
         return np.array([tail.quantile(q) for tail in self.tails])
 
 
@@ -90,7 +108,7 @@ def merged(tails: Sequence[Tail], name: str) -> Tail:
 
 
 def _whole(tail: Tail) -> Parts:
-    """A trial with a known distribution only, as one stretch."""
+    """Return a trial with a known distribution only, as one stretch."""
     return Parts(np.zeros(1, dtype=int), np.array([tail.n], dtype=float), partial(_below, tail))
 
 
@@ -100,32 +118,6 @@ def _below(tail: Tail, x: float) -> np.ndarray:
 
 def _below_in_all(parts: Sequence[Parts], x: float) -> np.ndarray:
     return np.concatenate([each.below(x) for each in parts])
-
-
-PARTITIONS, WHAT = "partitions", "end to end"
-ACKNOWLEDGED = "acknowledged_records_per_s"
-STEPS = {RATE: "rate", PARTITIONS: "partitions"}
-KEPT_UP = 0.98
-"""
-A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
-second, so that the tail only reflects the length of the trial.
-"""
-LOAD = (
-    RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms",
-    "fell_behind", "error",
-)  # fmt: skip
-NEEDED = {
-    "tests": [*KEY, "outcome"],
-    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
-    "open_loop_loads": [*KEY, *LOAD],
-    "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
-}
-BEHIND = "the generator fell behind its schedule"
-DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
-"""
-Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
-quarter by quarter.
-"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,19 +178,19 @@ class SystemTrials(RowsResult):
         return pd.DataFrame(rows)
 
     def steps(self, along: str, **at) -> list[float]:
-        """The measured steps of rate or partitions, with all else as in `at`, in order."""
+        """Return the measured steps of rate or partitions, with all else as in `at`, in order."""
         check_choice("step", along, STEPS)
         return sorted(self.matching(**at)[along].unique().tolist())
 
     def stepped(self, system: str, **at) -> pd.DataFrame:
-        """A system's counted trials at fixed values of other settings, as input of `step_curve`."""
+        """Return a system's counted trials at fixed values of other settings, as input of `step_curve`."""
         rows = self.matching(**at)
         check_choice("system", system, self.systems)
         return rows[rows.counts & (rows.system == system)]
 
     def at(self, system: str, **step) -> TailTrials:
         """
-        The trials of a system at one step; MissingDataError if none counts.
+        Return the trials of a system at one step; MissingDataError if none counts.
 
         `step` names rate_records_per_s and partitions.
         """
@@ -209,12 +201,12 @@ class SystemTrials(RowsResult):
         return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of another table from trials that count and whose system kept up."""
+        """Return the rows of another table from trials that count and whose system kept up."""
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
     def highest_kept(self, **at) -> float:
-        """The highest rate that every system kept up with in every trial; MissingDataError if there is none."""
+        """Return the highest rate that every system kept up with in every trial; MissingDataError if there is none."""
         rows = self.matching(**at)
         rows = rows[rows.counts]
         kept = rows.groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
@@ -224,7 +216,7 @@ class SystemTrials(RowsResult):
         return float(kept.index.max())
 
     def matching(self, **at) -> pd.DataFrame:
-        """The rows of one rate, of one number of partitions, or of both."""
+        """Return the rows of one rate, of one number of partitions, or of both."""
         rows = self.rows
         for name, value in at.items():
             check_choice("step", name, STEPS)
@@ -287,10 +279,6 @@ def _drains(latencies: pd.DataFrame) -> bool:
         return False
     medians = [of_open_loop(counted[counted.window.isin(own)]).quantile(0.5) for own in quarters]
     return medians[-1] <= medians[0] / 2 and all(b < a for a, b in pairwise(medians))
-
-
-METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
-ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 
 
 def settled(trials: SystemTrials, tables: Mapping[str, pd.DataFrame]) -> Estimate:

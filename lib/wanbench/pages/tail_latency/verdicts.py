@@ -192,7 +192,7 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
 
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The log ratio of each common block; several trials of a block count by their geometric mean."""
+    """Return the log ratio of each common block; several trials of a block count by their geometric mean."""
     sides = {name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))}
     values = pd.concat(sides)
     if (values <= 0).any():
@@ -226,5 +226,5 @@ def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
 
 
 def _both_lost(a: TailTrials, b: TailTrials, q: float) -> int:
-    """The number of blocks in which the quantile of both systems falls on a lost record."""
+    """Return the number of blocks in which the quantile of both systems falls on a lost record."""
     return len(set.intersection(*(set(np.array(each.blocks)[np.isinf(each.by_trial(q))]) for each in (a, b))))

@@ -170,8 +170,8 @@ def read_circuit(
     -----
     Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A circuit's rows may come oldest
     or newest first. A row that cannot be read, has a negative value or breaks this order is a row of unread; so are a
-    missing value, and each gap at the row after it. Nothing is put into a gap. `methods.lab.circuit.circuit_capacity`
-    says how full the circuit was.
+    missing value, and each gap at the row after it. Nothing is put into a gap.
+    `methods.lab.utilisation.circuit_capacity` says how full the circuit was.
     """
     columns = _checked(columns)
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)

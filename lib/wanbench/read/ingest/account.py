@@ -11,11 +11,7 @@ VERDICTS = ("impossible", "suspect")
 
 
 class Listing(pd.DataFrame):
-    """
-    A DataFrame that a page shows without row numbers, or as "none" if empty.
-
-    Operations on it return plain DataFrames.
-    """
+    """A DataFrame that a page shows without row numbers, or as "none" if empty; operations give plain DataFrames."""
 
     @property
     def _constructor(self):

@@ -19,11 +19,7 @@ _LATENCIES = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The tables of <stem>.detection.json and the file that it names, without context.
-
-    RawDataError if a file is missing, damaged, or not of a detection.
-    """
+    """Read <stem>.detection.json and the file that it names; RawDataError if one is missing, damaged or another's."""
     path = Path(path)
     top = open_document(path, "a detection in JSON")
     nodes, faults = top.values.get("nodes"), top.values.get("faults") or []

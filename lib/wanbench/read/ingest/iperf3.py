@@ -151,7 +151,6 @@ class _Test:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
     def _ends(self, part):
-        """The parts ("sender", "receiver" or "udp") present in end.streams."""
         return [stream.members(part) for stream in self.end.list("streams") if part in stream.values]
 
     def _sender_seconds(self):
@@ -167,7 +166,6 @@ class _Test:
         return both.of({"bytes": max(packets - lost, 0) * length, "seconds": seconds})
 
     def _path(self, intervals):
-        """RTT and congestion window, as seen by the sending client."""
         senders = [part for part in self._ends("sender") if part.flag("sender") is not False]
         rtts = {
             name: [rtt for part in senders if (rtt := part.number(f"{name}_rtt", unknown=0))]

@@ -291,11 +291,7 @@ DIGITS = 3
 
 
 def encoded_counts(counts: Mapping[int, int]) -> str:
-    """
-    An HdrHistogram of the number of records by value in microseconds: V2 encoding, compressed, base64.
-
-    A value below 0 counts as 0, one above an hour as an hour.
-    """
+    """Encode counts by value in µs as an HdrHistogram (V2, compressed, base64), bounded at 0 and an hour."""
     histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
     for value, count in counts.items():
         histogram.record_value(min(max(value, 0), HIGHEST_US), count)

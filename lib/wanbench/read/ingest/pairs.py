@@ -90,7 +90,6 @@ def summarise_pairs(
 
 
 def _of_pairs(run, name):
-    """The checked table; an empty one if an import lacks it."""
     if name not in run:
         if name != "tests" and (name == "pings" or "pings" in run):
             return tables.from_rows(name, [])
@@ -148,7 +147,6 @@ def _statistic(pings, rtt):
 
 
 def _points(regions):
-    """Coordinates by name; none for the catalogue's own."""
     if regions is None:
         return {}
     regions = tables.validate("regions", regions)
@@ -205,11 +203,7 @@ def mixture(tables: Mapping[str, pd.DataFrame]) -> str | None:
 
 
 def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
-    """
-    Imported tables with only the tests whose setting matches a pattern, as `summarise_pairs` takes them.
-
-    Table flags keeps the flags of those tests, and all flags whose scope is wider than a row.
-    """
+    """Select imported tests whose setting matches a pattern, with their data and flags, and all flags beyond rows."""
     by_test = {name: frame for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
     chosen = selected(by_test, setting)
     kept = dict(tables) | chosen

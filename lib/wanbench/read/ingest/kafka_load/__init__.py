@@ -222,11 +222,7 @@ class OutputReader:
             self._n_unknown += 1
 
     def _find(self, line, at, matches):
-        """
-        The earliest figures of any tool from a place on: start, end, tool, event.
-
-        `matches` caches later matches, so that a line is searched once, not once per figure.
-        """
+        """The earliest figures of any tool from `at` on: start, end, tool, event; `matches` caches later ones."""
         text = line.text
         if must_search(matches, "producer", at):
             matches["producer"] = producer.find(text, at, line.whole)

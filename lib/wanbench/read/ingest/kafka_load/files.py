@@ -105,11 +105,7 @@ class LoadTimes(NamedTuple):
 
 
 def times_of_lines(source) -> list[float] | None:
-    """
-    The time of each line of <name>.txt, from <name>.lines.json next to it; None if that is missing.
-
-    RawDataError if it is not an object with `lines`, a list of Unix times that do not go back.
-    """
+    """Read the time of each line of <name>.txt from <name>.lines.json; None if that is missing, RawDataError if bad."""
     path = sibling(source, ".lines.json")
     if path is None:
         return None

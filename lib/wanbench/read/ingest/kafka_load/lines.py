@@ -39,10 +39,9 @@ SEPARATORS = {"٫": ".", "٬": "'"}
 
 class Line(NamedTuple):
     """
-    One line: its number from 1, its text as printed, the same with digits 0 to 9, and its time.
+    One line: number, text as printed, the same with digits 0 to 9 (of the same length), and time.
 
-    `whole` is False for a truncated last line: the tool was stopped while writing. `printed` and `text` have the same
-    length.
+    `whole` is False for a truncated last line: the tool was stopped while writing.
     """
 
     number: int

@@ -84,10 +84,8 @@ def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
 
 def convert(source, target) -> int:
     """
-    Write the echoes of a log of any length to one Parquet file; returns the number of rows.
-
-    Reads the log as a stream, in bounded memory. The file carries units and meanings, and appears once it is
-    complete. RawDataError as in `read`.
+    Write the echoes of a log of any length to one Parquet file, with units and meanings, in bounded memory; returns the
+    number of rows. RawDataError as in `read`; then there is no file.
     """
     texts = {None: 0}
     with replaced_file(Path(target)) as temporary:
@@ -96,10 +94,8 @@ def convert(source, target) -> int:
 
 def _collected(collect, source, texts, fast):
     """
-    Result of `collect` for the batches of a source.
-
-    If a footer proves that times lack a carry after their rows were yielded, the log is read a second time with this
-    knowledge.
+    Collect the batches of a source; a second time if a footer proves that times lack a carry after their rows were
+    yielded.
     """
     proven: dict[int, bool] = {}
     collected = collect(_batches(source, texts, fast, {}, proven))

@@ -81,7 +81,6 @@ class Ping:
 
 
 def number(digits: str | None) -> float | None:
-    """The number that these digits write; None for none."""
     return None if digits is None else float(digits)
 
 
@@ -259,8 +258,8 @@ class LineReader:
         """
         The event in the line, or None; RawDataError if a line of ping is required and this is none.
 
-        `whole` is False for a last line without its newline: ping was killed while it wrote, so the line counts only if
-        nothing essential can be missing.
+        A last line that is not `whole`, as ping was killed while it wrote, counts only if nothing essential can be
+        missing.
         """
         text = text.removesuffix("\r").strip("\a")  # the bell of ping -a
         text, at_s = self._without_prefix(text)
@@ -297,7 +296,6 @@ class LineReader:
         return getattr(self, f"_{self.phase}")(line_number, text)
 
     def end(self) -> None:
-        """Finish after the last line; rejects a file without any ping."""
         if self.ping is None:
             self.refuse(*self._first_other, HEADER)
 

@@ -64,22 +64,19 @@ class Kind(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Kind | None:
         """The kind of a line, ignoring its marks; None if the line is not plain."""
-        if line := SILENCE_LINE.fullmatch(text):
-            if line["clock"]:
-                return None
-            return cls._of(text, line, b"", SILENCE, -1, -1, None, line["message"])
-        line = REPLY_LINE.fullmatch(text)
-        if line is None or line["clock"] or line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+        silence = SILENCE_LINE.fullmatch(text)
+        line = silence or REPLY_LINE.fullmatch(text)
+        if line is None or line["clock"]:
             return None
-        between = text[line.end("seq") : line.start("time")].encode()
-        who = line["who"] or line["bare"]
-        return cls._of(text, line, between, REPLY, int(line["ttl"]), int(line["size"]), who, None)
-
-    @classmethod
-    def _of(cls, text, line, between, *others):
+        between, about = b"", (SILENCE, -1, -1, None, line.groupdict().get("message"))
+        if not silence:
+            if line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+                return None
+            between = text[line.end("seq") : line.start("time")].encode()
+            about = (REPLY, int(line["ttl"]), int(line["size"]), line["who"] or line["bare"], None)
         seconds, _, decimals = (line["at"] or "").partition(".")
         before = text[max(line.end("at"), 0) : line.start("seq")].encode()
-        return cls(len(seconds), len(decimals), before, between, *others)
+        return cls(len(seconds), len(decimals), before, between, *about)
 
 
 class Plain(NamedTuple):
@@ -99,7 +96,6 @@ class Plain(NamedTuple):
     kinds: list[Kind]
 
     def take(self, which) -> Plain:
-        """The plain lines at these places."""
         return self._replace(**{name: getattr(self, name)[which] for name in self._fields[1:-1]})
 
 
@@ -168,7 +164,6 @@ class _Text:
         return found, (received[sound], rtt[sound], sequence[sound])
 
     def holds(self, at, text: bytes) -> np.ndarray:
-        """The position of a text of at least eight bytes."""
         same = np.ones(len(at), bool)
         for offset in {*range(0, len(text) - 8, 8), len(text) - 8}:
             same &= self.eight[at + offset] == np.uint64(int.from_bytes(text[offset : offset + 8], "little"))
