@@ -150,17 +150,8 @@ def clean(html: str) -> str:
 
 
 EMPTY = Markup("")
-PRIORITY = (
-    MIME,
-    provenance.MIME,
-    "text/html",
-    "text/markdown",
-    "image/svg+xml",
-    "image/png",
-    "image/jpeg",
-    "text/latex",
-    "text/plain",
-)
+FORMATS = "text/html text/markdown image/svg+xml image/png image/jpeg text/latex text/plain"
+PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
 
 
 @dataclass

@@ -198,13 +198,8 @@ def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], sett
     for k, (column, matrix) in enumerate(parts):
         setting = (settings[k] or None) if settings and several else None
         for time in matrix.times:
-            test = {
-                "run_id": name,
-                "test_id": f"{name}:{time['line']}:{time['column']}",
-                "attempt": 1,
-                "from_region": time["ends"][0],
-                "to_region": time["ends"][1],
-            }
+            test = {"run_id": name, "test_id": f"{name}:{time['line']}:{time['column']}", "attempt": 1}
+            test |= {"from_region": time["ends"][0], "to_region": time["ends"][1]}
             tests.append(test | {"setting": setting, "outcome": "done"})
             pings.append(test | {"source_file": str(path), column: time["time_ms"]})
     rows = {"tests": tests, "pings": pings, "sources": [source], "unread": unread}

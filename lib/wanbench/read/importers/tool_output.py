@@ -192,12 +192,8 @@ def _region(path, text, cloud, regions):
 
 
 def _unread(error):
-    return {
-        "path": formatted(error.path),
-        "line_number": error.line_number,
-        "found": formatted(error.found),
-        "expected": formatted(error.expected),
-    }
+    texts = {name: formatted(getattr(error, name)) for name in ("path", "found", "expected")}
+    return texts | {"line_number": error.line_number}
 
 
 def _of_one_host(echoes):
